@@ -1,0 +1,7 @@
+"""fairpca: principal component analysis with balanced quality and parity between groups."""
+
+from fairpca.estimators import FairPCA
+
+__version__ = "0.1.0"
+
+__all__ = ["FairPCA", "__version__"]

@@ -1,0 +1,292 @@
+"""The only checker of data: X, sensitive_features and sample_weight become arrays, or a clear error.
+
+Groups leave this module as :class:`Groups`: the labels that occur, in a fixed order, and one integer code a
+row. Nothing later in the library looks at raw labels again.
+"""
+
+from __future__ import annotations
+
+import numbers
+from collections.abc import Iterable
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+from scipy import sparse
+from sklearn.utils import check_array
+from sklearn.utils.validation import validate_data
+
+__all__ = [
+    "Groups",
+    "check_choice",
+    "check_groups",
+    "check_matrix",
+    "check_n_components",
+    "check_sample_weight",
+    "check_several_groups",
+    "ordered_labels",
+]
+
+#: Integer labels within this span are encoded by a table look-up instead of a sort.
+_TABLE_SPAN = 65_536
+#: More groups than this share of the rows means that the column is a measurement, not a group.
+_MAX_GROUP_SHARE = 0.5
+
+
+@dataclass(frozen=True)
+class Groups:
+    """Encoded group membership: row ``i`` belongs to ``labels[codes[i]]``."""
+
+    labels: tuple[Any, ...]
+    codes: np.ndarray
+
+    def __len__(self) -> int:
+        return len(self.labels)
+
+
+def ordered_labels(labels: Iterable[Any]) -> tuple[Any, ...]:
+    """Sort labels of any mixture of types, always in the same order."""
+    labels = tuple(labels)
+    try:
+        return tuple(sorted(labels))
+    except TypeError:
+        return tuple(sorted(labels, key=lambda label: (type(label).__name__, str(label))))
+
+
+def check_matrix(estimator: Any, X: Any, *, reset: bool, min_samples: int = 1) -> Any:
+    """Return X as a dense or CSR matrix of float64 or float32, remembered by ``estimator`` when ``reset``."""
+    return validate_data(
+        estimator,
+        X,
+        reset=reset,
+        accept_sparse="csr",
+        dtype=[np.float64, np.float32],
+        ensure_min_samples=min_samples,
+    )
+
+
+def check_plain_matrix(X: Any) -> Any:
+    """The same check where there is no estimator to remember feature names."""
+    return check_array(X, accept_sparse="csr", dtype=[np.float64, np.float32])
+
+
+def check_n_components(n_components: Any, n_features: int) -> int:
+    """Return ``n_components`` as an int in 1..n_features."""
+    if not isinstance(n_components, numbers.Integral) or isinstance(n_components, bool):
+        raise TypeError(f"n_components must be an integer, got {n_components!r}.")
+    if not 1 <= n_components <= n_features:
+        raise ValueError(
+            f"n_components={n_components} must lie between 1 and the number of features, {n_features}."
+        )
+    return int(n_components)
+
+
+def check_choice(name: str, value: Any, choices: Iterable[str]) -> str:
+    """Return ``value`` if it is one of ``choices``."""
+    choices = tuple(choices)
+    if not isinstance(value, str) or value not in choices:
+        raise ValueError(f"{name}={value!r} is unknown; choose one of {', '.join(map(repr, choices))}.")
+    return value
+
+
+def check_sample_weight(sample_weight: Any, n_samples: int) -> np.ndarray | None:
+    """Return weights that count like repeated rows (float64, finite, not negative), or None."""
+    if sample_weight is None:
+        return None
+    if isinstance(sample_weight, numbers.Number):
+        weights = np.full(n_samples, float(sample_weight))  # type: ignore[arg-type]
+    else:
+        weights = np.asarray(sample_weight, dtype=np.float64)
+    if weights.shape != (n_samples,):
+        raise ValueError(
+            f"sample_weight has shape {weights.shape}, but X has {n_samples} rows: give one weight a row."
+        )
+    if not np.isfinite(weights).all() or weights.min() < 0:
+        raise ValueError("sample_weight must be finite and not negative; drop or repair such rows.")
+    if weights.sum() <= 1:
+        raise ValueError(
+            f"sample_weight sums to {weights.sum():g}. Weights count like repeated rows: scale them so that "
+            "they sum to the number of rows (or of people) they stand for."
+        )
+    return weights
+
+
+def check_groups(sensitive_features: Any, n_samples: int) -> Groups:
+    """Encode ``sensitive_features``: one column of labels, or several whose intersections are the groups."""
+    if sensitive_features is None:
+        raise ValueError(
+            "sensitive_features is required: give the group of each row, for example "
+            "fit(X, sensitive_features=df['sex']). Without groups, use sklearn.decomposition.PCA."
+        )
+    columns = _columns(sensitive_features)
+    for column in columns:
+        if len(column) != n_samples:
+            raise ValueError(
+                f"sensitive_features has {len(column)} rows, but X has {n_samples}: they must describe the "
+                "same rows."
+            )
+    encoded = [_encode(column) for column in columns]
+    groups = encoded[0] if len(encoded) == 1 else _intersect(encoded)
+    if len(groups) > max(2, _MAX_GROUP_SHARE * n_samples) and n_samples > 2:
+        raise ValueError(
+            f"sensitive_features has {len(groups)} different values in {n_samples} rows; that looks like a "
+            "measurement rather than groups. Bin it first, for example with numpy.digitize or pandas.cut."
+        )
+    return groups
+
+
+def check_several_groups(labels: Iterable[Any]) -> None:
+    """Refuse a single group: every balance between groups would hold trivially."""
+    labels = tuple(labels)
+    if len(labels) < 2:
+        raise ValueError(
+            f"sensitive_features contains a single group, {labels[0]!r}; at least two are needed. "
+            "With one group, use sklearn.decomposition.PCA."
+        )
+
+
+def _columns(sensitive_features: Any) -> list[Any]:
+    """Split what the user gave into one-dimensional columns, keeping categoricals as they are."""
+    if sparse.issparse(sensitive_features):
+        raise TypeError("sensitive_features must be dense: one label a row, or a few columns of labels.")
+    if isinstance(sensitive_features, str | bytes):
+        raise TypeError(
+            f"sensitive_features={sensitive_features!r} is a single string; give the column itself, for "
+            f"example df[{sensitive_features!r}]."
+        )
+    if hasattr(sensitive_features, "columns") and hasattr(sensitive_features, "iloc"):
+        columns = [sensitive_features.iloc[:, j] for j in range(sensitive_features.shape[1])]
+    elif isinstance(sensitive_features, dict):
+        columns = [_flat(column) for column in sensitive_features.values()]
+    elif _is_categorical(sensitive_features):
+        columns = [sensitive_features]
+    else:
+        array = _flat(sensitive_features)
+        columns = [array] if array.ndim == 1 else [array[:, j] for j in range(array.shape[1])]
+    if not columns:
+        raise ValueError("sensitive_features has no column; give at least one.")
+    return columns
+
+
+def _flat(values: Any) -> np.ndarray:
+    """A one- or two-dimensional array; mixed lists stay objects, so that 1 and '1' remain different."""
+    if isinstance(values, list | tuple) and values and not hasattr(values[0], "__len__"):
+        kinds = {type(value) for value in values}
+        array = np.asarray(values) if len(kinds) == 1 else _object_array(values)
+    elif isinstance(values, list | tuple) and values and isinstance(values[0], str | bytes):
+        array = _object_array(values)
+    else:
+        array = np.asarray(values)
+    if array.ndim == 0 or array.ndim > 2:
+        raise ValueError(
+            f"sensitive_features must have one or two dimensions, got {array.ndim}: one label a row, or "
+            "several columns of labels."
+        )
+    return array
+
+
+def _object_array(values: Any) -> np.ndarray:
+    array = np.empty(len(values), dtype=object)
+    array[:] = values
+    return array
+
+
+def _is_categorical(column: Any) -> bool:
+    return hasattr(getattr(column, "dtype", None), "categories")
+
+
+def _encode(column: Any) -> Groups:
+    """Labels and codes of one column, by the cheapest way its type allows."""
+    if _is_categorical(column):
+        return _encode_categorical(column)
+    array = np.asarray(column)
+    if array.dtype.kind == "b":
+        array = array.astype(np.uint8)
+        groups = _encode_integers(array)
+        return Groups(tuple(bool(label) for label in groups.labels), groups.codes)
+    if array.dtype.kind in "iu" and array.size:
+        return _encode_integers(array)
+    if array.dtype.kind == "f" and not np.isfinite(array).all():
+        _raise_missing()
+    if array.dtype.kind == "f" and (array == np.rint(array)).all() and np.abs(array).max(initial=0) < 2**53:
+        return _encode_integers(array.astype(np.int64))  # 0.0 and 1.0 are the labels 0 and 1
+    return _encode_by_hashing(array)
+
+
+def _encode_integers(array: np.ndarray) -> Groups:
+    low, high = int(array.min()), int(array.max())
+    if high - low >= _TABLE_SPAN:
+        labels, codes = np.unique(array, return_inverse=True)
+        return Groups(tuple(labels.tolist()), codes.reshape(-1))
+    offsets = array if low == 0 else array - low
+    present = np.bincount(offsets.astype(np.intp, copy=False), minlength=high - low + 1) > 0
+    table = np.cumsum(present) - 1
+    labels = tuple((np.flatnonzero(present) + low).tolist())
+    return Groups(labels, table.astype(_code_type(len(labels)))[offsets])
+
+
+def _encode_by_hashing(array: np.ndarray) -> Groups:
+    values = array.tolist()
+    try:
+        distinct = set(values)
+    except TypeError:
+        raise TypeError(
+            "sensitive_features contains values that cannot be labels (lists, sets or the like); use numbers, "
+            "strings or booleans."
+        ) from None
+    if any(_is_missing(label) for label in distinct):
+        _raise_missing()
+    labels = ordered_labels(distinct)
+    code_of = {label: code for code, label in enumerate(labels)}
+    codes = np.fromiter(map(code_of.__getitem__, values), _code_type(len(labels)), len(values))
+    return Groups(labels, codes)
+
+
+def _encode_categorical(column: Any) -> Groups:
+    """Only the categories that occur, in the order the user gave them."""
+    categorical = column.cat if hasattr(column, "cat") else column
+    codes = np.asarray(categorical.codes)
+    if codes.size and codes.min() < 0:
+        _raise_missing()
+    present = np.unique(codes)
+    table = np.zeros(int(codes.max(initial=0)) + 1, dtype=_code_type(len(present)))
+    table[present] = np.arange(len(present))
+    categories = np.asarray(categorical.categories).tolist()
+    labels = [categories[code] for code in present]
+    order = {label: rank for rank, label in enumerate(ordered_labels(labels))}
+    ranks = np.array([order[label] for label in labels], dtype=_code_type(len(labels)))
+    return Groups(ordered_labels(labels), ranks[table[codes]])
+
+
+def _intersect(encoded: list[Groups]) -> Groups:
+    """The combinations of labels that occur, as tuples."""
+    codes = np.zeros(len(encoded[0].codes), dtype=np.int64)
+    for groups in encoded:
+        codes = codes * len(groups) + groups.codes
+    present, inverse = np.unique(codes, return_inverse=True)
+    labels = []
+    for code in present.tolist():
+        label = []
+        for groups in reversed(encoded):
+            code, position = divmod(code, len(groups))
+            label.append(groups.labels[position])
+        labels.append(tuple(reversed(label)))
+    return Groups(tuple(labels), inverse.reshape(-1).astype(_code_type(len(labels))))
+
+
+def _code_type(n_groups: int) -> type:
+    """Small codes sort by radix, several times faster than by comparison."""
+    return np.uint16 if n_groups <= _TABLE_SPAN else np.int64
+
+
+def _is_missing(label: Any) -> bool:
+    if label is None or type(label).__name__ in {"NAType", "NaTType"}:
+        return True
+    return isinstance(label, numbers.Number) and label != label
+
+
+def _raise_missing() -> None:
+    raise ValueError(
+        "sensitive_features contains missing values (NaN or None); drop those rows or give them a label of "
+        "their own, such as 'unknown'."
+    )

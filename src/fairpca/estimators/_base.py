@@ -1,0 +1,209 @@
+"""What all estimators share: projecting rows, and learning from group moments."""
+
+from __future__ import annotations
+
+import warnings
+from abc import ABCMeta, abstractmethod
+from typing import Any, Self
+
+import numpy as np
+from scipy import sparse
+from sklearn.base import BaseEstimator, ClassNamePrefixFeaturesOutMixin, TransformerMixin
+from sklearn.exceptions import ConvergenceWarning
+from sklearn.utils.validation import check_is_fitted
+
+from fairpca._validation import (
+    check_groups,
+    check_matrix,
+    check_n_components,
+    check_sample_weight,
+    check_several_groups,
+)
+from fairpca.linalg import canonical_basis
+from fairpca.moments import GroupMoments
+from fairpca.moments._accumulate import accumulate
+from fairpca.problems import best_captured, group_errors, group_losses
+
+__all__ = ["LinearProjection", "MomentEstimator"]
+
+
+class LinearProjection(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimator, metaclass=ABCMeta):
+    """Projection on orthonormal components about the pooled mean; subclasses only learn."""
+
+    # The group column travels through Pipeline, GridSearchCV and cross_validate without a call by the user.
+    __metadata_request__fit = {"sensitive_features": True}  # noqa: RUF012 (scikit-learn reads a plain dict)
+
+    components_: np.ndarray
+    mean_: np.ndarray
+
+    def transform(self, X: Any) -> np.ndarray:
+        """Scores of the rows: ``(X - mean_) @ components_.T``."""
+        check_is_fitted(self)
+        X = check_matrix(self, X, reset=False)
+        components = self.components_.astype(X.dtype, copy=False)
+        offset = (self.mean_ @ self.components_.T).astype(X.dtype, copy=False)
+        return X @ components.T - offset
+
+    def inverse_transform(self, X: Any) -> np.ndarray:
+        """Rows in the original space whose scores are X."""
+        check_is_fitted(self)
+        return np.asarray(X) @ self.components_ + self.mean_
+
+    def score(self, X: Any, y: Any = None) -> float:
+        """Minus the mean squared reconstruction error of the rows; larger is better."""
+        check_is_fitted(self)
+        X = check_matrix(self, X, reset=False)
+        scores = X @ self.components_.T - self.mean_ @ self.components_.T
+        squares = X.multiply(X).sum() if sparse.issparse(X) else np.einsum("ij,ij->", X, X, dtype=np.float64)
+        total = squares - 2 * (X @ self.mean_).sum() + X.shape[0] * (self.mean_ @ self.mean_)
+        return -float(max(total - np.einsum("ij,ij->", scores, scores), 0.0)) / X.shape[0]
+
+    def get_covariance(self) -> np.ndarray:
+        """Covariance of the probabilistic model: the components' variances, and one level for all that is left."""
+        check_is_fitted(self)
+        excess = (self.explained_variance_ - self.noise_variance_)[:, None] * self.components_
+        covariance = self.components_.T @ excess
+        covariance.flat[:: len(covariance) + 1] += self.noise_variance_
+        return covariance
+
+    @property
+    def _n_features_out(self) -> int:
+        return self.components_.shape[0]
+
+    def _set_projection(self, basis: np.ndarray, moments: GroupMoments) -> None:
+        """Attributes that scikit-learn's PCA has, for an orthonormal basis of the chosen subspace."""
+        covariance = moments.pooled_covariance()
+        basis = canonical_basis(basis, covariance)
+        total_count, p, d = moments.total_count, *basis.shape
+        unbiased = total_count / (total_count - 1.0) if total_count > 1 else 1.0
+        total = float(np.trace(covariance))
+        captured = np.einsum("pi,pi->i", basis, covariance @ basis)
+        self.components_ = np.ascontiguousarray(basis.T)
+        self.mean_ = moments.pooled_mean.copy()
+        self.explained_variance_ = captured * unbiased
+        self.explained_variance_ratio_ = captured / total if total > 0 else np.zeros(d)
+        left_out = max(total - captured.sum(), 0.0)
+        self.noise_variance_ = left_out * unbiased / (p - d) if p > d else 0.0
+        self.n_components_ = d
+        self.n_samples_seen_ = int(total_count) if float(total_count).is_integer() else total_count
+
+
+class MomentEstimator(LinearProjection):
+    """An estimator that needs nothing of the data but its :class:`~fairpca.moments.GroupMoments`."""
+
+    __metadata_request__partial_fit = {"sensitive_features": True}  # noqa: RUF012
+
+    _moments: GroupMoments
+
+    def fit(
+        self, X: Any, y: Any = None, *, sensitive_features: Any = None, sample_weight: Any = None
+    ) -> Self:
+        """Fit to data.
+
+        Parameters
+        ----------
+        X : array-like or sparse matrix of shape (n_samples, n_features)
+        y : ignored
+        sensitive_features : array-like of shape (n_samples,) or (n_samples, n_columns)
+            The group of each row: numbers, strings, booleans, a Series, a categorical; several columns make
+            groups of the combinations that occur. Required.
+        sample_weight : array-like of shape (n_samples,), optional
+            Counts like repeated rows.
+
+        Returns
+        -------
+        self
+        """
+        moments = self._reduce(X, sensitive_features, sample_weight, reset=True)
+        check_several_groups(moments.labels)
+        return self._learn(moments)
+
+    def partial_fit(
+        self, X: Any, y: Any = None, *, sensitive_features: Any = None, sample_weight: Any = None
+    ) -> Self:
+        """Fit to all rows seen so far and these. A chunk may hold a single group; groups may appear later."""
+        first = not hasattr(self, "_moments")
+        moments = self._reduce(X, sensitive_features, sample_weight, reset=first)
+        return self._learn(moments if first else self._moments.merge(moments))
+
+    def fit_moments(self, moments: GroupMoments) -> Self:
+        """Fit to a summary made elsewhere, for example merged from chunks or from several sites.
+
+        Examples
+        --------
+        >>> import numpy as np
+        >>> from fairpca import FairPCA
+        >>> from fairpca.moments import group_moments
+        >>> rng = np.random.default_rng(0)
+        >>> X, groups = rng.normal(size=(60, 4)), rng.integers(0, 2, 60)
+        >>> chunks = [(X[:30], groups[:30]), (X[30:], groups[30:])]
+        >>> FairPCA(2).fit_moments(group_moments(chunks)).components_.shape
+        (2, 4)
+        """
+        check_several_groups(moments.labels)
+        self.n_features_in_ = moments.n_features
+        return self._learn(moments)
+
+    def _reduce(self, X: Any, sensitive_features: Any, sample_weight: Any, *, reset: bool) -> GroupMoments:
+        X = check_matrix(self, X, reset=reset, min_samples=2 if reset else 1)
+        groups = check_groups(sensitive_features, X.shape[0])
+        return accumulate(X, groups, check_sample_weight(sample_weight, X.shape[0]))
+
+    def _learn(self, moments: GroupMoments) -> Self:
+        n_components = check_n_components(self.n_components, moments.n_features)
+        self._warn_about(moments, n_components)
+        self._solve(moments, n_components)
+        self._moments = moments
+        return self
+
+    @abstractmethod
+    def _solve(self, moments: GroupMoments, n_components: int) -> None:
+        """Set the fitted attributes."""
+
+    def _warn_about(self, moments: GroupMoments, n_components: int) -> None:
+        small = [
+            f"{label!r} ({count:g})"
+            for label, count in zip(moments.labels, moments.counts, strict=True)
+            if count < n_components
+        ]
+        if small:
+            warnings.warn(
+                f"Groups smaller than n_components={n_components}: {', '.join(small)}. Their own best projection "
+                "is exact, so their figures say little; merge small groups or lower n_components.",
+                UserWarning,
+                stacklevel=5,
+            )
+        copies = moments.columns_fixed_by_group()
+        if copies.size:
+            names = getattr(self, "feature_names_in_", None)
+            columns = ", ".join(repr(names[j]) if names is not None else f"column {j}" for j in copies[:5])
+            warnings.warn(
+                f"X contains the sensitive feature or a copy of it: {columns}. Drop it from X unless that is meant.",
+                UserWarning,
+                stacklevel=5,
+            )
+
+    def _set_groups(self, moments: GroupMoments, matrices: np.ndarray, best: np.ndarray | None = None) -> None:
+        """Figures of each group at the returned components; ``matrices`` are the M_a of the chosen centring."""
+        basis = self.components_.T
+        if best is None:
+            best = best_captured(matrices, basis.shape[1])
+        labels = np.empty(len(moments.labels), dtype=object)
+        labels[:] = moments.labels
+        scalars = not any(isinstance(label, tuple) for label in moments.labels)
+        self.groups_ = np.array(moments.labels) if scalars and _same_type(moments.labels) else labels
+        self.group_counts_ = moments.counts.copy()
+        self.group_errors_ = group_errors(matrices, basis)
+        self.group_losses_ = group_losses(matrices, basis, best)
+
+    def _warn_unless_converged(self, advice: str) -> None:
+        if not self.converged_:
+            warnings.warn(
+                f"{type(self).__name__} stopped with a gap of {self.duality_gap_:.3g}. {advice}",
+                ConvergenceWarning,
+                stacklevel=6,
+            )
+
+
+def _same_type(labels: tuple[Any, ...]) -> bool:
+    return len({type(label) for label in labels}) == 1

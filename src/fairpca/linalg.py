@@ -1,0 +1,146 @@
+"""Eigenpairs, orthonormal bases and one sign rule. No groups here."""
+
+from __future__ import annotations
+
+import numpy as np
+from scipy import linalg
+from scipy.sparse.linalg import ArpackError, eigsh
+
+__all__ = [
+    "Geodesic",
+    "canonical_basis",
+    "eigenvalue_sum_bound",
+    "extend_basis",
+    "fix_signs",
+    "orthonormalise",
+    "top_eigenpairs",
+]
+
+#: Below this size LAPACK's direct solver is the faster one (p = 500, d = 10: 12 ms against 20).
+_DIRECT_SIZE = 500
+
+
+def top_eigenpairs(
+    matrix: np.ndarray, count: int, *, start: np.ndarray | None = None
+) -> tuple[np.ndarray, np.ndarray]:
+    """The ``count`` largest eigenvalues of a symmetric matrix, descending, with orthonormal eigenvectors.
+
+    ``start``, a basis near the wanted one, lets the iterative solver begin where an earlier call ended.
+    """
+    size = len(matrix)
+    if size <= _DIRECT_SIZE or 4 * count > size:
+        return _direct(matrix, count)
+    rng = np.random.default_rng(0)
+    first = rng.standard_normal(size)
+    if start is not None:
+        # A little of every direction stays in, so that no eigenvector is out of reach.
+        first = start @ np.ones(start.shape[1]) + 1e-3 * first / np.sqrt(size)
+    try:
+        values, vectors = eigsh(matrix, count, which="LA", v0=first, ncv=min(size, max(2 * count + 20, 40)))
+    except ArpackError:
+        return _direct(matrix, count)
+    order = np.argsort(values)[::-1]
+    return values[order], vectors[:, order]
+
+
+def _direct(matrix: np.ndarray, count: int) -> tuple[np.ndarray, np.ndarray]:
+    size = len(matrix)
+    if 4 * count > size:
+        values, vectors = np.linalg.eigh(matrix)
+        return values[::-1][:count], vectors[:, ::-1][:, :count]
+    values, vectors = linalg.eigh(matrix, subset_by_index=(size - count, size - 1), check_finite=False)
+    return values[::-1], vectors[:, ::-1]
+
+
+def eigenvalue_sum_bound(matrix: np.ndarray, basis: np.ndarray) -> float:
+    """A proven upper bound on the sum of the ``d`` largest eigenvalues, tight when ``basis`` spans them.
+
+    In the basis (V, its complement) the matrix is [[T, R^T], [R, N]], and for every s > 0 it is at most
+    diag(T + R^T R / s, N + s I). One Cholesky factorisation proves N <= tau I; no eigenvalue that an iterative
+    solver overlooked can hide from it. Returns infinity when the proof fails: then ``basis`` misses a leading
+    eigenvector.
+    """
+    image = matrix @ basis
+    inner = basis.T @ image
+    residual = image - basis @ inner
+    values = np.linalg.eigvalsh(inner)
+    scale = max(np.abs(values).max(), np.finfo(float).tiny)
+    slack = max(float(np.linalg.norm(residual)), len(matrix) * np.finfo(float).eps * scale)
+    tau = values[0] + slack
+    # The complement block, with the span of V moved out of the way: positive definite iff N < tau I.
+    shifted = basis @ (inner + (scale - tau) * np.eye(len(inner))) @ basis.T
+    shifted += residual @ basis.T
+    shifted += basis @ residual.T
+    shifted -= matrix
+    shifted.flat[:: len(matrix) + 1] += tau
+    try:
+        linalg.cholesky(shifted, overwrite_a=True, check_finite=False)
+    except linalg.LinAlgError:
+        return np.inf
+    lifted = np.maximum(values, tau + slack).sum()
+    return float(lifted + np.linalg.norm(residual) ** 2 / slack)
+
+
+def orthonormalise(vectors: np.ndarray) -> np.ndarray:
+    """An orthonormal basis of full-rank columns (QR)."""
+    return np.linalg.qr(vectors)[0]
+
+
+def extend_basis(basis: np.ndarray, vectors: np.ndarray, *, tol: float = 1e-10) -> np.ndarray:
+    """Add to an orthonormal ``basis`` the directions of ``vectors`` that it lacks."""
+    new = vectors - basis @ (basis.T @ vectors)
+    new -= basis @ (basis.T @ new)
+    directions, sizes, _ = np.linalg.svd(new, full_matrices=False)
+    new = directions[:, sizes > tol]
+    if not new.shape[1]:
+        return basis
+    return np.hstack([basis, orthonormalise(new - basis @ (basis.T @ new))])
+
+
+def fix_signs(basis: np.ndarray) -> np.ndarray:
+    """Flip each column so that its entry of largest magnitude is positive (the first of equals)."""
+    size = np.abs(basis)
+    leading = np.argmax(size > size.max(axis=0) * (1 - 1e-9), axis=0)
+    signs = np.sign(basis[leading, np.arange(basis.shape[1])])
+    signs[signs == 0] = 1.0
+    return basis * signs
+
+
+def canonical_basis(basis: np.ndarray, covariance: np.ndarray) -> np.ndarray:
+    """The basis of the same subspace whose scores are uncorrelated, by descending variance, signs fixed."""
+    _, rotation = np.linalg.eigh(basis.T @ covariance @ basis)
+    return fix_signs(orthonormalise(basis @ rotation[:, ::-1]))
+
+
+class Geodesic:
+    """The shortest path between two d-dimensional subspaces, from V_0 at t = 0 to V_1 at t = 1.
+
+    It stays inside the span of both and keeps what they share. So when both are leading eigenspaces of one
+    matrix, every subspace on the path is one as well.
+    """
+
+    def __init__(self, first: np.ndarray, last: np.ndarray) -> None:
+        left, cosines, right = np.linalg.svd(first.T @ last)
+        self._start = first @ left
+        ahead = last @ right.T - self._start * cosines
+        sines = np.linalg.norm(ahead, axis=0)
+        self._angles = np.arctan2(sines, cosines)
+        self._direction = ahead / np.where(sines > 1e-14, sines, 1.0)
+
+    def basis(self, t: float) -> np.ndarray:
+        angles = t * self._angles
+        return orthonormalise(self._start * np.cos(angles) + self._direction * np.sin(angles))
+
+    def forms(self, matrices: np.ndarray) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
+        """Quadratic forms along the path, from which :meth:`captured` is computed without further products."""
+        image_start, image_ahead = matrices @ self._start, matrices @ self._direction
+        return (
+            np.einsum("pi,api->ai", self._start, image_start),
+            np.einsum("pi,api->ai", self._direction, image_start),
+            np.einsum("pi,api->ai", self._direction, image_ahead),
+        )
+
+    def captured(self, forms: tuple[np.ndarray, np.ndarray, np.ndarray], t: float) -> np.ndarray:
+        """``<A_a, V(t) V(t)^T>`` for each matrix."""
+        cosines, sines = np.cos(t * self._angles), np.sin(t * self._angles)
+        return forms[0] @ cosines**2 + 2 * forms[1] @ (cosines * sines) + forms[2] @ sines**2

@@ -1,0 +1,171 @@
+"""One pass over the rows: blocks are sorted by group, centred and multiplied while they are in the cache.
+
+The work is that of a single covariance, N p^2 flops in symmetric rank-k updates, for any number of groups.
+Each block is centred by its own group means before it is squared, so nothing is lost far from the origin; the
+scatter between block means is added at the end.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from typing import Any
+
+import numpy as np
+from scipy import sparse
+
+from fairpca._validation import Groups, check_groups, check_plain_matrix, check_sample_weight
+from fairpca.moments._group_moments import GroupMoments
+
+__all__ = ["accumulate", "group_moments"]
+
+#: A block of rows should stay in the second-level cache while it is sorted, centred and multiplied ...
+_BLOCK_BYTES = 2 << 20
+#: ... but a rank-k update of a large matrix needs enough rows to be worth reading that matrix: two a column.
+_BLOCK_MAX_ROWS_OF_WIDE = 4096
+#: Columns of a sparse group filled more than this are handled as dense, because they can be centred exactly.
+_DENSE_COLUMN = 0.5
+
+
+def group_moments(
+    X: Any, sensitive_features: Any = None, *, sample_weight: Any = None
+) -> GroupMoments:
+    """Reduce data to count, mean and scatter of each group.
+
+    Parameters
+    ----------
+    X : array-like or sparse matrix of shape (N, p), or iterable of chunks
+        An iterable yields ``(X, sensitive_features)`` or ``(X, sensitive_features, sample_weight)``; the
+        chunks are merged as they come and never held together.
+    sensitive_features : array-like, optional
+        The group of each row; left out when X is an iterable of chunks.
+    sample_weight : array-like of shape (N,), optional
+        Counts like repeated rows.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from fairpca.moments import group_moments
+    >>> X, groups = np.arange(12.0).reshape(6, 2), [0, 0, 1, 1, 0, 1]
+    >>> batch = group_moments(X, groups)
+    >>> chunks = group_moments((X[rows], groups[rows]) for rows in (slice(0, 2), slice(2, 6)))
+    >>> np.allclose(batch.scatters, chunks.scatters)
+    True
+    """
+    if sensitive_features is None:
+        return _merge_chunks(X)
+    X = check_plain_matrix(X)
+    groups = check_groups(sensitive_features, X.shape[0])
+    return accumulate(X, groups, check_sample_weight(sample_weight, X.shape[0]))
+
+
+def _merge_chunks(chunks: Iterable[tuple]) -> GroupMoments:
+    merged = None
+    for chunk in chunks:
+        if not isinstance(chunk, tuple) or len(chunk) not in (2, 3):
+            raise ValueError(
+                "Without sensitive_features, X must be an iterable of (X, sensitive_features) or "
+                "(X, sensitive_features, sample_weight) tuples."
+            )
+        weight = chunk[2] if len(chunk) == 3 else None
+        moments = group_moments(chunk[0], chunk[1], sample_weight=weight)
+        merged = moments if merged is None else merged.merge(moments)
+    if merged is None:
+        raise ValueError("X is an empty iterable of chunks; give at least one.")
+    return merged
+
+
+def accumulate(X: Any, groups: Groups, sample_weight: np.ndarray | None = None) -> GroupMoments:
+    """Moments of checked data: X dense or CSR, groups encoded, weights finite."""
+    if sample_weight is not None and not sample_weight.all():
+        kept = sample_weight > 0
+        X, sample_weight = X[kept], sample_weight[kept]
+        groups = _only_present(Groups(groups.labels, groups.codes[kept]))
+    totals = [_GroupTotal(X.shape[1]) for _ in groups.labels]
+    if sparse.issparse(X):
+        for code, total in enumerate(totals):
+            rows = np.flatnonzero(groups.codes == code)
+            total.add_sparse(X[rows], None if sample_weight is None else sample_weight[rows])
+    else:
+        _add_dense(totals, X, groups.codes, sample_weight)
+    counts, means, scatters = zip(*(total.finish() for total in totals), strict=True)
+    return GroupMoments(groups.labels, np.array(counts, dtype=np.float64), np.stack(means), np.stack(scatters))
+
+
+def _only_present(groups: Groups) -> Groups:
+    present, codes = np.unique(groups.codes, return_inverse=True)
+    return Groups(tuple(groups.labels[code] for code in present), codes.reshape(-1).astype(np.uint16))
+
+
+def _add_dense(
+    totals: list[_GroupTotal], X: np.ndarray, codes: np.ndarray, sample_weight: np.ndarray | None
+) -> None:
+    n_rows, n_features = X.shape
+    wide = min(2 * n_features, _BLOCK_MAX_ROWS_OF_WIDE)
+    step = min(n_rows, max(wide, _BLOCK_BYTES // (8 * n_features)))
+    buffer = np.empty((step, n_features), dtype=X.dtype)
+    for start in range(0, n_rows, step):
+        block_codes = codes[start : start + step]
+        order = np.argsort(block_codes, kind="stable")
+        # "clip" only spares numpy a protective copy: the order is a permutation.
+        block = X[start : start + step].take(order, axis=0, out=buffer[: len(order)], mode="clip")
+        block = block.astype(np.float64, copy=False)
+        weights = None if sample_weight is None else sample_weight[start : start + step][order]
+        ends = np.cumsum(np.bincount(block_codes, minlength=len(totals)))
+        for code, total in enumerate(totals):
+            rows = slice(ends[code - 1] if code else 0, ends[code])
+            if rows.stop > rows.start:
+                total.add_dense(block[rows], None if weights is None else weights[rows])
+
+
+class _GroupTotal:
+    """Running sums of one group: scatter within blocks, and the blocks' counts and means."""
+
+    def __init__(self, n_features: int) -> None:
+        self._within = np.zeros((n_features, n_features))
+        self._product = np.empty_like(self._within)
+        self._counts: list[float] = []
+        self._means: list[np.ndarray] = []
+
+    def add_dense(self, rows: np.ndarray, weights: np.ndarray | None) -> None:
+        """Add rows; they are overwritten."""
+        count = float(len(rows)) if weights is None else float(weights.sum())
+        mean = (np.ones(len(rows)) if weights is None else weights) @ rows / count
+        rows -= mean  # a mean off by rounding changes the scatter by the square of that only
+        if weights is not None:
+            rows *= np.sqrt(weights)[:, None]
+        self._within += np.matmul(rows.T, rows, out=self._product)  # a symmetric rank-k update inside
+        self._remember(count, mean)
+
+    def add_sparse(self, rows: sparse.csr_matrix, weights: np.ndarray | None) -> None:
+        """Add sparse rows without making them dense, except for columns that are dense already."""
+        weights = np.ones(rows.shape[0]) if weights is None else weights
+        count = float(weights.sum())
+        rows = rows.tocsc().astype(np.float64)
+        filled = np.diff(rows.indptr) > _DENSE_COLUMN * rows.shape[0]
+        mean = (rows.T @ weights) / count
+        root = np.sqrt(weights)[:, None]
+        scatter = np.zeros_like(self._within)
+        thin = rows[:, ~filled].multiply(root).tocsr()
+        thin_mean = mean[~filled]
+        scatter[np.ix_(~filled, ~filled)] = (thin.T @ thin).toarray() - count * np.outer(thin_mean, thin_mean)
+        if filled.any():
+            full = (rows[:, filled].toarray() - mean[filled]) * root
+            # The centred dense columns sum to zero, so the sparse ones need no centring against them.
+            cross = (thin.T @ full).T
+            scatter[np.ix_(filled, filled)] = full.T @ full
+            scatter[np.ix_(filled, ~filled)] = cross
+            scatter[np.ix_(~filled, filled)] = cross.T
+        self._within += scatter
+        self._remember(count, mean)
+
+    def _remember(self, count: float, mean: np.ndarray) -> None:
+        self._counts.append(count)
+        self._means.append(mean)
+
+    def finish(self) -> tuple[float, np.ndarray, np.ndarray]:
+        counts, means = np.array(self._counts), np.stack(self._means)
+        total = counts.sum()
+        mean = means[0] + (counts / total) @ (means - means[0])
+        offsets = (means - mean) * np.sqrt(counts)[:, None]
+        self._within += np.matmul(offsets.T, offsets, out=self._product)
+        return float(total), mean, self._within

@@ -1,0 +1,153 @@
+"""The summary of the data on which every moment-based method works."""
+
+from __future__ import annotations
+
+import functools
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Any, Literal
+
+import numpy as np
+
+from fairpca._validation import check_choice, ordered_labels
+
+__all__ = ["GroupMoments"]
+
+
+@dataclass(frozen=True, eq=False)
+class GroupMoments:
+    """Count, mean and centred scatter of each group; frozen and mergeable.
+
+    Merging is associative and commutative up to rounding, with :meth:`empty` as its neutral element, so a
+    summary of chunks does not depend on how rows were divided among them or in which order they came.
+
+    Attributes
+    ----------
+    labels : tuple of length k
+        Group labels, in a fixed order.
+    counts : ndarray of shape (k,)
+        Rows of each group, or their total weight.
+    means : ndarray of shape (k, p)
+    scatters : ndarray of shape (k, p, p)
+        ``sum_i (x_i - mean_a)(x_i - mean_a)^T`` over the rows of each group.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from fairpca.moments import group_moments
+    >>> X = np.array([[0.0, 1.0], [2.0, 1.0], [5.0, 3.0]])
+    >>> moments = group_moments(X, ["a", "a", "b"])
+    >>> moments.means
+    array([[1., 1.],
+           [5., 3.]])
+    >>> moments.merge(moments).counts
+    array([4., 2.])
+    """
+
+    labels: tuple[Any, ...]
+    counts: np.ndarray
+    means: np.ndarray
+    scatters: np.ndarray
+
+    def __post_init__(self) -> None:
+        k, p = self.means.shape
+        if self.counts.shape != (k,) or self.scatters.shape != (k, p, p) or len(self.labels) != k:
+            raise ValueError(
+                f"labels ({len(self.labels)}), counts {self.counts.shape}, means {self.means.shape} and "
+                f"scatters {self.scatters.shape} do not describe the same groups and features."
+            )
+        for array in (self.counts, self.means, self.scatters):
+            array.flags.writeable = False
+
+    @classmethod
+    def empty(cls, n_features: int) -> GroupMoments:
+        """The summary of no rows."""
+        return cls((), np.zeros(0), np.zeros((0, n_features)), np.zeros((0, n_features, n_features)))
+
+    @property
+    def n_features(self) -> int:
+        return self.means.shape[1]
+
+    @property
+    def total_count(self) -> float:
+        return float(self.counts.sum())
+
+    @property
+    def shares(self) -> np.ndarray:
+        """``p_a = N_a / N``."""
+        return self.counts / self.total_count
+
+    @functools.cached_property
+    def pooled_mean(self) -> np.ndarray:
+        return self.shares @ self.means
+
+    def pooled_covariance(self) -> np.ndarray:
+        """``S``: covariance of all rows about the pooled mean, with the divisor N."""
+        offsets = self.means - self.pooled_mean
+        between = (offsets * self.shares[:, None]).T @ offsets
+        return self.scatters.sum(axis=0) / self.total_count + between
+
+    def second_moments(self, center: Literal["pooled", "group"] | np.ndarray = "pooled") -> np.ndarray:
+        """``M_a``: second moment of each group about the pooled mean, its own mean, or a given point.
+
+        Returns a new array of shape (k, p, p).
+        """
+        moments = self.scatters / self.counts[:, None, None]
+        if isinstance(center, np.ndarray):
+            offsets = self.means - center
+        elif check_choice("center", center, ("pooled", "group")) == "group":
+            return moments
+        else:
+            offsets = self.means - self.pooled_mean
+        for moment, offset in zip(moments, offsets, strict=True):
+            moment += np.outer(offset, offset)
+        return moments
+
+    def merge(self, *others: GroupMoments) -> GroupMoments:
+        """The summary of all rows together; groups may occur in some of the parts only."""
+        parts = (self, *others)
+        for part in others:
+            if part.n_features != self.n_features:
+                raise ValueError(
+                    f"Cannot merge moments of {self.n_features} and {part.n_features} features: the chunks "
+                    "must have the same columns."
+                )
+        labels = ordered_labels({label for part in parts for label in part.labels})
+        if not labels:
+            return self
+        merged = [_merge_one([part._of(label) for part in parts if label in part.labels]) for label in labels]
+        counts, means, scatters = zip(*merged, strict=True)
+        return GroupMoments(labels, np.array(counts), np.stack(means), np.stack(scatters))
+
+    def columns_fixed_by_group(self) -> np.ndarray:
+        """Indices of columns that are constant within every group but differ between groups.
+
+        Such a column is the sensitive feature, or a copy of it: from its value the group can be read off.
+        """
+        if len(self.labels) < 2:
+            return np.zeros(0, dtype=np.intp)
+        within = np.einsum("ajj->j", self.scatters)
+        spread = np.ptp(self.means, axis=0)
+        size = np.abs(self.means).max(axis=0)
+        rounding = self.total_count * (1e-12 * spread) ** 2 + self.total_count * (1e-14 * size) ** 2
+        return np.flatnonzero((spread > 1e-9 * size) & (within <= rounding))
+
+    def _of(self, label: Any) -> tuple[float, np.ndarray, np.ndarray]:
+        a = self.labels.index(label)
+        return self.counts[a], self.means[a], self.scatters[a]
+
+
+def _merge_one(
+    parts: Sequence[tuple[float, np.ndarray, np.ndarray]],
+) -> tuple[float, np.ndarray, np.ndarray]:
+    """Pool count, mean and scatter of one group (Chan, Golub and LeVeque's update, for any number of parts)."""
+    if len(parts) == 1:
+        return parts[0]
+    counts = np.array([count for count, _, _ in parts])
+    means = np.stack([mean for _, mean, _ in parts])
+    total = counts.sum()
+    # Averaging differences from one of the means keeps the digits that a mean far from zero would lose.
+    mean = means[0] + (counts / total) @ (means - means[0])
+    offsets = (means - mean) * np.sqrt(counts)[:, None]
+    scatter = np.add.reduce([scatter for _, _, scatter in parts]) + offsets.T @ offsets
+    return float(total), mean, scatter

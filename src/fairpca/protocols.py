@@ -1,0 +1,101 @@
+"""What problems and solvers promise each other.
+
+A *problem* is a convex function F of the captured variances c_1..c_k, given together with its dual
+``F(c) = max_w a(w) - w . c``. A *solver* minimises F(c(V)) over d-dimensional subspaces through the joint range
+of the moment matrices, and knows nothing of what the numbers mean.
+"""
+
+from __future__ import annotations
+
+import enum
+from dataclasses import dataclass, field
+from typing import Any, Protocol
+
+import numpy as np
+
+__all__ = ["RangeProblem", "RelaxedSolution", "SolverResult", "Status"]
+
+
+class Status(enum.Enum):
+    """How a search ended; the value is advice to the user."""
+
+    OPTIMAL = "The certificate closes: no projection of this rank is better by more than tol."
+    MAX_ITER = "max_iter was reached before the gap closed: raise max_iter or tol, or use solver='dual'."
+    GAP = (
+        "The gap did not close. With three or more groups the bound is that of a relaxation which may need "
+        "extra dimensions (see relaxed_); the components are the best found."
+    )
+
+
+@dataclass(frozen=True)
+class RelaxedSolution:
+    """An optimum of the convex relaxation, of rank d or a little more: P = sum_j eigenvalues_j u_j u_j^T.
+
+    ``shrinkage`` is the 2018 paper's ``1 - sqrt(1 - eigenvalue)``: reconstructing rows by
+    ``U diag(shrinkage) U^T`` has exactly the errors ``tr M_a - <M_a, P>`` of the relaxation.
+    """
+
+    basis: np.ndarray
+    eigenvalues: np.ndarray
+
+    @property
+    def rank(self) -> int:
+        return len(self.eigenvalues)
+
+    @property
+    def shrinkage(self) -> np.ndarray:
+        return 1.0 - np.sqrt(np.clip(1.0 - self.eigenvalues, 0.0, None))
+
+    @property
+    def matrix(self) -> np.ndarray:
+        return (self.basis * self.eigenvalues) @ self.basis.T
+
+
+@dataclass(frozen=True)
+class SolverResult:
+    """The returned subspace, and the certificate that goes with it."""
+
+    basis: np.ndarray
+    objective: float
+    lower_bound: float
+    weights: np.ndarray
+    status: Status
+    n_iter: int
+    n_oracle_calls: int
+    relaxed: RelaxedSolution | None = None
+    history: list[dict[str, Any]] = field(default_factory=list)
+
+    @property
+    def gap(self) -> float:
+        return self.objective - self.lower_bound
+
+    @property
+    def converged(self) -> bool:
+        return self.status is Status.OPTIMAL
+
+
+class RangeProblem(Protocol):
+    """F(c) = max over w of a(w) - w . c, with w in the simplex or, if not ``normalised``, the positive orthant."""
+
+    normalised: bool
+
+    def value(self, captured: np.ndarray) -> float:
+        """F at the captured variances."""
+
+    def bound(self, weights: np.ndarray, support: float) -> float:
+        """``a(w) - phi(w)``, best over the ray of w: a lower bound on F, given ``phi(w) = support``."""
+
+    def dual(self, weights: np.ndarray) -> tuple[float, np.ndarray, np.ndarray]:
+        """Value, gradient and (diagonal) curvature of a at w."""
+
+    def scaled_weights(self, weights: np.ndarray, support: float) -> np.ndarray:
+        """The multiple of w that attains :meth:`bound`."""
+
+    def along(self, s: float, support: float, slope: float, curvature: float) -> tuple[float, float, float]:
+        """For k = 2: value, slope and curvature of the bound at w = (1 - s, s), from those of phi."""
+
+    def imbalance(self, captured: np.ndarray, weights: np.ndarray) -> float:
+        """For k = 2: zero at the optimum, positive while the second group should gain."""
+
+    def rescale(self, value: float, scale: float, n_groups: int) -> float:
+        """A value of F for matrices divided by ``scale``, in the units of the matrices themselves."""

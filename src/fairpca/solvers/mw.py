@@ -1,0 +1,56 @@
+"""Multiplicative weights (Samadi et al. 2018, Algorithms 2 and 3), for any number of matrices."""
+
+from __future__ import annotations
+
+import numpy as np
+
+from fairpca.joint_range import JointRange
+from fairpca.linalg import top_eigenpairs
+from fairpca.protocols import RangeProblem, SolverResult, Status
+
+__all__ = ["multiplicative_weights"]
+
+
+def multiplicative_weights(
+    problem: RangeProblem, joint: JointRange, *, tol: float, max_iter: int, rate: float | None = None
+) -> SolverResult:
+    """Repeat ``w <- w exp(rate * terms)``, normalised, from equal weights.
+
+    The paper averages the projectors, which is not of rank d, or takes the last one. Returned here is the best
+    subspace of rank d met on the way: an iterate, or the leading part of the average.
+
+    The paper advises to tune the rate aggressively. It starts at ``1 / (spread of the first terms)`` unless given,
+    and shrinks by a fifth after each step that brought neither a better subspace nor a better bound: with a
+    constant rate the iterates end in a cycle around the optimum.
+    """
+    if not problem.normalised:
+        raise ValueError("solver='mw' minimises a largest term; use solver='dual' for criterion='nash'.")
+    k = joint.n_matrices
+    weights = np.full(k, 1.0 / k)
+    average = np.zeros((joint.size, joint.size))
+    best, bound, basis, dual = np.inf, -np.inf, None, weights
+    start = None
+    n_iter = 0
+    for n_iter in range(1, max_iter + 1):
+        point = joint.point(weights, start=start)
+        start = point.basis
+        average += point.basis @ point.basis.T
+        terms = problem.dual(weights)[1] - point.captured
+        improved = False
+        if terms.max() < best:
+            best, basis, improved = float(terms.max()), point.basis, True
+        if problem.bound(weights, point.support) > bound:
+            bound, dual, improved = problem.bound(weights, point.support), weights, True
+        if best - bound <= tol:
+            break
+        if rate is None:
+            rate = 1.0 / max(float(np.ptp(terms)), np.finfo(float).tiny)
+        elif not improved:
+            rate *= 0.8
+        weights = weights * np.exp(rate * (terms - terms.max()))
+        weights = weights / weights.sum()
+    leading = top_eigenpairs(average, joint.dimension)[1]
+    if problem.value(joint.captured(leading)) < best:
+        best, basis = problem.value(joint.captured(leading)), leading
+    status = Status.OPTIMAL if best - bound <= tol else Status.MAX_ITER
+    return SolverResult(basis, best, bound, dual, status, n_iter, joint.calls)

@@ -1,0 +1,77 @@
+"""From a high-rank optimum of the relaxation to an extreme one, of rank d or little more."""
+
+from __future__ import annotations
+
+import numpy as np
+
+from fairpca.protocols import RelaxedSolution
+
+__all__ = ["reduce_rank"]
+
+_FRACTIONAL = 1e-7
+
+
+def reduce_rank(matrices: np.ndarray, vectors: np.ndarray, eigenvalues: np.ndarray) -> RelaxedSolution:
+    """Move P within its face, keeping every <A_a, P> and the trace, until no fractional eigenvalue can be spared.
+
+    A face whose fractional part has dimension f allows a move while f (f + 1) / 2 exceeds the number of kept
+    quantities (Pataki; Tantipongpipat et al. 2019).
+    """
+    order = np.argsort(eigenvalues)[::-1]
+    vectors, eigenvalues = vectors[:, order], eigenvalues[order]
+    whole = vectors[:, eigenvalues >= 1 - _FRACTIONAL]
+    dimension = round(float(eigenvalues.sum()))
+    mixed = (eigenvalues > _FRACTIONAL) & (eigenvalues < 1 - _FRACTIONAL)
+    basis, values = vectors[:, mixed], eigenvalues[mixed]
+    if values.size:  # what rounding to whole eigenvalues lost goes to the fractional ones
+        values = np.clip(values + (dimension - whole.shape[1] - values.sum()) / values.size, 0.0, 1.0)
+    while values.size:
+        direction = _face_direction(matrices, basis)
+        if direction is None:
+            break
+        values, basis, finished = _move(values, basis, direction)
+        whole = np.hstack([whole, finished])
+    all_values = np.concatenate([np.ones(whole.shape[1]), values])
+    return RelaxedSolution(np.hstack([whole, basis]), all_values)
+
+
+def _face_direction(matrices: np.ndarray, basis: np.ndarray) -> np.ndarray | None:
+    """A symmetric matrix orthogonal to the identity and to all matrices on the face, or None."""
+    f = basis.shape[1]
+    rows, columns = np.triu_indices(f)
+    factor = np.where(rows == columns, 1.0, np.sqrt(2.0))
+    kept = [np.eye(f), *(basis.T @ matrix @ basis for matrix in matrices)]
+    system = np.stack([matrix[rows, columns] * factor for matrix in kept])
+    system /= np.maximum(np.linalg.norm(system, axis=1, keepdims=True), np.finfo(float).tiny)
+    _, sizes, directions = np.linalg.svd(system)
+    rank = int((sizes > 1e-9).sum())
+    if rank >= len(rows):
+        return None
+    direction = np.zeros((f, f))
+    direction[rows, columns] = directions[-1] / factor
+    return direction + np.triu(direction, 1).T
+
+
+def _move(
+    values: np.ndarray, basis: np.ndarray, direction: np.ndarray
+) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
+    """Go along ``direction`` until an eigenvalue reaches 0 or 1; return the rest and the vectors that became whole."""
+    step = min(_step_to_bound(values, direction), key=abs)
+    moved, rotation = np.linalg.eigh(np.diag(values) + step * direction)
+    basis = basis @ rotation
+    near_one, near_zero = moved > 1 - _FRACTIONAL, moved < _FRACTIONAL
+    if not (near_one | near_zero).any():  # rounding: retire the closest one
+        closest = np.argmin(np.minimum(moved, 1 - moved))
+        near_one[closest], near_zero[closest] = moved[closest] > 0.5, moved[closest] <= 0.5
+    rest = ~(near_one | near_zero)
+    return moved[rest], basis[:, rest], basis[:, near_one]
+
+
+def _step_to_bound(values: np.ndarray, direction: np.ndarray) -> tuple[float, float]:
+    """The smallest positive and largest negative step at which diag(values) + step * direction leaves [0, I]."""
+    lower = np.linalg.eigvalsh(direction / np.sqrt(np.outer(values, values)))
+    upper = np.linalg.eigvalsh(-direction / np.sqrt(np.outer(1 - values, 1 - values)))
+    most_negative, most_positive = min(lower[0], upper[0]), max(lower[-1], upper[-1])
+    forward = -1.0 / most_negative if most_negative < 0 else np.inf
+    backward = -1.0 / most_positive if most_positive > 0 else -np.inf
+    return forward, backward

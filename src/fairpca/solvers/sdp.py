@@ -1,0 +1,117 @@
+"""The relaxation as a semidefinite program with a free conic solver, and the paper's LP for an extreme point.
+
+Algorithm 1 of Samadi et al. (2018): solve ``min F(c(P)), 0 <= P <= I, tr P <= d``, keep the eigenvectors of P, and
+choose its eigenvalues anew by a linear program, whose vertices have at most k - 1 fractional ones. A reference for
+tests and benchmarks: it needs the extra ``fairpca[sdp]`` and grows steeply with the number of features.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+from scipy.optimize import linprog
+
+from fairpca.joint_range import JointRange
+from fairpca.protocols import RangeProblem, RelaxedSolution, SolverResult, Status
+
+__all__ = ["extreme_point", "solve_sdp"]
+
+
+def solve_sdp(
+    problem: RangeProblem, joint: JointRange, *, tol: float, solver_options: dict[str, Any] | None = None
+) -> SolverResult:
+    """Solve the semidefinite program with SCS, then round as Algorithm 1 does."""
+    cvxpy = _import_cvxpy()
+    options = {"eps_abs": 1e-8, "eps_rel": 1e-8, "max_iters": 20_000, **(solver_options or {})}
+    size = joint.size
+    projector = cvxpy.Variable((size, size), PSD=True)
+    captured = [cvxpy.sum(cvxpy.multiply(matrix, projector)) for matrix in joint.matrices]
+    limits = [projector << np.eye(size), cvxpy.trace(projector) <= joint.dimension]
+    if problem.normalised:
+        offsets = problem.dual(np.ones(joint.n_matrices))[1]
+        level = cvxpy.Variable()
+        terms = [level >= offset - value for offset, value in zip(offsets, captured, strict=True)]
+        program = cvxpy.Problem(cvxpy.Minimize(level), [*terms, *limits])
+    else:
+        terms = []
+        program = cvxpy.Problem(cvxpy.Maximize(sum(cvxpy.log(value) for value in captured)), limits)
+    program.solve(solver=cvxpy.SCS, **options)
+    values, vectors = np.linalg.eigh(0.5 * (projector.value + projector.value.T))
+    values = np.clip(values, 0.0, 1.0)
+    relaxed = extreme_point(problem, joint, vectors) if problem.normalised else _kept(values, vectors)
+    weights = _dual_weights(problem, joint, terms, vectors, values)
+    return _result(problem, joint, relaxed, weights, program, tol)
+
+
+def extreme_point(problem: RangeProblem, joint: JointRange, vectors: np.ndarray) -> RelaxedSolution:
+    """The LP (5)-(9): new eigenvalues in [0, 1] for given eigenvectors, at a vertex of the feasible set."""
+    size = vectors.shape[1]
+    shares = np.einsum("pi,api->ai", vectors, joint.matrices @ vectors)
+    offsets = problem.dual(np.ones(joint.n_matrices))[1]
+    cost = np.append(np.zeros(size), 1.0)
+    rows = np.hstack([-shares, -np.ones((len(shares), 1))])
+    rows = np.vstack([rows, np.append(np.ones(size), 0.0)])
+    answer = linprog(
+        cost,
+        A_ub=rows,
+        b_ub=np.append(-offsets, joint.dimension),
+        bounds=[(0.0, 1.0)] * size + [(None, None)],
+        method="highs-ds",  # simplex: it ends in a vertex
+    )
+    return _kept(np.clip(answer.x[:size], 0.0, 1.0), vectors)
+
+
+def _kept(values: np.ndarray, vectors: np.ndarray) -> RelaxedSolution:
+    order = np.argsort(values)[::-1]
+    order = order[values[order] > 1e-7]
+    return RelaxedSolution(vectors[:, order], values[order])
+
+
+def _dual_weights(
+    problem: RangeProblem, joint: JointRange, terms: list, vectors: np.ndarray, values: np.ndarray
+) -> np.ndarray:
+    if terms:
+        weights = np.array([max(float(term.dual_value), 0.0) for term in terms])
+        return weights / weights.sum()
+    return 1.0 / np.einsum("pi,api,i->a", vectors, joint.matrices @ vectors, values)
+
+
+def _result(
+    problem: RangeProblem,
+    joint: JointRange,
+    relaxed: RelaxedSolution,
+    weights: np.ndarray,
+    program: Any,
+    tol: float,
+) -> SolverResult:
+    basis = relaxed.basis[:, : joint.dimension]
+    value = problem.value(joint.captured(basis))
+    point = joint.point(weights)
+    bound = problem.bound(weights, point.support)
+    if problem.value(point.captured) < value:
+        value, basis = problem.value(point.captured), point.basis
+    # A conic solver of first order is accurate to its own tolerance at best.
+    accepted = max(tol, 1e-5)
+    status = Status.OPTIMAL if value - bound <= accepted else Status.GAP
+    return SolverResult(
+        basis=basis,
+        objective=value,
+        lower_bound=bound,
+        weights=problem.scaled_weights(weights, point.support),
+        status=status,
+        n_iter=int(program.solver_stats.num_iters or 0),
+        n_oracle_calls=joint.calls,
+        relaxed=relaxed,
+    )
+
+
+def _import_cvxpy() -> Any:
+    try:
+        import cvxpy
+    except ImportError:
+        raise ImportError(
+            "solver='sdp' needs CVXPY and SCS: pip install 'fairpca[sdp]'. The default solver='dual' needs "
+            "neither and is exact."
+        ) from None
+    return cvxpy
