@@ -17,7 +17,15 @@ _COLUMNS = (
     "foreign_worker", "credit_risk",
 )  # fmt: skip
 _NUMERIC = frozenset(
-    {"duration", "credit_amount", "installment_rate", "residence_since", "age", "existing_credits", "people_liable"}
+    {
+        "duration",
+        "credit_amount",
+        "installment_rate",
+        "residence_since",
+        "age",
+        "existing_credits",
+        "people_liable",
+    }
 )
 _FEMALE = ("A92", "A95")
 
@@ -94,4 +102,8 @@ def _frames(data: np.ndarray, names: list[str], sex: np.ndarray, target: np.ndar
         import pandas as pd
     except ImportError:
         raise ImportError("as_frame=True needs pandas: pip install 'fairpca[frame]'.") from None
-    return pd.DataFrame(data, columns=names), pd.Series(sex, name="sex"), pd.Series(target, name="credit_risk")
+    return (
+        pd.DataFrame(data, columns=names),
+        pd.Series(sex, name="sex"),
+        pd.Series(target, name="credit_risk"),
+    )

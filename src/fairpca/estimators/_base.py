@@ -183,7 +183,9 @@ class MomentEstimator(LinearProjection):
                 stacklevel=5,
             )
 
-    def _set_groups(self, moments: GroupMoments, matrices: np.ndarray, best: np.ndarray | None = None) -> None:
+    def _set_groups(
+        self, moments: GroupMoments, matrices: np.ndarray, best: np.ndarray | None = None
+    ) -> None:
         """Figures of each group at the returned components; ``matrices`` are the M_a of the chosen centring."""
         basis = self.components_.T
         if best is None:

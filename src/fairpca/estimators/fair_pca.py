@@ -206,7 +206,9 @@ feature_names_in_, n_samples_seen_
     ) -> RelaxedProjection:
         """In the units of the data; ``joint`` holds the matrices after they were scaled back."""
         relaxed = result.relaxed or RelaxedSolution(result.basis, np.ones(result.basis.shape[1]))
-        captured = np.einsum("pi,api,i->a", relaxed.basis, joint.matrices @ relaxed.basis, relaxed.eigenvalues)
+        captured = np.einsum(
+            "pi,api,i->a", relaxed.basis, joint.matrices @ relaxed.basis, relaxed.eigenvalues
+        )
         value = problem.rescale(problem.value(captured / scale), scale, len(captured))
         return RelaxedProjection(
             components=relaxed.basis.T.copy(),

@@ -26,9 +26,7 @@ _BLOCK_MAX_ROWS_OF_WIDE = 4096
 _DENSE_COLUMN = 0.5
 
 
-def group_moments(
-    X: Any, sensitive_features: Any = None, *, sample_weight: Any = None
-) -> GroupMoments:
+def group_moments(X: Any, sensitive_features: Any = None, *, sample_weight: Any = None) -> GroupMoments:
     """Reduce data to count, mean and scatter of each group.
 
     Parameters
@@ -88,7 +86,9 @@ def accumulate(X: Any, groups: Groups, sample_weight: np.ndarray | None = None) 
     else:
         _add_dense(totals, X, groups.codes, sample_weight)
     counts, means, scatters = zip(*(total.finish() for total in totals), strict=True)
-    return GroupMoments(groups.labels, np.array(counts, dtype=np.float64), np.stack(means), np.stack(scatters))
+    return GroupMoments(
+        groups.labels, np.array(counts, dtype=np.float64), np.stack(means), np.stack(scatters)
+    )
 
 
 def _only_present(groups: Groups) -> Groups:

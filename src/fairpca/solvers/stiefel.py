@@ -1,0 +1,42 @@
+"""Geometry of orthonormal frames, St(p, d) = {V : V^T V = I}, with the Euclidean metric."""
+
+from __future__ import annotations
+
+from typing import Literal
+
+import numpy as np
+
+__all__ = ["horizontal", "random_frame", "retract", "retract_polar", "retract_qr", "tangent"]
+
+
+def tangent(basis: np.ndarray, ambient: np.ndarray) -> np.ndarray:
+    """Orthogonal projection on the tangent space at V: ``G - V sym(V^T G)``."""
+    inner = basis.T @ ambient
+    return ambient - basis @ (0.5 * (inner + inner.T))
+
+
+def horizontal(basis: np.ndarray, ambient: np.ndarray) -> np.ndarray:
+    """The part that changes the subspace: ``(I - V V^T) G``. Enough where V and V R are worth the same."""
+    return ambient - basis @ (basis.T @ ambient)
+
+
+def retract_qr(basis: np.ndarray, step: np.ndarray) -> np.ndarray:
+    """The Q factor of V + D, with the signs that make the step 0 the identity."""
+    frame, triangle = np.linalg.qr(basis + step)
+    signs = np.where(np.diagonal(triangle) < 0, -1.0, 1.0)
+    return frame * signs
+
+
+def retract_polar(basis: np.ndarray, step: np.ndarray) -> np.ndarray:
+    """The frame nearest to V + D."""
+    left, _, right = np.linalg.svd(basis + step, full_matrices=False)
+    return left @ right
+
+
+def retract(basis: np.ndarray, step: np.ndarray, kind: Literal["qr", "polar"] = "qr") -> np.ndarray:
+    return retract_qr(basis, step) if kind == "qr" else retract_polar(basis, step)
+
+
+def random_frame(rng: np.random.Generator, size: int, dimension: int) -> np.ndarray:
+    """A uniformly distributed frame."""
+    return retract_qr(np.zeros((size, dimension)), rng.standard_normal((size, dimension)))
