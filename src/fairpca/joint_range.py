@@ -62,9 +62,7 @@ class JointRange:
         """``c_a = <A_a, V V^T>``."""
         return np.einsum("pi,api->a", basis, self.matrices @ basis)
 
-    def point(
-        self, weights: np.ndarray, *, second_order: bool = False, start: np.ndarray | None = None
-    ) -> RangePoint:
+    def point(self, weights: np.ndarray, *, second_order: bool = False, start: np.ndarray | None = None) -> RangePoint:
         """The oracle: one eigenproblem."""
         self.calls += 1
         weights = np.asarray(weights, dtype=float)

@@ -20,8 +20,7 @@ from fairpca._validation import (
     check_several_groups,
 )
 from fairpca.linalg import canonical_basis
-from fairpca.moments import GroupMoments
-from fairpca.moments._accumulate import accumulate
+from fairpca.moments import GroupMoments, accumulate
 from fairpca.problems import best_captured, group_errors, group_losses
 
 __all__ = ["LinearProjection", "MomentEstimator"]
@@ -95,9 +94,7 @@ class MomentEstimator(LinearProjection):
 
     _moments: GroupMoments
 
-    def fit(
-        self, X: Any, y: Any = None, *, sensitive_features: Any = None, sample_weight: Any = None
-    ) -> Self:
+    def fit(self, X: Any, y: Any = None, *, sensitive_features: Any = None, sample_weight: Any = None) -> Self:
         """Fit to data.
 
         Parameters
@@ -118,9 +115,7 @@ class MomentEstimator(LinearProjection):
         check_several_groups(moments.labels)
         return self._learn(moments)
 
-    def partial_fit(
-        self, X: Any, y: Any = None, *, sensitive_features: Any = None, sample_weight: Any = None
-    ) -> Self:
+    def partial_fit(self, X: Any, y: Any = None, *, sensitive_features: Any = None, sample_weight: Any = None) -> Self:
         """Fit to all rows seen so far and these. A chunk may hold a single group; groups may appear later."""
         first = not hasattr(self, "_moments")
         moments = self._reduce(X, sensitive_features, sample_weight, reset=first)
@@ -183,9 +178,7 @@ class MomentEstimator(LinearProjection):
                 stacklevel=5,
             )
 
-    def _set_groups(
-        self, moments: GroupMoments, matrices: np.ndarray, best: np.ndarray | None = None
-    ) -> None:
+    def _set_groups(self, moments: GroupMoments, matrices: np.ndarray, best: np.ndarray | None = None) -> None:
         """Figures of each group at the returned components; ``matrices`` are the M_a of the chosen centring."""
         basis = self.components_.T
         if best is None:

@@ -64,9 +64,7 @@ def _solve_dense(
     return _solve_many(problem, joint, tol=tol, rng=rng)
 
 
-def _solve_many(
-    problem: RangeProblem, joint: JointRange, *, tol: float, rng: np.random.Generator
-) -> SolverResult:
+def _solve_many(problem: RangeProblem, joint: JointRange, *, tol: float, rng: np.random.Generator) -> SolverResult:
     """Three matrices or more: the relaxation for the bound, then the best subspace of the wanted rank."""
     fantope = solve_fantope(problem, joint, tol=0.1 * tol)
     relaxed = reduce_rank(joint.matrices, fantope.vectors, fantope.eigenvalues)
@@ -124,9 +122,7 @@ class _Record:
             self.weights = self._problem.scaled_weights(weights, point.support)
 
 
-def _roundings(
-    relaxed: RelaxedSolution, leading: np.ndarray, d: int, rng: np.random.Generator
-) -> Iterator[np.ndarray]:
+def _roundings(relaxed: RelaxedSolution, leading: np.ndarray, d: int, rng: np.random.Generator) -> Iterator[np.ndarray]:
     """Subspaces of dimension d near the relaxed optimum: the leading ones, then random ones of its face."""
     yield relaxed.basis[:, :d]
     yield leading

@@ -28,10 +28,11 @@ def multiplicative_weights(
     k = joint.n_matrices
     weights = np.full(k, 1.0 / k)
     average = np.zeros((joint.size, joint.size))
-    best, bound, basis, dual = np.inf, -np.inf, None, weights
-    start = None
-    n_iter = 0
-    for n_iter in range(1, max_iter + 1):
+    best, bound, dual = np.inf, -np.inf, weights
+    basis = start = None
+    steps = 0
+    while steps < max(max_iter, 1):
+        steps += 1
         point = joint.point(weights, start=start)
         start = point.basis
         average += point.basis @ point.basis.T
@@ -50,7 +51,7 @@ def multiplicative_weights(
         weights = weights * np.exp(rate * (terms - terms.max()))
         weights = weights / weights.sum()
     leading = top_eigenpairs(average, joint.dimension)[1]
-    if problem.value(joint.captured(leading)) < best:
+    if basis is None or problem.value(joint.captured(leading)) < best:
         best, basis = problem.value(joint.captured(leading)), leading
     status = Status.OPTIMAL if best - bound <= tol else Status.MAX_ITER
-    return SolverResult(basis, best, bound, dual, status, n_iter, joint.calls)
+    return SolverResult(basis, best, bound, dual, status, steps, joint.calls)

@@ -52,9 +52,7 @@ def refine_subspace(
 class _Step:
     """The quadratic model of one basis, solved for any damping without new eigenproblems."""
 
-    def __init__(
-        self, problem: RangeProblem, joint: JointRange, basis: np.ndarray, weights: np.ndarray
-    ) -> None:
+    def __init__(self, problem: RangeProblem, joint: JointRange, basis: np.ndarray, weights: np.ndarray) -> None:
         self._problem = problem
         d = basis.shape[1]
         combined = joint.combine(weights)
@@ -81,9 +79,7 @@ class _Step:
             return float(0.5 * weights @ (self._captured + gradient)), gradient, quadratic
 
         start = self._problem.scaled_weights(self._start, float(self._start @ self._captured))
-        weights, _ = maximise_weights(
-            self._problem, support, start, start=0.1 * self.scale, end=1e-18, shrink=0.02
-        )
+        weights, _ = maximise_weights(self._problem, support, start, start=0.1 * self.scale, end=1e-18, shrink=0.02)
         if self._problem.normalised:
             weights = self._on_active_set(weights, quadratic)
         step = (weights @ self._slopes / stiffness).reshape(self._shape)

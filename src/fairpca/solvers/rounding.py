@@ -52,9 +52,7 @@ def _face_direction(matrices: np.ndarray, basis: np.ndarray) -> np.ndarray | Non
     return direction + np.triu(direction, 1).T
 
 
-def _move(
-    values: np.ndarray, basis: np.ndarray, direction: np.ndarray
-) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
+def _move(values: np.ndarray, basis: np.ndarray, direction: np.ndarray) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
     """Go along ``direction`` until an eigenvalue reaches 0 or 1; return the rest and the vectors that became whole."""
     step = min(_step_to_bound(values, direction), key=abs)
     moved, rotation = np.linalg.eigh(np.diag(values) + step * direction)
