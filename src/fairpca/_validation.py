@@ -100,7 +100,9 @@ def check_sample_weight(sample_weight: Any, n_samples: int) -> np.ndarray | None
         raise ValueError(f"sample_weight has shape {weights.shape}, but X has {n_samples} rows: give one weight a row.")
     if not np.isfinite(weights).all() or weights.min() < 0:
         raise ValueError("sample_weight must be finite and not negative; drop or repair such rows.")
-    if weights.sum() <= 1:
+    if not weights.any():
+        raise ValueError("sample_weight is zero for every row; at least two rows need a positive weight.")
+    if weights.sum() <= 1 + 1e-9:
         raise ValueError(
             f"sample_weight sums to {weights.sum():g}. Weights count like repeated rows: scale them so that "
             "they sum to the number of rows (or of people) they stand for."

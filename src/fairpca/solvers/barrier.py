@@ -40,7 +40,10 @@ class FantopeSolution:
 
 
 def solve_fantope(problem: RangeProblem, joint: JointRange, *, tol: float) -> FantopeSolution:
-    """The convex relaxation ``min F(c(P)), 0 <= P <= I, tr P = d``, to a gap of about ``tol``."""
+    """The convex relaxation ``min F(c(P)), 0 <= P <= I, tr P = d``: weights whose bound is within ``tol`` of optimal.
+
+    P itself loses digits on a face of tied eigenvalues, where it hardly depends on the weights; `reduce_rank` mends it.
+    """
     last: list[tuple[Spectrum, np.ndarray]] = []
 
     def support(weights: np.ndarray, mu: float) -> tuple[float, np.ndarray, np.ndarray]:

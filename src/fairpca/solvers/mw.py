@@ -20,7 +20,7 @@ def multiplicative_weights(
     subspace of rank d met on the way: an iterate, or the leading part of the average.
 
     The paper advises to tune the rate aggressively. It starts at ``1 / (spread of the first terms)`` unless given,
-    and shrinks by a fifth after each step that brought neither a better subspace nor a better bound: with a
+    and shrinks by a tenth after each step that brought neither a better subspace nor a better bound: with a
     constant rate the iterates end in a cycle around the optimum.
     """
     if not problem.normalised:
@@ -45,9 +45,10 @@ def multiplicative_weights(
         if best - bound <= tol:
             break
         if rate is None:
-            rate = 1.0 / max(float(np.ptp(terms)), np.finfo(float).tiny)
+            # Where the first terms happen to be nearly equal their spread says nothing of the scale.
+            rate = 1.0 / max(float(np.ptp(terms)), 0.1 * float(np.abs(terms).max()), np.finfo(float).tiny)
         elif not improved:
-            rate *= 0.8
+            rate *= 0.9
         weights = weights * np.exp(rate * (terms - terms.max()))
         weights = weights / weights.sum()
     leading = top_eigenpairs(average, joint.dimension)[1]

@@ -65,7 +65,8 @@ class _Step:
         self._captured = np.einsum("pi,api->a", basis @ rotation, images)
         self._slopes = 2.0 * (self._outside.T @ images).reshape(joint.n_matrices, -1)
         self._curvature = 2.0 * (inner_values[None, :] - outer_values[:, None]).reshape(-1)
-        self.scale = float(np.abs(self._curvature).max(initial=np.finfo(float).tiny))
+        size = max(np.abs(inner_values).max(initial=0.0), np.abs(outer_values).max(initial=0.0), np.finfo(float).tiny)
+        self.scale = max(float(np.abs(self._curvature).max(initial=0.0)), 1e-3 * size)
         self._shape = (len(outer_values), d)
         self._start = np.full(joint.n_matrices, 1.0 / joint.n_matrices)
 
