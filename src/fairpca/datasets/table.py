@@ -1,0 +1,450 @@
+"""Reading a data file into features, groups and label, and saying aloud what was done with each column."""
+
+from __future__ import annotations
+
+import csv
+import hashlib
+import io
+import math
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+__all__ = ["Encoder", "Table", "TableData", "prepare_table", "read_table"]
+
+#: Text that stands for "not known".
+_MISSING = frozenset({"", "?", "na", "n/a", "nan", "null", "none"})
+#: A text column with more levels than this is an identifier or free text, not a category.
+MAX_LEVELS = 100
+#: More groups than this are a measurement.
+MAX_GROUPS = 20
+#: Figures of a smaller group say nothing, and it cannot be divided into rows to fit and rows to judge.
+MIN_GROUP_ROWS = 10
+_MISSING_LEVEL = "(missing)"
+
+
+@dataclass(frozen=True)
+class Table:
+    """Columns of a file: arrays of float64 (NaN where missing) or of str ('' where missing)."""
+
+    name: str
+    columns: dict[str, np.ndarray]
+    sha256: str
+
+    @property
+    def n_rows(self) -> int:
+        return len(next(iter(self.columns.values())))
+
+    def column(self, name: str, purpose: str) -> np.ndarray:
+        """The column, or a sentence that lists those there are."""
+        if name not in self.columns:
+            known = ", ".join(repr(column) for column in list(self.columns)[:12])
+            more = ", ..." if len(self.columns) > 12 else ""
+            raise ValueError(f"{self.name} has no column {name!r} ({purpose}); it has {known}{more}.")
+        return self.columns[name]
+
+
+def read_table(path: Any) -> Table:
+    """Read CSV (comma, semicolon or tab; UTF-8), Parquet or Feather, by the ending of the name.
+
+    Parameters
+    ----------
+    path : path-like
+        ``.parquet`` and ``.feather`` (or ``.arrow``) need pyarrow; everything else is read as CSV with a header line.
+
+    Returns
+    -------
+    Table
+
+    Examples
+    --------
+    >>> import tempfile, pathlib
+    >>> from fairpca.datasets.table import read_table
+    >>> with tempfile.TemporaryDirectory() as folder:
+    ...     path = pathlib.Path(folder) / "people.csv"
+    ...     _ = path.write_text("age,city\\n31,Bonn\\n,Ulm\\n")
+    ...     table = read_table(path)
+    >>> table.columns["age"], table.columns["city"].tolist()
+    (array([31., nan]), ['Bonn', 'Ulm'])
+    """
+    path = Path(path)
+    if not path.exists():
+        raise FileNotFoundError(f"{path} does not exist.")
+    if path.is_dir():
+        raise IsADirectoryError(f"{path} is a folder; give a CSV, Parquet or Feather file.")
+    content = path.read_bytes()
+    reader = {".parquet": _read_parquet, ".pq": _read_parquet, ".feather": _read_feather, ".arrow": _read_feather}
+    columns = reader.get(path.suffix.lower(), _read_csv)(content, path.name)
+    if not columns or not len(next(iter(columns.values()))):
+        raise ValueError(f"{path.name} holds no rows.")
+    return Table(path.name, columns, hashlib.sha256(content).hexdigest())
+
+
+def _read_csv(content: bytes, name: str) -> dict[str, np.ndarray]:
+    try:
+        text = content.decode("utf-8-sig")
+    except UnicodeDecodeError as problem:
+        line = content[: problem.start].count(b"\n") + 1
+        raise ValueError(
+            f"{name} is not UTF-8 (byte 0x{content[problem.start]:02x} in line {line}); convert it first, for example "
+            f"with: iconv -f latin1 -t utf-8 {name}"
+        ) from None
+    if "\0" in text:
+        raise ValueError(f"{name} is not a text file; give CSV, or name Parquet and Feather files .parquet and .feather.")
+    if not text.strip():
+        raise ValueError(f"{name} is empty.")
+    header = text[: text.find("\n")] if "\n" in text else text
+    delimiter = max(",;\t", key=header.count)
+    try:
+        rows = list(csv.reader(io.StringIO(text, newline=""), delimiter=delimiter, skipinitialspace=True))
+    except csv.Error as problem:
+        raise ValueError(f"{name} is not valid CSV: {problem}.") from None
+    return _columns_of_rows(rows, name)
+
+
+def _columns_of_rows(rows: list[list[str]], name: str) -> dict[str, np.ndarray]:
+    names = [text.strip() or f"column {number}" for number, text in enumerate(rows[0], start=1)]
+    repeated = next((column for column in names if names.count(column) > 1), None)
+    if repeated is not None:
+        raise ValueError(f"{name} has two columns named {repeated!r}; rename one.")
+    numbered = [(number, row) for number, row in enumerate(rows[1:], start=2) if row]
+    for number, row in numbered:
+        if len(row) != len(names):
+            raise ValueError(f"{name}, line {number}: {len(row)} values, but the header names {len(names)} columns.")
+    if not numbered:
+        raise ValueError(f"{name} has a header but no rows.")
+    values = zip(*(row for _, row in numbered), strict=True)
+    return {column: _typed(texts) for column, texts in zip(names, values, strict=True)}
+
+
+def _typed(texts: Sequence[str]) -> np.ndarray:
+    """Numbers where every known value is one, else text."""
+    try:
+        return np.array(texts, dtype=np.float64)
+    except ValueError:
+        pass
+    stripped = [text.strip() for text in texts]
+    known = ["" if text.lower() in _MISSING else text for text in stripped]
+    try:
+        return np.array([text or "nan" for text in known], dtype=np.float64)
+    except ValueError:
+        return np.array(known, dtype=object)
+
+
+def _pyarrow(name: str) -> Any:
+    try:
+        import pyarrow
+    except ImportError:
+        raise ImportError(f"Reading {name} needs pyarrow: pip install 'fairpca[arrow]'.") from None
+    return pyarrow
+
+
+def _read_parquet(content: bytes, name: str) -> dict[str, np.ndarray]:
+    arrow = _pyarrow(name)
+    import pyarrow.parquet
+
+    try:
+        return _columns_of_arrow(pyarrow.parquet.read_table(arrow.BufferReader(content)))
+    except arrow.ArrowException as problem:
+        raise ValueError(f"{name} cannot be read as Parquet: {str(problem).splitlines()[0]}") from None
+
+
+def _read_feather(content: bytes, name: str) -> dict[str, np.ndarray]:
+    arrow = _pyarrow(name)
+    import pyarrow.feather
+
+    try:
+        return _columns_of_arrow(pyarrow.feather.read_table(arrow.BufferReader(content)))
+    except arrow.ArrowException as problem:
+        raise ValueError(f"{name} cannot be read as Feather: {str(problem).splitlines()[0]}") from None
+
+
+def _columns_of_arrow(table: Any) -> dict[str, np.ndarray]:
+    columns = {}
+    for name, column in zip(table.column_names, table.columns, strict=True):
+        values = column.to_pylist()
+        if all(isinstance(value, int | float) or value is None for value in values):  # booleans are integers
+            columns[name] = np.array([math.nan if value is None else float(value) for value in values])
+        else:
+            columns[name] = np.array(["" if value is None else str(value) for value in values], dtype=object)
+    return columns
+
+
+@dataclass(frozen=True)
+class Encoder:
+    """From the columns of a table to a matrix: numbers as they are, text one-hot, then standardised.
+
+    Kept with a saved model, so that new files are treated as the one it was fitted on.
+    """
+
+    numeric: tuple[str, ...]
+    levels: dict[str, tuple[str, ...]]
+    offsets: np.ndarray
+    scales: np.ndarray
+
+    @property
+    def feature_names(self) -> list[str]:
+        return [*self.numeric, *(f"{name}={level}" for name, levels in self.levels.items() for level in levels)]
+
+    def encode(self, table: Table) -> np.ndarray:
+        """The matrix of the table's rows; a level that was not there before is all zeros before standardising."""
+        parts = [self._numbers(table, name) for name in self.numeric]
+        for name, levels in self.levels.items():
+            texts = _as_text(table.column(name, "a feature of the model"))
+            parts += [(texts == level).astype(np.float64) for level in levels]
+        return (np.column_stack(parts) - self.offsets) / self.scales
+
+    def unknown_levels(self, table: Table) -> dict[str, list[str]]:
+        """Values of text columns that the encoder has no column for."""
+        found = {
+            name: sorted(set(_as_text(table.column(name, "a feature of the model"))) - set(levels))
+            for name, levels in self.levels.items()
+        }
+        return {name: values for name, values in found.items() if values}
+
+    def as_dict(self) -> dict[str, Any]:
+        """Plain lists, for JSON."""
+        return {
+            "numeric": list(self.numeric),
+            "levels": {name: list(levels) for name, levels in self.levels.items()},
+            "offsets": self.offsets.tolist(),
+            "scales": self.scales.tolist(),
+        }
+
+    @classmethod
+    def from_dict(cls, values: Any) -> Encoder:
+        """The inverse of :meth:`as_dict`, checked: the file may come from a stranger."""
+        try:
+            numeric = tuple(str(name) for name in values["numeric"])
+            levels = {str(name): tuple(str(level) for level in found) for name, found in values["levels"].items()}
+            offsets, scales = (np.array(values[name], dtype=np.float64) for name in ("offsets", "scales"))
+        except (KeyError, TypeError, ValueError, AttributeError):
+            raise ValueError("The model's description of its columns is damaged.") from None
+        encoder = cls(numeric, levels, offsets, scales)
+        size = (len(encoder.feature_names),)
+        if offsets.shape != size or scales.shape != size or not np.isfinite(offsets).all() or not (scales > 0).all():
+            raise ValueError("The model's description of its columns is damaged.")
+        return encoder
+
+    def _numbers(self, table: Table, name: str) -> np.ndarray:
+        column = table.column(name, "a feature of the model")
+        if column.dtype == object:
+            text = next(value for value in column if not _is_number(value))
+            raise ValueError(f"{table.name}: column {name!r} must hold numbers, but contains {text!r}.")
+        if not np.isfinite(column).all():
+            row = int(np.flatnonzero(~np.isfinite(column))[0]) + 1
+            raise ValueError(f"{table.name}: column {name!r} has no finite number in row {row}; fill or drop such rows.")
+        return column
+
+
+@dataclass(frozen=True)
+class TableData:
+    """What the methods need, and ``remarks`` that say how it came out of the file."""
+
+    X: np.ndarray
+    groups: np.ndarray
+    label: np.ndarray | None
+    encoder: Encoder
+    table: Table
+    remarks: list[str] = field(default_factory=list)
+
+    @property
+    def feature_names(self) -> list[str]:
+        return self.encoder.feature_names
+
+
+def prepare_table(
+    table: Table,
+    sensitive: Sequence[str],
+    label: str | None = None,
+    *,
+    drop: Sequence[str] = (),
+    standardise: bool = True,
+    max_levels: int = MAX_LEVELS,
+) -> TableData:
+    """Divide a table into features, groups and label.
+
+    Numeric columns are taken as they are, text columns are one-hot encoded; constant columns, columns that are mostly
+    missing and copies of the groups are left out; rows with a missing group, label or number are dropped. Several
+    sensitive columns make groups of their combinations. What was done is told in ``remarks``.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from fairpca.datasets.table import Table, prepare_table
+    >>> columns = {"x": np.arange(40.0), "city": np.array(["a", "b"] * 20, dtype=object), "sex": np.repeat([0.0, 1.0], 20)}
+    >>> data = prepare_table(Table("people.csv", columns, ""), ["sex"])
+    >>> data.feature_names
+    ['x', 'city=a', 'city=b']
+    """
+    if not sensitive:
+        raise ValueError("Name at least one sensitive column.")
+    roles = _check_roles(table, sensitive, label, drop)
+    remarks: list[str] = []
+    features = _usable(table, [name for name in table.columns if name not in roles], remarks)
+    table = _complete_rows(table, [*sensitive, *([label] if label else [])], features, remarks)
+    groups = _group_labels(table, sensitive)
+    target = None if label is None else _class_labels(table, label)
+    numeric = [name for name in features if table.columns[name].dtype != object]
+    levels = {name: _levels(table, name, max_levels) for name in features if name not in numeric}
+    numeric, levels = _without_copies(table, numeric, levels, groups, remarks)
+    if not numeric and not levels:
+        raise ValueError(f"{table.name} has no feature left besides {', '.join(map(repr, sorted(roles)))}.")
+    encoder = _fitted_encoder(table, numeric, levels, standardise)
+    _say_columns(encoder, [*sensitive, *([label] if label else []), *drop], standardise, remarks)
+    return TableData(encoder.encode(table), groups, target, encoder, table, remarks)
+
+
+def _check_roles(table: Table, sensitive: Sequence[str], label: str | None, drop: Sequence[str]) -> set[str]:
+    for name in sensitive:
+        table.column(name, "the sensitive column")
+    for name in drop:
+        table.column(name, "to be dropped")
+    if label is not None:
+        table.column(label, "the label")
+        if label in sensitive:
+            raise ValueError(f"Column {label!r} cannot be both the sensitive column and the label.")
+    return {*sensitive, *drop, *([label] if label else [])}
+
+
+def _usable(table: Table, names: list[str], remarks: list[str]) -> list[str]:
+    """Columns that vary and are mostly known."""
+    kept = []
+    for name in names:
+        known = table.columns[name][~_missing(table.columns[name])]
+        if len(known) < 0.5 * table.n_rows:
+            remarks.append(f"left out {name!r}: {1 - len(known) / table.n_rows:.0%} of it is missing")
+        elif len(set(known.tolist())) < 2:
+            remarks.append(f"left out {name!r}: it is constant")
+        else:
+            kept.append(name)
+    return kept
+
+
+def _complete_rows(table: Table, needed: list[str], features: list[str], remarks: list[str]) -> Table:
+    incomplete = np.zeros(table.n_rows, dtype=bool)
+    for name in needed:
+        incomplete |= _missing(table.columns[name])
+    for name in features:
+        if table.columns[name].dtype != object:
+            incomplete |= _missing(table.columns[name])
+    if incomplete.all():
+        raise ValueError(f"Every row of {table.name} has a missing value; fill them, or drop the emptiest columns.")
+    if incomplete.any():
+        remarks.append(f"dropped {incomplete.sum()} of {table.n_rows} rows with a missing group, label or number")
+    columns = {name: column[~incomplete] for name, column in table.columns.items()}
+    return Table(table.name, columns, table.sha256)
+
+
+def _group_labels(table: Table, sensitive: Sequence[str]) -> np.ndarray:
+    """Text labels; several columns are joined as 'female, young'."""
+    columns = [_as_text(table.columns[name]) for name in sensitive]
+    labels = np.array([", ".join(parts) for parts in zip(*columns, strict=True)], dtype=object)
+    found, counts = np.unique(labels.astype(str), return_counts=True)
+    what = " x ".join(repr(name) for name in sensitive)
+    if len(found) < 2:
+        raise ValueError(f"{what} contains a single group, {found[0]!r}; at least two are needed.")
+    if len(found) > MAX_GROUPS:
+        raise ValueError(
+            f"{what} has {len(found)} different values; at most {MAX_GROUPS} make groups. If it is a measurement such as "
+            "an age, add a column with a few ranges of it to the file."
+        )
+    if counts.min() < MIN_GROUP_ROWS:
+        raise ValueError(
+            f"Group {found[counts.argmin()]!r} of {what} has {counts.min()} rows; figures of fewer than "
+            f"{MIN_GROUP_ROWS} say nothing. Merge it with another group or drop its rows."
+        )
+    return labels.astype(str)
+
+
+def _class_labels(table: Table, label: str) -> np.ndarray:
+    classes = _as_text(table.columns[label])
+    found, counts = np.unique(classes, return_counts=True)
+    if len(found) < 2:
+        raise ValueError(f"The label {label!r} has a single value, {found[0]!r}; at least two classes are needed.")
+    if len(found) > MAX_GROUPS:
+        raise ValueError(f"The label {label!r} has {len(found)} different values; it must be a class, with at most {MAX_GROUPS}.")
+    if counts.min() < 4:
+        raise ValueError(f"Class {found[counts.argmin()]!r} of the label {label!r} has {counts.min()} rows; too few to learn.")
+    return classes
+
+
+def _levels(table: Table, name: str, max_levels: int) -> tuple[str, ...]:
+    found = sorted(set(_as_text(table.columns[name])))
+    if len(found) > max_levels:
+        raise ValueError(
+            f"Column {name!r} is text with {len(found)} different values, too many to one-hot encode (limit {max_levels}): "
+            f"leave it out with --drop, group its values, or raise --max-levels."
+        )
+    return tuple(found)
+
+
+def _without_copies(
+    table: Table, numeric: list[str], levels: dict[str, tuple[str, ...]], groups: np.ndarray, remarks: list[str]
+) -> tuple[list[str], dict[str, tuple[str, ...]]]:
+    """Columns from which the group can be read off exactly are the sensitive feature under another name."""
+    copies = [name for name in (*numeric, *levels) if _fixed_by_group(table.columns[name], groups)]
+    remarks += [f"left out {name!r}: the group can be read off it" for name in copies]
+    return [name for name in numeric if name not in copies], {n: found for n, found in levels.items() if n not in copies}
+
+
+def _fixed_by_group(column: np.ndarray, groups: np.ndarray) -> bool:
+    return all(len(set(column[groups == group].tolist())) == 1 for group in np.unique(groups))
+
+
+def _fitted_encoder(
+    table: Table, numeric: list[str], levels: dict[str, tuple[str, ...]], standardise: bool
+) -> Encoder:
+    size = len(numeric) + sum(map(len, levels.values()))
+    plain = Encoder(tuple(numeric), levels, np.zeros(size), np.ones(size))
+    if not standardise:
+        return plain
+    X = plain.encode(table)
+    scales = X.std(axis=0)
+    return Encoder(tuple(numeric), levels, X.mean(axis=0), np.where(scales > 0, scales, 1.0))
+
+
+def _say_columns(encoder: Encoder, left_out: Sequence[str], standardise: bool, remarks: list[str]) -> None:
+    said = []
+    if encoder.numeric:
+        said.append(f"{len(encoder.numeric)} numeric columns: {_some(encoder.numeric)}")
+    if encoder.levels:
+        sizes = [f"{name} ({len(levels)} levels)" for name, levels in encoder.levels.items()]
+        said.append(f"{len(sizes)} text columns, one-hot encoded: {_some(sizes)}")
+    said.append(f"not among the features: {_some(left_out)}")
+    count = len(encoder.feature_names)
+    said.append(f"{count} features, standardised" if standardise else f"{count} features, not standardised")
+    remarks[:0] = said
+
+
+def _some(names: Sequence[str], limit: int = 8) -> str:
+    shown = ", ".join(names[:limit])
+    return shown if len(names) <= limit else f"{shown}, ... ({len(names) - limit} more)"
+
+
+def _missing(column: np.ndarray) -> np.ndarray:
+    return column == "" if column.dtype == object else ~np.isfinite(column)
+
+
+def _as_text(column: np.ndarray) -> np.ndarray:
+    """Levels as text: whole numbers without a decimal point."""
+    if column.dtype == object:
+        return np.array([value if value != "" else _MISSING_LEVEL for value in column], dtype=object)
+    return np.array([_number_text(value) for value in column.tolist()], dtype=object)
+
+
+def _number_text(value: float) -> str:
+    if not math.isfinite(value):
+        return _MISSING_LEVEL
+    return str(int(value)) if value == int(value) else repr(value)
+
+
+def _is_number(text: str) -> bool:
+    try:
+        float(text)
+    except ValueError:
+        return False
+    return True

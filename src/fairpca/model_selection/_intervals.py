@@ -1,0 +1,104 @@
+"""Errors and losses of groups as means over rows, with bootstrap intervals."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+
+from fairpca._validation import Groups
+from fairpca.linalg import top_eigenpairs
+
+__all__ = ["Estimate", "GroupEstimates", "RowFigures"]
+
+
+@dataclass(frozen=True)
+class Estimate:
+    """A figure and its interval."""
+
+    value: float
+    low: float
+    high: float
+
+
+@dataclass(frozen=True)
+class GroupEstimates:
+    """One figure a group, the figure of all rows, and the largest difference between two groups.
+
+    The interval of the gap is that of the difference between the same two groups in every resample, so it may reach
+    below zero: then the order of the two groups is not certain.
+    """
+
+    by_group: dict[Any, Estimate]
+    overall: float
+    gap: Estimate
+
+    @property
+    def worst(self) -> Any:
+        """The group with the largest figure."""
+        return max(self.by_group, key=lambda label: self.by_group[label].value)
+
+
+class RowFigures:
+    """Row by row: squared length, and the square captured by the best projection for the row's own group.
+
+    Error and loss of a group are means of row values, so their resampling needs no refit. The projection under study
+    and the groups' own best projections stay as fitted; only rows are redrawn, within each group.
+    """
+
+    def __init__(self, X: np.ndarray, groups: Groups, mean: np.ndarray, moments: np.ndarray, max_dimension: int) -> None:
+        self._centred = X - mean
+        self._totals = np.einsum("ij,ij->i", self._centred, self._centred)
+        self._labels = groups.labels
+        self._rows = [np.flatnonzero(groups.codes == code) for code in range(len(groups))]
+        self._best = np.zeros((len(X), max_dimension))
+        for rows, moment in zip(self._rows, moments, strict=True):
+            own_basis = top_eigenpairs(moment, max_dimension)[1]
+            self._best[rows] = np.cumsum((self._centred[rows] @ own_basis) ** 2, axis=1)
+
+    def estimates(
+        self, bases: list[np.ndarray], n_bootstrap: int, confidence: float, seed: int
+    ) -> list[tuple[GroupEstimates, GroupEstimates]]:
+        """Errors and losses of each basis (p, d); all bases see the same resamples."""
+        captured = [np.einsum("ij,ij->i", scores, scores) for scores in (self._centred @ basis for basis in bases)]
+        best = [self._best[:, basis.shape[1] - 1] for basis in bases]
+        columns = [self._totals - part for part in captured] + [
+            own - part for own, part in zip(best, captured, strict=True)
+        ]
+        values = np.column_stack(columns)
+        means, replicates = self._resample(values, n_bootstrap, seed)
+        overall = values.mean(axis=0)
+        # A loss is never negative; its rows may be, and so may its overall mean, by rounding.
+        figures = [
+            _group_estimates(self._labels, means[:, j], replicates[:, :, j], float(overall[j]), confidence)
+            for j in range(values.shape[1])
+        ]
+        return list(zip(figures[: len(bases)], figures[len(bases) :], strict=True))
+
+    def _resample(self, values: np.ndarray, n_bootstrap: int, seed: int) -> tuple[np.ndarray, np.ndarray]:
+        """Means of each group (k, columns), and the same for each resample (k, n_bootstrap, columns)."""
+        rng = np.random.default_rng(seed)
+        means, replicates = [], []
+        for rows in self._rows:
+            part = values[rows]
+            means.append(part.mean(axis=0))
+            draws = np.empty((n_bootstrap, values.shape[1]))
+            for draw in draws:
+                counts = np.bincount(rng.integers(len(rows), size=len(rows)), minlength=len(rows))
+                draw[:] = counts @ part / len(rows)
+            replicates.append(draws)
+        return np.array(means), np.array(replicates)
+
+
+def _group_estimates(
+    labels: tuple[Any, ...], means: np.ndarray, replicates: np.ndarray, overall: float, confidence: float
+) -> GroupEstimates:
+    tails = [0.5 - confidence / 2, 0.5 + confidence / 2]
+    by_group = {
+        label: Estimate(float(mean), *map(float, np.quantile(draws, tails)))
+        for label, mean, draws in zip(labels, means, replicates, strict=True)
+    }
+    high, low = int(means.argmax()), int(means.argmin())
+    differences = np.quantile(replicates[high] - replicates[low], tails)
+    return GroupEstimates(by_group, overall, Estimate(float(means[high] - means[low]), *map(float, differences)))

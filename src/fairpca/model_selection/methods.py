@@ -1,0 +1,91 @@
+"""The methods that a comparison knows: a new one is one entry here."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Mapping
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+from sklearn.base import clone
+from sklearn.decomposition import PCA
+
+from fairpca.estimators import FairPCA
+from fairpca.moments import GroupMoments
+
+__all__ = ["METHODS", "Method", "choose_methods"]
+
+
+@dataclass(frozen=True)
+class Method:
+    """A way to find components.
+
+    Attributes
+    ----------
+    name : str
+    family : {"reference", "balanced quality", "parity"}
+    aim : str
+        What it does, for a reader who has never heard of it.
+    make : callable
+        From number of components and seed to an estimator that is not yet fitted.
+    needs_rows : bool
+        Whether it learns from rows; the others learn from group moments alone.
+    """
+
+    name: str
+    family: str
+    aim: str
+    make: Callable[[int, int], Any]
+    needs_rows: bool = False
+
+    def fit(self, n_components: int, seed: int, X: np.ndarray, groups: np.ndarray, moments: GroupMoments) -> Any:
+        """A fitted estimator; ``moments`` are those of X and groups."""
+        estimator = self.make(n_components, seed)
+        if isinstance(estimator, PCA):
+            return estimator.fit(X)
+        if self.needs_rows or not hasattr(estimator, "fit_moments"):
+            return estimator.fit(X, sensitive_features=groups)
+        return estimator.fit_moments(moments)
+
+
+def _pca(n_components: int, seed: int) -> PCA:
+    return PCA(n_components, svd_solver="full")
+
+
+METHODS: dict[str, Method] = {
+    method.name: method
+    for method in (
+        Method("PCA", "reference", "Ordinary PCA: the least error over all rows together; it does not look at groups.", _pca),
+        Method(
+            "FairPCA",
+            "balanced quality",
+            "Makes the largest loss of a group as small as possible, where the loss is the error a group has only because "
+            "it shares the components with the others.",
+            lambda d, seed: FairPCA(d, random_state=seed),
+        ),
+    )
+}
+
+
+def choose_methods(methods: Iterable[str] | Mapping[str, Any] | None) -> list[Method]:
+    """Methods by name (None: all), or a mapping from a name to an estimator of one's own."""
+    if methods is None:
+        return list(METHODS.values())
+    if isinstance(methods, Mapping):
+        return [_own_method(str(name), estimator) for name, estimator in methods.items()]
+    names = [methods] if isinstance(methods, str) else list(methods)
+    known = {name.lower(): method for name, method in METHODS.items()}
+    for name in names:
+        if str(name).lower() not in known:
+            raise ValueError(f"methods: {name!r} is unknown; choose from {', '.join(METHODS)}.")
+    if not names:
+        raise ValueError(f"methods is empty; choose from {', '.join(METHODS)}.")
+    return [known[name.lower()] for name in dict.fromkeys(names)]
+
+
+def _own_method(name: str, estimator: Any) -> Method:
+    def make(n_components: int, seed: int) -> Any:
+        return clone(estimator).set_params(n_components=n_components)
+
+    aim = f"{type(estimator).__name__}, with parameters of your own."
+    return Method(name, "your own", aim, make, needs_rows=True)
