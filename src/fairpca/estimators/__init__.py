@@ -1,5 +1,6 @@
 """The scikit-learn objects in which data, problems and solvers meet."""
 
 from fairpca.estimators.fair_pca import FairPCA
+from fairpca.estimators.parity_pca import ParityPCA
 
-__all__ = ["FairPCA"]
+__all__ = ["FairPCA", "ParityPCA"]
