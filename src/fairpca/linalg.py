@@ -20,9 +20,7 @@ __all__ = [
 _DIRECT_SIZE = 500
 
 
-def top_eigenpairs(
-    matrix: np.ndarray, count: int, *, start: np.ndarray | None = None
-) -> tuple[np.ndarray, np.ndarray]:
+def top_eigenpairs(matrix: np.ndarray, count: int, *, start: np.ndarray | None = None) -> tuple[np.ndarray, np.ndarray]:
     """The ``count`` largest eigenvalues of a symmetric matrix, descending, with orthonormal eigenvectors.
 
     ``start``, a basis near the wanted one, lets the iterative solver begin where an earlier call ended.

@@ -20,8 +20,7 @@ from fairpca._validation import (
     check_several_groups,
 )
 from fairpca.linalg import canonical_basis
-from fairpca.moments import GroupMoments
-from fairpca.moments._accumulate import accumulate
+from fairpca.moments import GroupMoments, accumulate
 from fairpca.problems import best_captured, group_errors, group_losses
 
 __all__ = ["LinearProjection", "MomentEstimator"]
@@ -66,6 +65,12 @@ class LinearProjection(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEs
         covariance.flat[:: len(covariance) + 1] += self.noise_variance_
         return covariance
 
+    def __sklearn_tags__(self) -> Any:
+        tags = super().__sklearn_tags__()
+        tags.input_tags.sparse = True
+        tags.transformer_tags.preserves_dtype = ["float64", "float32"]
+        return tags
+
     @property
     def _n_features_out(self) -> int:
         return self.components_.shape[0]
@@ -95,9 +100,7 @@ class MomentEstimator(LinearProjection):
 
     _moments: GroupMoments
 
-    def fit(
-        self, X: Any, y: Any = None, *, sensitive_features: Any = None, sample_weight: Any = None
-    ) -> Self:
+    def fit(self, X: Any, y: Any = None, *, sensitive_features: Any = None, sample_weight: Any = None) -> Self:
         """Fit to data.
 
         Parameters
@@ -118,9 +121,7 @@ class MomentEstimator(LinearProjection):
         check_several_groups(moments.labels)
         return self._learn(moments)
 
-    def partial_fit(
-        self, X: Any, y: Any = None, *, sensitive_features: Any = None, sample_weight: Any = None
-    ) -> Self:
+    def partial_fit(self, X: Any, y: Any = None, *, sensitive_features: Any = None, sample_weight: Any = None) -> Self:
         """Fit to all rows seen so far and these. A chunk may hold a single group; groups may appear later."""
         first = not hasattr(self, "_moments")
         moments = self._reduce(X, sensitive_features, sample_weight, reset=first)
@@ -183,9 +184,7 @@ class MomentEstimator(LinearProjection):
                 stacklevel=5,
             )
 
-    def _set_groups(
-        self, moments: GroupMoments, matrices: np.ndarray, best: np.ndarray | None = None
-    ) -> None:
+    def _set_groups(self, moments: GroupMoments, matrices: np.ndarray, best: np.ndarray | None = None) -> None:
         """Figures of each group at the returned components; ``matrices`` are the M_a of the chosen centring."""
         basis = self.components_.T
         if best is None:

@@ -192,9 +192,7 @@ feature_names_in_, n_samples_seen_
     def _set_certificate(self, result: SolverResult, problem: RangeProblem, scale: float) -> None:
         """The certificate in the units of the data; the bound never exceeds the objective, not even by rounding."""
         self.objective_ = problem.rescale(result.objective, scale, len(result.weights))
-        self.lower_bound_ = problem.rescale(
-            min(result.lower_bound, result.objective), scale, len(result.weights)
-        )
+        self.lower_bound_ = problem.rescale(min(result.lower_bound, result.objective), scale, len(result.weights))
         self.duality_gap_ = self.objective_ - self.lower_bound_
         self.group_weights_ = result.weights / (1.0 if problem.normalised else scale)
         self.n_iter_ = result.n_iter
@@ -206,9 +204,7 @@ feature_names_in_, n_samples_seen_
     ) -> RelaxedProjection:
         """In the units of the data; ``joint`` holds the matrices after they were scaled back."""
         relaxed = result.relaxed or RelaxedSolution(result.basis, np.ones(result.basis.shape[1]))
-        captured = np.einsum(
-            "pi,api,i->a", relaxed.basis, joint.matrices @ relaxed.basis, relaxed.eigenvalues
-        )
+        captured = np.einsum("pi,api,i->a", relaxed.basis, joint.matrices @ relaxed.basis, relaxed.eigenvalues)
         value = problem.rescale(problem.value(captured / scale), scale, len(captured))
         return RelaxedProjection(
             components=relaxed.basis.T.copy(),

@@ -86,9 +86,7 @@ def accumulate(X: Any, groups: Groups, sample_weight: np.ndarray | None = None) 
     else:
         _add_dense(totals, X, groups.codes, sample_weight)
     counts, means, scatters = zip(*(total.finish() for total in totals), strict=True)
-    return GroupMoments(
-        groups.labels, np.array(counts, dtype=np.float64), np.stack(means), np.stack(scatters)
-    )
+    return GroupMoments(groups.labels, np.array(counts, dtype=np.float64), np.stack(means), np.stack(scatters))
 
 
 def _only_present(groups: Groups) -> Groups:
@@ -96,9 +94,7 @@ def _only_present(groups: Groups) -> Groups:
     return Groups(tuple(groups.labels[code] for code in present), codes.reshape(-1).astype(np.uint16))
 
 
-def _add_dense(
-    totals: list[_GroupTotal], X: np.ndarray, codes: np.ndarray, sample_weight: np.ndarray | None
-) -> None:
+def _add_dense(totals: list[_GroupTotal], X: np.ndarray, codes: np.ndarray, sample_weight: np.ndarray | None) -> None:
     n_rows, n_features = X.shape
     wide = min(2 * n_features, _BLOCK_MAX_ROWS_OF_WIDE)
     step = min(n_rows, max(wide, _BLOCK_BYTES // (8 * n_features)))
