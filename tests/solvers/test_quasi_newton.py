@@ -75,9 +75,7 @@ def test_values_never_rise(minimise):
     def objective(V):  # a smooth, nonconvex function of the subspace
         P = V @ V.T
         form = np.einsum("ijk,ij->k", cubes, P)
-        return np.sin(form).sum(), 2 * np.einsum(
-            "ijk,k->ij", cubes + cubes.swapaxes(0, 1), np.cos(form)
-        ) / 2 @ V
+        return np.sin(form).sum(), 2 * np.einsum("ijk,k->ij", cubes + cubes.swapaxes(0, 1), np.cos(form)) / 2 @ V
 
     start = random_frame(rng, 12, 2)
     minimise(objective, start, tol=1e-6, max_iter=200, callback=lambda r: values.append(r.value))
@@ -101,9 +99,7 @@ def test_infinite_values_shorten_the_step():
 def test_callback_can_stop_the_search_and_a_bad_start_is_refused():
     matrix = np.diag([4.0, 3.0, 2.0, 1.0])
     start = random_frame(np.random.default_rng(0), 4, 2)
-    result = minimise_on_stiefel(
-        captured(matrix), start, tol=0.0, max_iter=50, callback=lambda r: r.n_iter == 2
-    )
+    result = minimise_on_stiefel(captured(matrix), start, tol=0.0, max_iter=50, callback=lambda r: r.n_iter == 2)
     assert result.n_iter == 2
     with pytest.raises(ValueError, match="not finite at start"):
         minimise_on_stiefel(lambda V: (np.nan, V), start, tol=1e-9, max_iter=5)

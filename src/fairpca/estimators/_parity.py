@@ -78,7 +78,7 @@ def _leading(problem: MomentParity, dimension: int) -> ParitySolution:
     """No limit and no penalty: ordinary PCA, with a proof that no eigenvector was overlooked."""
     basis = top_eigenpairs(problem.covariance, dimension)[1]
     bound = -eigenvalue_sum_bound(problem.covariance, basis)
-    return ParitySolution(basis, bound, 0, 1, converged=True)
+    return ParitySolution(basis, bound, 1, 1, converged=True)
 
 
 def _by_sdp(problem: MomentParity, dimension: int, tol: float, max_iter: int) -> ParitySolution:
@@ -109,7 +109,7 @@ def solve_mean_tolerance(
     """
     covariance, directions = problem.covariance, problem.directions
     values, basis = top_eigenpairs(covariance, dimension)
-    result = SolverResult(basis, -values.sum(), -values.sum(), np.ones(1), Status.OPTIMAL, 0, 1)
+    result = SolverResult(basis, -values.sum(), -values.sum(), np.ones(1), Status.OPTIMAL, 1, 1)
     active = np.zeros(len(directions), dtype=bool)
     penalty = 10.0 / max((directions**2).sum(axis=1).max(initial=0.0), problem.tolerance**2)
     n_iter = n_calls = 0

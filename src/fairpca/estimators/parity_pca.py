@@ -173,14 +173,13 @@ feature_names_in_, n_samples_seen_
         self.converged_ = solution.converged
         if not self.converged_:
             warnings.warn(
-                f"{type(self).__name__} stopped before its accuracy tol={self.tol:g} was reached: "
-                f"{solution.advice}",
+                f"{type(self).__name__} stopped before its accuracy tol={self.tol:g} was reached: {solution.advice}",
                 ConvergenceWarning,
                 stacklevel=5,
             )
 
 
 def _check_not_negative(name: str, value: Any) -> float:
-    if not isinstance(value, numbers.Real) or isinstance(value, bool) or not 0 <= value < np.inf:
+    if isinstance(value, bool) or not isinstance(value, numbers.Real) or not 0 <= float(value) < np.inf:
         raise ValueError(f"{name}={value!r} must be a finite number, zero or more.")
     return float(value)

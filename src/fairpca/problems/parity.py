@@ -20,7 +20,7 @@ from typing import Self
 
 import numpy as np
 
-from fairpca.linalg import extend_basis, top_eigenpairs
+from fairpca.linalg import extend_basis, orthonormalise, top_eigenpairs
 from fairpca.moments import GroupMoments
 from fairpca.problems.balanced import Minimax
 
@@ -49,13 +49,8 @@ def mean_differences(moments: GroupMoments) -> np.ndarray:
 def null_space(moments: GroupMoments, dimension: int) -> np.ndarray:
     """Orthonormal basis of the directions along which all group means are equal, at least ``dimension`` of them."""
     differences = mean_differences(moments)
-    n_features, rank = differences.shape
-    if dimension > n_features - rank:
-        raise ValueError(
-            f"n_components={dimension}, but only {n_features - rank} directions of the {n_features} feature(s) have "
-            "equal group means; lower n_components or allow a positive mean_tolerance."
-        )
-    return np.linalg.qr(differences, mode="complete")[0][:, rank:]
+    _check_available(differences, dimension)
+    return np.linalg.qr(differences, mode="complete")[0][:, differences.shape[1] :]
 
 
 def mean_parity_basis(moments: GroupMoments, dimension: int) -> np.ndarray:
@@ -63,9 +58,24 @@ def mean_parity_basis(moments: GroupMoments, dimension: int) -> np.ndarray:
 
     Ordinary PCA inside the null space of the mean differences (Kleindessner et al. 2023, in closed form).
     """
-    equal = null_space(moments, dimension)
-    inner = equal.T @ moments.pooled_covariance() @ equal
-    return equal @ top_eigenpairs(inner, dimension)[1]
+    differences = mean_differences(moments)
+    _check_available(differences, dimension)
+    covariance = moments.pooled_covariance()
+    image = covariance @ differences
+    # Eigenvalues of a covariance are not negative; those of the excluded directions are made so.
+    shift = np.trace(covariance) * np.eye(differences.shape[1]) - differences.T @ image
+    covariance -= differences @ image.T + image @ differences.T + differences @ shift @ differences.T
+    basis = top_eigenpairs(covariance, dimension)[1]
+    return orthonormalise(basis - differences @ (differences.T @ basis))
+
+
+def _check_available(differences: np.ndarray, dimension: int) -> None:
+    n_features, rank = differences.shape
+    if dimension > n_features - rank:
+        raise ValueError(
+            f"n_components={dimension}, but only {n_features - rank} directions of the {n_features} feature(s) have "
+            "equal group means; lower n_components or allow a positive mean_tolerance."
+        )
 
 
 def pair_differences(values: np.ndarray) -> np.ndarray:
