@@ -82,8 +82,9 @@ class RobustGap:
         low, high = np.maximum(low, 0.0), np.maximum(high, low)
         ends = [self._separate_terms(bound) for bound in (low, high)]
         width = high - low
-        slopes = np.where(width > self._floor, (ends[1] - ends[0]) / np.where(width > 0, width, 1.0), 0.0)
-        base = np.minimum(ends[0], np.where(width > self._floor, ends[0], ends[1]))
+        narrow = width <= self._floor
+        slopes = np.where(narrow, 0.0, (ends[1] - ends[0]) / np.where(narrow, 1.0, width))
+        base = np.where(narrow, np.minimum(ends[0], ends[1]), ends[0])
         return (base - slopes * low).sum(axis=1), slopes
 
     def worst_case_errors(self, errors: np.ndarray) -> np.ndarray:

@@ -33,6 +33,7 @@ _PROVE_SIZE = 500
 _ROUNDING = 1e-14
 #: A boundary piece flatter than this is a straight segment.
 _FLAT = 2e-15
+_POLISH_STEPS = 3
 #: New directions keep this share of the angle from both old ones.
 _MARGIN = 0.02
 #: The optimum of each matrix alone, and the directions at both ends of the part that matters.
@@ -138,6 +139,7 @@ def sweep_range(problem: ConcavePieces, joint: JointRange, *, tol: float, max_it
     search = _Search(problem, joint)
     while search.open and search.gap > search.allowed(tol) and joint.calls < max_iter:
         search.refine()
+    search.polish()
     return SolverResult(
         basis=search.best.basis,
         objective=search.value,
@@ -189,6 +191,16 @@ class _Search:
         self.history.append(
             {"n_oracle_calls": self._boundary.joint.calls, "objective": self.value, "lower_bound": self.bound}
         )
+
+    def polish(self) -> None:
+        """Below the tolerance, for a few calls more: the best direction is the gradient of F where it is smooth."""
+        for _ in range(_POLISH_STEPS):
+            before = self.value
+            slopes = self._problem.gradients(self._problem.guarded(self.best.errors))
+            active = int(self._problem.pieces(self.best.errors).argmax())
+            self._visit(self._boundary.point(slopes[active], self.best.basis))
+            if self.value >= before - _ROUNDING:
+                return
 
     def _split_arc(self, piece: _Piece) -> None:
         if piece.has_kink:
