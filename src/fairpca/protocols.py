@@ -13,7 +13,7 @@ from typing import Any, Protocol
 
 import numpy as np
 
-__all__ = ["RangeProblem", "RelaxedSolution", "SolverResult", "Status"]
+__all__ = ["ConcavePieces", "RangeProblem", "RelaxedSolution", "SolverResult", "Status"]
 
 
 class Status(enum.Enum):
@@ -25,6 +25,11 @@ class Status(enum.Enum):
         "The gap did not close. With three or more groups the bound is that of a relaxation which may need "
         "extra dimensions (see relaxed_); the components are the best found."
     )
+    STATIONARY = (
+        "No step from the best of all starts brings the objective down. The bound is that of a relaxation: a gap "
+        "does not mean that something better exists."
+    )
+    UNCERTIFIED = "All steps were taken; this method has no certificate. Use solver='spectral' for one."
 
 
 @dataclass(frozen=True)
@@ -99,3 +104,22 @@ class RangeProblem(Protocol):
 
     def rescale(self, value: float, scale: float, n_groups: int) -> float:
         """A value of F for matrices divided by ``scale``, in the units of the matrices themselves."""
+
+
+class ConcavePieces(Protocol):
+    """F(z) = max_m J_m(z) with every J_m concave, z_a = tr A_a - <A_a, P> what a projection leaves out of each matrix."""
+
+    def pieces(self, errors: np.ndarray) -> np.ndarray:
+        """The J_m at z."""
+
+    def value(self, errors: np.ndarray) -> float:
+        """F at z."""
+
+    def gradients(self, errors: np.ndarray) -> np.ndarray:
+        """The gradient of each J_m, in rows."""
+
+    def guarded(self, errors: np.ndarray) -> np.ndarray:
+        """A point near z at which all gradients are finite."""
+
+    def minorants(self, low: np.ndarray, high: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+        """Constants and slopes of linear functions below each J_m on a box."""

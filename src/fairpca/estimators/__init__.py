@@ -3,5 +3,6 @@
 from fairpca.estimators.fair_pca import FairPCA
 from fairpca.estimators.kernel_parity_pca import KernelParityPCA
 from fairpca.estimators.parity_pca import ParityPCA
+from fairpca.estimators.robust_fair_pca import RobustFairPCA
 
-__all__ = ["FairPCA", "KernelParityPCA", "ParityPCA"]
+__all__ = ["FairPCA", "KernelParityPCA", "ParityPCA", "RobustFairPCA"]

@@ -9,13 +9,16 @@ from fairpca.problems.balanced import (
     group_errors,
     group_losses,
 )
+from fairpca.problems.robust import RobustGap, group_radii
 
 __all__ = [
     "CRITERIA",
     "Minimax",
     "NashWelfare",
+    "RobustGap",
     "balanced_problem",
     "best_captured",
     "group_errors",
     "group_losses",
+    "group_radii",
 ]

@@ -1,0 +1,252 @@
+"""The exact trade-off between the groups' errors, and where the methods lie on it."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+from typing import Any
+
+import numpy as np
+from scipy.optimize import brentq
+
+from fairpca._validation import check_choice, check_n_components, check_several_groups
+from fairpca.estimators import FairPCA, RobustFairPCA
+from fairpca.joint_range import JointRange
+from fairpca.linalg import Geodesic, top_eigenpairs
+from fairpca.moments import GroupMoments, group_moments
+from fairpca.problems import group_errors
+from fairpca.solvers.range_sweep import BoundaryPoint, trace_boundary
+
+__all__ = ["Frontier", "FrontierPoint", "frontier"]
+
+_PENALTIES = (0.0, 0.05, 0.1, 0.2, 0.5, 1.0, 2.0, 5.0, 10.0, 100.0)
+
+
+@dataclass(frozen=True)
+class FrontierPoint:
+    """One projection: its components, the errors of the groups, the total error and the largest gap."""
+
+    errors: np.ndarray
+    total_error: float
+    gap: float
+    components: np.ndarray
+    weights: np.ndarray | None = None
+
+
+@dataclass(frozen=True)
+class Frontier:
+    """The trade-off between groups for one number of components.
+
+    Attributes
+    ----------
+    groups : tuple
+        Labels, in the order of the errors.
+    errors : ndarray of shape (n_points, n_groups)
+        Two groups: the lower boundary of all pairs of errors, from the best for the first group to the best for the
+        second; no projection has both errors smaller, and the straight lines between neighbours are attainable up to
+        the curvature left between them. More groups: empty.
+    weights : ndarray of shape (n_points, n_groups)
+        Weights of the groups for which the point is a weighted PCA.
+    trade_off : list of FrontierPoint
+        From the least total error (ordinary PCA, where errors are about the pooled mean) to the smallest gap: the least
+        total error for each gap. Two groups: exact. More groups: RobustFairPCA with radius zero along ``penalties``.
+    methods : dict of str to FrontierPoint
+        "PCA", "FairPCA" and "RobustFairPCA".
+    penalties : ndarray of shape (len(trade_off),)
+        The penalty at each point of ``trade_off``, the one for which it is optimal with radius zero; infinite at the
+        end where the gap cannot be closed.
+    """
+
+    groups: tuple[Any, ...]
+    errors: np.ndarray
+    weights: np.ndarray
+    trade_off: list[FrontierPoint]
+    methods: dict[str, FrontierPoint]
+    penalties: np.ndarray = field(repr=False)
+
+    @property
+    def total_error(self) -> np.ndarray:
+        """Total error along ``trade_off``, ascending."""
+        return np.array([point.total_error for point in self.trade_off])
+
+    @property
+    def gap(self) -> np.ndarray:
+        """Largest difference between errors along ``trade_off``, descending."""
+        return np.array([point.gap for point in self.trade_off])
+
+
+def frontier(
+    X: Any,
+    sensitive_features: Any = None,
+    n_components: int = 2,
+    *,
+    radius: Any = 0.1,
+    penalty: float = 1.0,
+    center: str = "pooled",
+    n_points: int = 50,
+    penalties: Sequence[float] | None = None,
+    sample_weight: Any = None,
+) -> Frontier:
+    """The exact frontier of the groups' errors, the curve of total error against gap, and the methods on it.
+
+    With z_a the mean squared reconstruction error of group a, the pairs (z_1, z_2) of all projections of one rank form a
+    convex set when there are two groups. Its boundary is traced by weighted PCAs: every point is exact.
+
+    Parameters
+    ----------
+    X : array-like or sparse matrix of shape (n_samples, n_features), or GroupMoments
+    sensitive_features : array-like
+        The group of each row; left out when X is a GroupMoments.
+    n_components : int, default=2
+    radius, penalty
+        Of the RobustFairPCA that is located on the frontier.
+    center : {"pooled", "group"}, default="pooled"
+        About which mean the groups' errors are measured.
+    n_points : int, default=50
+        Points on each curve of two groups, placed where it bends most.
+    penalties : sequence of float, optional
+        The path for three or more groups.
+    sample_weight : array-like of shape (n_samples,), optional
+
+    Returns
+    -------
+    Frontier
+
+    Examples
+    --------
+    >>> from fairpca.datasets import load_german_credit
+    >>> from fairpca.model_selection import frontier
+    >>> X, sex = load_german_credit(return_X_s=True)
+    >>> curve = frontier(X, sex, n_components=3)
+    >>> bool((curve.total_error >= curve.methods["PCA"].total_error - 1e-9).all())
+    True
+    >>> bool(curve.gap[-1] < curve.gap[0])
+    True
+    """
+    moments = X if isinstance(X, GroupMoments) else group_moments(X, sensitive_features, sample_weight=sample_weight)
+    check_several_groups(moments.labels)
+    n_components = check_n_components(n_components, moments.n_features)
+    matrices = moments.second_moments(check_choice("center", center, ("pooled", "group")))
+    study = _Study(moments, matrices, n_components, center)
+    methods = study.methods(radius, penalty)
+    if len(moments.labels) > 2:
+        grid = np.asarray(_PENALTIES if penalties is None else penalties, dtype=float)
+        none = np.zeros((0, len(moments.labels)))
+        return Frontier(moments.labels, none, none, study.path(grid), methods, grid)
+    lower = study.boundary(np.array([1.0, 0.0]), np.array([0.0, 1.0]), n_points)
+    trade_off, implied = study.trade_off(n_points)
+    return Frontier(
+        moments.labels,
+        np.array([point.errors for point in lower]),
+        np.array([point.weights for point in lower]),
+        trade_off,
+        methods,
+        implied,
+    )
+
+
+class _Study:
+    """The joint range of one data set, in units of its total variance."""
+
+    def __init__(self, moments: GroupMoments, matrices: np.ndarray, dimension: int, center: str) -> None:
+        self._moments, self._matrices, self._center = moments, matrices, center
+        scale = float(moments.shares @ np.einsum("aii->a", matrices))
+        self._scale = scale if scale > 0 else 1.0
+        self._joint = JointRange(matrices / self._scale, dimension)
+        self._totals = np.einsum("aii->a", self._joint.matrices)
+
+    def point(self, basis: np.ndarray, weights: np.ndarray | None = None) -> FrontierPoint:
+        errors = group_errors(self._matrices, basis)
+        return FrontierPoint(
+            errors, float(self._moments.shares @ errors), float(np.ptp(errors)), basis.T.copy(), weights
+        )
+
+    def methods(self, radius: Any, penalty: float) -> dict[str, FrontierPoint]:
+        d = self._joint.dimension
+        pooled = self._moments.pooled_covariance()
+        fair = FairPCA(d, center=self._center).fit_moments(self._moments)
+        robust = RobustFairPCA(d, radius=radius, penalty=penalty, center=self._center)
+        robust.fit_moments(self._moments)
+        return {
+            "PCA": self.point(top_eigenpairs(pooled, d)[1], self._moments.shares),
+            "FairPCA": self.point(fair.components_.T, fair.group_weights_),
+            "RobustFairPCA": self.point(robust.components_.T, robust.group_weights_),
+        }
+
+    def path(self, penalties: np.ndarray) -> list[FrontierPoint]:
+        points = []
+        for penalty in penalties:
+            fitted = RobustFairPCA(self._joint.dimension, radius=0.0, penalty=penalty, center=self._center)
+            fitted.fit_moments(self._moments)
+            points.append(self.point(fitted.components_.T, fitted.group_weights_))
+        return points
+
+    def boundary(self, first: np.ndarray, last: np.ndarray, n_points: int) -> list[FrontierPoint]:
+        traced = trace_boundary(self._joint, first, last, n_points)
+        return [self.point(point.basis, point.weights / np.abs(point.weights).sum()) for point in traced]
+
+    def trade_off(self, n_points: int) -> tuple[list[FrontierPoint], np.ndarray]:
+        """Two groups: turn the weights from the shares towards a larger penalty until the gap is closed."""
+        shares = self._moments.shares
+        start = self._joint.point(shares)
+        sign = self._sign(start.captured)
+        if sign == 0:
+            return [self.point(start.basis, shares)], np.zeros(1)
+        penalty = np.array([sign, -sign])
+        last, closing = self._closing(shares, penalty, sign)
+        end = shares + last * penalty if np.isfinite(last) else penalty
+        traced = trace_boundary(self._joint, shares, end, n_points)
+        kept = [point for point in traced if sign * self._difference(point.errors) > 0]
+        points = [self.point(point.basis, point.weights / np.abs(point.weights).sum()) for point in kept]
+        implied = [_implied_penalty(point.weights, shares, sign) for point in kept]
+        if closing is not None:
+            points.append(self.point(closing, end / np.abs(end).sum()))
+            implied.append(last)
+        return points, np.array(implied)
+
+    def _closing(
+        self, shares: np.ndarray, penalty: np.ndarray, sign: float
+    ) -> tuple[float, np.ndarray | None]:
+        """The penalty that closes the gap and the subspace that does; the latter is None where none does."""
+
+        def at(angle: float) -> BoundaryPoint:
+            weights = np.cos(angle) * shares + np.sin(angle) * penalty
+            point = self._joint.point(weights)
+            return BoundaryPoint(weights, self._totals - point.captured, point.basis)
+
+        def difference(angle: float) -> float:
+            return sign * self._difference(at(angle).errors)
+
+        limit = 0.5 * np.pi
+        if difference(limit) >= 0:
+            return np.inf, None
+        angle = brentq(difference, 0.0, limit, xtol=1e-13, rtol=1e-14)
+        before, after = at(max(angle - 1e-12, 0.0)), at(min(angle + 1e-12, limit))
+        return float(np.tan(angle)), self._equal_between(before, after, sign)
+
+    def _equal_between(self, before: BoundaryPoint, after: BoundaryPoint, sign: float) -> np.ndarray:
+        """Where eigenvalues tie, the errors jump: follow the geodesic to the point where they are equal."""
+        path = Geodesic(before.basis, after.basis)
+        forms = path.forms(self._joint.matrices)
+
+        def difference(t: float) -> float:
+            return sign * self._difference(self._totals - path.captured(forms, t))
+
+        if difference(0.0) * difference(1.0) >= 0:
+            ends = ((abs(difference(t)), t) for t in (0.0, 1.0))
+            return path.basis(min(ends)[1])
+        return path.basis(brentq(difference, 0.0, 1.0, xtol=1e-16, rtol=1e-15))
+
+    def _difference(self, errors: np.ndarray) -> float:
+        return float(errors[0] - errors[1])
+
+    def _sign(self, captured: np.ndarray) -> float:
+        return float(np.sign(self._difference(self._totals - captured)))
+
+
+def _implied_penalty(weights: np.ndarray, shares: np.ndarray, sign: float) -> float:
+    """The lambda for which shares + lambda (sign, -sign) points in the direction of the weights."""
+    total = float(weights.sum())
+    if total <= 1e-12 * float(np.abs(weights).sum()):
+        return np.inf
+    return max(sign * (float(weights[0]) / total - float(shares[0])), 0.0)

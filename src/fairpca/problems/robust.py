@@ -1,0 +1,145 @@
+"""Distributionally robust balance: total error plus a penalty on the largest gap between groups (Vu et al. 2022).
+
+With z_a = tr M_a - <M_a, P> the error of group a, shares p_a, a penalty lambda and radii eps_a (squared units of
+the data), the worst case over all distributions whose group moments lie within eps_a of the observed ones is
+
+    F(z) = max_{a != a'} sum_b T_b(u_b),    u_b = p_b + lambda [b = a] - lambda [b = a'],
+
+    T_b(u) = u (sqrt(z_b) + sqrt(eps_b))^2            if u >= 0,
+    T_b(u) = u max(sqrt(z_b) - sqrt(eps_b), 0)^2      if u < 0.
+
+These are all three cases of Proposition 3.3, so no condition on lambda is needed. Every piece is concave in z.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+import numpy as np
+
+__all__ = ["RobustGap", "group_radii"]
+
+#: An error below this share of the group's total is rounding. Under a square root 1e-16 would count as 1e-8.
+_ROUNDING = 1e-14
+
+
+class RobustGap:
+    """The objective F(z) above.
+
+    Parameters
+    ----------
+    shares, radii : ndarray of shape (k,)
+        p_a and eps_a.
+    penalty : float
+        lambda >= 0.
+    totals : ndarray of shape (k,), optional
+        ``tr M_a``; errors within rounding of zero on this scale are taken as zero.
+    """
+
+    def __init__(
+        self, shares: np.ndarray, radii: np.ndarray, penalty: float, totals: np.ndarray | None = None
+    ) -> None:
+        self.shares = np.asarray(shares, dtype=float)
+        self.radii = np.asarray(radii, dtype=float)
+        self.penalty = float(penalty)
+        self._floor = np.zeros_like(self.shares) if totals is None else _ROUNDING * np.asarray(totals)
+        self._roots = np.sqrt(self.radii)
+        self.coefficients = _piece_coefficients(self.shares, self.penalty)
+        self._up = np.maximum(self.coefficients, 0.0)
+        self._down = np.minimum(self.coefficients, 0.0)
+
+    @property
+    def n_pieces(self) -> int:
+        return len(self.coefficients)
+
+    def pieces(self, errors: np.ndarray) -> np.ndarray:
+        """The value of each concave piece, one for each ordered pair of groups."""
+        roots = self._root(errors)
+        raised = (roots + self._roots) ** 2
+        lowered = np.maximum(roots - self._roots, 0.0) ** 2
+        return self._up @ raised + self._down @ lowered
+
+    def value(self, errors: np.ndarray) -> float:
+        return float(self.pieces(errors).max())
+
+    def gradients(self, errors: np.ndarray) -> np.ndarray:
+        """Gradient of each piece, shape (n_pieces, k); infinite where z_b = 0 < eps_b and the coefficient is positive."""
+        with np.errstate(divide="ignore", invalid="ignore"):
+            ratios = np.where(self._roots > 0, self._roots / self._root(errors), 0.0)
+            raised = np.where(self._up > 0, self._up * (1.0 + ratios), 0.0)
+        return raised + self._down * np.maximum(1.0 - ratios, 0.0)
+
+    def subgradient(self, errors: np.ndarray) -> np.ndarray:
+        """The gradient of a largest piece."""
+        return self.gradients(errors)[int(np.argmax(self.pieces(errors)))]
+
+    def minorants(self, low: np.ndarray, high: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+        """Linear functions ``constant_m + slope_m . z`` below each piece on the box low <= z <= high.
+
+        A piece is a sum of concave functions of one z_b each, so the chords over the sides of the box lie below it.
+        """
+        low, high = np.maximum(low, 0.0), np.maximum(high, low)
+        ends = [self._separate_terms(bound) for bound in (low, high)]
+        width = high - low
+        narrow = width <= self._floor
+        slopes = np.where(narrow, 0.0, (ends[1] - ends[0]) / np.where(narrow, 1.0, width))
+        base = np.where(narrow, np.minimum(ends[0], ends[1]), ends[0])
+        return (base - slopes * low).sum(axis=1), slopes
+
+    def worst_case_errors(self, errors: np.ndarray) -> np.ndarray:
+        """``(sqrt(z_a) + sqrt(eps_a))^2``: the largest error of each group within its radius."""
+        return (self._root(errors) + self._roots) ** 2
+
+    def guarded(self, errors: np.ndarray, share: float = 1e-9) -> np.ndarray:
+        """Errors moved away from zero by a share of the radius, so that every slope is finite."""
+        return np.maximum(errors, share * self.radii)
+
+    def _separate_terms(self, errors: np.ndarray) -> np.ndarray:
+        roots = self._root(errors)
+        raised = (roots + self._roots) ** 2
+        lowered = np.maximum(roots - self._roots, 0.0) ** 2
+        return self._up * raised + self._down * lowered
+
+    def _root(self, errors: np.ndarray) -> np.ndarray:
+        return np.sqrt(np.where(errors > self._floor, errors, 0.0))
+
+
+def _piece_coefficients(shares: np.ndarray, penalty: float) -> np.ndarray:
+    """The u of every ordered pair (a, a'); a single row where they are all the same."""
+    k = len(shares)
+    if penalty == 0 or k == 1:
+        return shares[None, :].copy()
+    plus, minus = np.nonzero(~np.eye(k, dtype=bool))
+    coefficients = np.tile(shares, (len(plus), 1))
+    rows = np.arange(len(plus))
+    coefficients[rows, plus] += penalty
+    coefficients[rows, minus] -= penalty
+    return coefficients
+
+
+def group_radii(radius: Any, labels: Sequence[Any], counts: np.ndarray) -> np.ndarray:
+    """The eps_a: ``alpha / sqrt(N_a)`` for a single number alpha, or one given value a group.
+
+    >>> import numpy as np
+    >>> group_radii(0.3, ["a", "b"], np.array([4.0, 9.0]))
+    array([0.15, 0.1 ])
+    >>> group_radii({"b": 2.0, "a": 1.0}, ["a", "b"], np.array([4.0, 9.0]))
+    array([1., 2.])
+    """
+    if isinstance(radius, Mapping):
+        missing = [label for label in labels if label not in radius]
+        if missing:
+            raise ValueError(f"radius has no value for the groups {missing!r}; give one for every group.")
+        radius = [radius[label] for label in labels]
+    values = np.asarray(radius, dtype=float)
+    if values.ndim == 0:
+        values = values / np.sqrt(counts)
+    if values.shape != counts.shape:
+        raise ValueError(
+            f"radius has shape {values.shape}, but there are {len(counts)} groups ({list(labels)!r}): give one "
+            "number alpha (eps_a = alpha / sqrt(N_a)), or one radius a group."
+        )
+    if not np.isfinite(values).all() or values.min() < 0:
+        raise ValueError(f"radius={radius!r} must be finite and not negative.")
+    return values

@@ -1,0 +1,168 @@
+"""Any number of matrices: the convex-concave procedure for a maximum of concave functions of the errors.
+
+With z_a = tr A_a - <A_a, P> and F(z) = max_m J_m(z), J_m concave, the tangent planes of all J_m at a point lie
+above F. Minimising the largest of them over the Fantope is the minimax problem of the dual solver, with one matrix
+``sum_a (dJ_m / dz_a) A_a`` for each piece; its solution is accepted only where F itself falls at a subspace of
+dimension d. Between such steps F is minimised locally.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+import numpy as np
+
+from fairpca.joint_range import JointRange
+from fairpca.protocols import ConcavePieces, RangeProblem, SolverResult, Status
+from fairpca.solvers.barrier import solve_fantope
+from fairpca.solvers.dual import minimise_on_range
+from fairpca.solvers.local_pieces import descend_locally
+from fairpca.solvers.stiefel import random_frame
+
+__all__ = ["LinearPieces", "descend_pieces"]
+
+#: Makes the minimax problem for linear functions ``offset_m - c_m`` from their offsets.
+LinearPieces = Callable[[np.ndarray], RangeProblem]
+
+#: Local steps need full eigenproblems, so they serve up to this size; larger problems take full steps only.
+_LOCAL_SIZE = 300
+_RANDOM_STARTS = 4
+#: All starts are followed to this accuracy, the best of them to the end.
+_ROUGH = 1e-4
+_FINALISTS = 2
+
+
+def descend_pieces(
+    problem: ConcavePieces,
+    joint: JointRange,
+    weights: np.ndarray,
+    linear: LinearPieces,
+    *,
+    tol: float,
+    max_iter: int,
+    rng: np.random.Generator,
+) -> SolverResult:
+    """Minimise F over d-dimensional subspaces: a stationary point, the best of several starts, and a bound.
+
+    The starts are the solution for lower linear functions, the leading eigenvectors of ``sum_a weights_a A_a`` and of
+    each matrix alone, and random subspaces.
+    """
+    procedure = _Procedure(problem, joint, linear, tol=tol, max_iter=max_iter, rng=rng)
+    bound, suggestion = procedure.relaxation()
+    starts = [suggestion, *procedure.starts(weights)]
+    if joint.size <= _LOCAL_SIZE:
+        rough = [procedure.descend(basis, max(tol, _ROUGH)) for basis in starts]
+        starts = sorted(rough, key=procedure.value)[:_FINALISTS]
+    finished = [procedure.finish(basis) for basis in starts]
+    basis, settled = min(finished, key=lambda end: procedure.value(end[0]))
+    value = procedure.value(basis)
+    certified = value - bound <= max(tol * min(value, 1.0), 1e-14)
+    return SolverResult(
+        basis=basis,
+        objective=value,
+        lower_bound=min(bound, value),
+        weights=procedure.weights(basis),
+        status=Status.OPTIMAL if certified else Status.STATIONARY if settled else Status.MAX_ITER,
+        n_iter=procedure.steps,
+        n_oracle_calls=joint.calls + procedure.calls,
+        history=procedure.history,
+    )
+
+
+class _Procedure:
+    def __init__(
+        self,
+        problem: ConcavePieces,
+        joint: JointRange,
+        linear: LinearPieces,
+        *,
+        tol: float,
+        max_iter: int,
+        rng: np.random.Generator,
+    ) -> None:
+        self._problem, self._joint, self._linear = problem, joint, linear
+        self._tol, self._max_iter, self._rng = tol, max_iter, rng
+        self._totals = np.einsum("aii->a", joint.matrices)
+        self.steps = 0
+        self.calls = 0
+        self.history: list[dict] = []
+
+    def errors(self, basis: np.ndarray) -> np.ndarray:
+        return np.maximum(self._totals - self._joint.captured(basis), 0.0)
+
+    def value(self, basis: np.ndarray) -> float:
+        return self._problem.value(self.errors(basis))
+
+    def relaxation(self) -> tuple[float, np.ndarray]:
+        """A lower bound from linear functions below the pieces on the box of all possible errors."""
+        units = np.eye(self._joint.n_matrices)
+        low = np.array([self._totals[a] - self._joint.point(unit).support for a, unit in enumerate(units)])
+        high = np.array([self._totals[a] + self._joint.point(-unit).support for a, unit in enumerate(units)])
+        return self._minimise_linear(*self._problem.minorants(low, high))
+
+    def starts(self, weights: np.ndarray) -> list[np.ndarray]:
+        directions = [weights, *np.eye(self._joint.n_matrices)]
+        spectral = [self._joint.point(direction).basis for direction in directions]
+        size, d = self._joint.size, self._joint.dimension
+        return spectral + [random_frame(self._rng, size, d) for _ in range(_RANDOM_STARTS)]
+
+    def descend(self, basis: np.ndarray, tol: float) -> np.ndarray:
+        value, basis, _, steps = descend_locally(
+            self._problem, self._joint, basis, tol=0.1 * tol * min(self.value(basis), 1.0), max_iter=self._max_iter
+        )
+        self.steps += steps
+        self.history.append({"objective": value})
+        return basis
+
+    def finish(self, basis: np.ndarray) -> tuple[np.ndarray, bool]:
+        """Tangent planes minimised globally, which can leave a local minimum, until F no longer falls."""
+        local = self._joint.size <= _LOCAL_SIZE
+        if local:
+            basis = self.descend(basis, self._tol)
+        value = self.value(basis)
+        for _ in range(self._max_iter):
+            candidate = self._minimise_linear(*self._tangents(basis))[1]
+            if local:
+                candidate = self.descend(candidate, self._tol)
+            self.steps += 1
+            new = self.value(candidate)
+            falling = new < value - 0.1 * self._tol * min(value, 1.0)
+            if new < value:
+                value, basis = new, candidate
+            self.history.append({"objective": value})
+            if not falling:
+                return basis, True
+        return basis, False
+
+    def weights(self, basis: np.ndarray) -> np.ndarray:
+        """The weights of the matrices at which the subspace is stationary: slopes of pieces times multipliers."""
+        slopes = self._tangents(basis)[1]
+        if self._joint.size <= _LOCAL_SIZE:
+            multipliers = descend_locally(self._problem, self._joint, basis, tol=np.inf, max_iter=1)[2]
+        else:
+            multipliers = np.eye(len(slopes))[int(self._problem.pieces(self.errors(basis)).argmax())]
+        combined = multipliers @ slopes
+        return combined / np.abs(combined).sum()
+
+    def _tangents(self, basis: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+        """Constants and slopes of planes above every piece."""
+        errors = self._problem.guarded(self.errors(basis))
+        slopes = self._problem.gradients(errors)
+        return self._problem.pieces(errors) - slopes @ errors, slopes
+
+    def _minimise_linear(self, constants: np.ndarray, slopes: np.ndarray) -> tuple[float, np.ndarray]:
+        """``min_P max_m constants_m + slopes_m . z(P)``: a lower bound, and a subspace near the optimum."""
+        mixed = JointRange(np.tensordot(slopes, self._joint.matrices, axes=1), self._joint.dimension)
+        problem = self._linear(constants + slopes @ self._totals)
+        if len(slopes) > 1 and mixed.size <= _LOCAL_SIZE:
+            fantope = solve_fantope(problem, mixed, tol=0.1 * self._tol)
+            point = mixed.point(fantope.weights / fantope.weights.sum())
+            bound, basis = problem.bound(point.weights, point.support), fantope.vectors[:, : mixed.dimension]
+        else:
+            vertices = [mixed.point(unit) for unit in np.eye(len(slopes))]
+            result = minimise_on_range(
+                problem, mixed, vertices, tol=0.1 * self._tol, max_iter=self._max_iter, rng=self._rng
+            )
+            bound, basis = result.lower_bound, result.basis
+        self.calls += mixed.calls
+        return bound, basis

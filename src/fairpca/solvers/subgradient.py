@@ -1,0 +1,97 @@
+"""Riemannian subgradient descent on frames with a constant step and many starts (Vu et al. 2022, Algorithm 1).
+
+The frame U in St(p, p - d) spans what the projection leaves out, so z_a = <A_a, U U^T>, and with the subgradient g of
+F at z the Riemannian subgradient is ``(I - U U^T) 2 sum_a g_a A_a U``.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Literal
+
+import numpy as np
+from sklearn.utils.parallel import Parallel, delayed
+
+from fairpca.joint_range import JointRange
+from fairpca.protocols import ConcavePieces, SolverResult, Status
+from fairpca.solvers.stiefel import random_frame, retract
+
+__all__ = ["descend_subgradient"]
+
+
+@dataclass(frozen=True)
+class _Descent:
+    """One start: the best frame on the way, and the objective after every step."""
+
+    frame: np.ndarray
+    value: float
+    values: np.ndarray
+
+
+def descend_subgradient(
+    problem: ConcavePieces,
+    joint: JointRange,
+    weights: np.ndarray,
+    *,
+    step: float,
+    n_starts: int,
+    max_iter: int,
+    retraction: Literal["qr", "polar"],
+    n_jobs: int | None,
+    rng: np.random.Generator,
+) -> SolverResult:
+    """Run from the complement of the leading eigenvectors of ``sum_a weights_a A_a``, and from random frames.
+
+    The paper returns the last iterate; kept here is the best. ``history`` has one entry a start.
+    """
+    p, q = joint.size, joint.size - joint.dimension
+    complement = joint.spectrum(weights).vectors[:, joint.dimension :]
+    starts = [np.ascontiguousarray(complement), *(random_frame(rng, p, q) for _ in range(n_starts))]
+    runs = Parallel(n_jobs=n_jobs)(
+        delayed(_descend)(problem, joint.matrices, start, step, max_iter, retraction) for start in starts
+    )
+    best = min(runs, key=lambda run: run.value)
+    errors = _errors(joint.matrices @ best.frame, best.frame)
+    slopes = problem.gradients(problem.guarded(errors))[int(problem.pieces(errors).argmax())]
+    return SolverResult(
+        basis=np.linalg.qr(best.frame, mode="complete")[0][:, q:],
+        objective=best.value,
+        lower_bound=-np.inf,
+        weights=slopes / np.abs(slopes).sum(),
+        status=Status.UNCERTIFIED,
+        n_iter=max_iter,
+        n_oracle_calls=joint.calls,
+        history=[{"start": number, "objective": run.values} for number, run in enumerate(runs)],
+    )
+
+
+def _descend(
+    problem: ConcavePieces,
+    matrices: np.ndarray,
+    frame: np.ndarray,
+    step: float,
+    max_iter: int,
+    retraction: Literal["qr", "polar"],
+) -> _Descent:
+    values = np.empty(max_iter + 1)
+    best_value, best_frame = np.inf, frame
+    for t in range(max_iter + 1):
+        images = matrices @ frame
+        errors = _errors(images, frame)
+        pieces = problem.pieces(errors)
+        active = int(pieces.argmax())
+        values[t] = pieces[active]
+        if values[t] < best_value:
+            best_value, best_frame = float(values[t]), frame
+        if t == max_iter:
+            break
+        slopes = problem.gradients(problem.guarded(errors))[active]
+        ambient = np.tensordot((-2.0 * step) * slopes, images, axes=1)
+        ambient -= frame @ (frame.T @ ambient)
+        frame = retract(frame, ambient, retraction)
+    return _Descent(best_frame, best_value, values)
+
+
+def _errors(images: np.ndarray, frame: np.ndarray) -> np.ndarray:
+    """``<A_a, U U^T>`` from the products A_a U."""
+    return np.maximum(images.reshape(len(images), -1) @ frame.ravel(), 0.0)
