@@ -1,5 +1,7 @@
-"""The trade-off between groups, and choosing a point on it."""
+"""The trade-off between groups, choosing a point on it, and methods side by side."""
 
+from fairpca.model_selection.compare import Comparison, MethodResult, compare
 from fairpca.model_selection.frontier import Frontier, FrontierPoint, frontier
+from fairpca.model_selection.methods import METHODS, Method
 
-__all__ = ["Frontier", "FrontierPoint", "frontier"]
+__all__ = ["METHODS", "Comparison", "Frontier", "FrontierPoint", "Method", "MethodResult", "compare", "frontier"]

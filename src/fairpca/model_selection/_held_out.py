@@ -1,0 +1,110 @@
+"""What can be learnt from a representation of rows on which it was not fitted: the group, and a label."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+from sklearn.linear_model import LogisticRegression
+from sklearn.model_selection import train_test_split
+from sklearn.pipeline import make_pipeline
+from sklearn.preprocessing import StandardScaler
+
+from fairpca.metrics import adversary_gap, explained_variance_ratio, permuted_adversary_gaps
+
+__all__ = ["HeldOut", "Split", "measure", "split_rows"]
+
+#: Rows on which classifiers are trained and distributions compared; more would change the figures little.
+_MAX_ROWS = 4000
+_PERMUTATIONS = 20
+#: "The level of random groups": what 19 of 20 shufflings of the groups stay under.
+_LEVEL = 0.95
+
+
+@dataclass(frozen=True)
+class HeldOut:
+    """Figures on rows that were not used in fitting.
+
+    Attributes
+    ----------
+    explained_variance : float
+    mmd2, mmd2_random : float or None
+        Squared maximum mean discrepancy between the groups, the largest over pairs, and the level of random groups.
+    adversary, adversary_random : float
+        How far a linear classifier tells the groups apart (0 to 1), and the level of random groups.
+    accuracy : float or None
+        Of a logistic regression that predicts the label from the scores.
+    demographic_parity, equal_opportunity, equalized_odds : float or None
+        Differences between groups in its decisions; for labels of two classes.
+    """
+
+    explained_variance: float
+    adversary: float
+    adversary_random: float
+    mmd2: float | None = None
+    mmd2_random: float | None = None
+    accuracy: float | None = None
+    demographic_parity: float | None = None
+    equal_opportunity: float | None = None
+    equalized_odds: float | None = None
+
+
+@dataclass(frozen=True)
+class Split:
+    """Row numbers to fit on and to judge on, and the smaller parts used by classifiers."""
+
+    train: np.ndarray
+    test: np.ndarray
+    train_sample: np.ndarray
+    test_sample: np.ndarray
+
+
+def split_rows(codes: np.ndarray, y: np.ndarray | None, test_size: float, seed: int) -> Split:
+    """Divide rows at random, each group (and class, where there are enough rows) in proportion."""
+    strata = codes
+    if y is not None:
+        both = np.unique(np.column_stack([codes, np.unique(y, return_inverse=True)[1]]), axis=0, return_inverse=True)[1]
+        both = both.reshape(-1)
+        strata = both if np.bincount(both).min() >= 4 else codes
+    train, test = train_test_split(np.arange(len(codes)), test_size=test_size, stratify=strata, random_state=seed)
+    return Split(np.sort(train), np.sort(test), _sample(train, strata, seed), _sample(test, strata, seed))
+
+
+def _sample(rows: np.ndarray, strata: np.ndarray, seed: int) -> np.ndarray:
+    if len(rows) <= _MAX_ROWS:
+        return np.sort(rows)
+    part = train_test_split(rows, train_size=_MAX_ROWS, stratify=strata[rows], random_state=seed)[0]
+    return np.sort(part)
+
+
+def measure(
+    estimator: Any, X: np.ndarray, codes: np.ndarray, y: np.ndarray | None, split: Split, seed: int
+) -> HeldOut:
+    """Figures of an estimator that was fitted on the training rows."""
+    scores = {name: estimator.transform(X[rows]) for name, rows in _samples(split)}
+    train = (scores["train"], codes[split.train_sample])
+    judged = (scores["test"], codes[split.test_sample])
+    random = permuted_adversary_gaps(*judged, train=train, n_permutations=_PERMUTATIONS, random_state=seed)
+    return HeldOut(
+        explained_variance=float(explained_variance_ratio(X[split.test], estimator)),  # type: ignore[arg-type]
+        adversary=adversary_gap(*judged, train=train, random_state=seed),
+        adversary_random=float(np.quantile(random, _LEVEL)),
+        **_distribution(scores, codes, split, seed),
+        **({} if y is None else _downstream(scores, codes, y, split)),
+    )
+
+
+def _samples(split: Split) -> list[tuple[str, np.ndarray]]:
+    return [("train", split.train_sample), ("test", split.test_sample)]
+
+
+def _distribution(scores: dict[str, np.ndarray], codes: np.ndarray, split: Split, seed: int) -> dict[str, float]:
+    return {}
+
+
+def _downstream(scores: dict[str, np.ndarray], codes: np.ndarray, y: np.ndarray, split: Split) -> dict[str, float]:
+    classifier = make_pipeline(StandardScaler(), LogisticRegression(max_iter=1000))
+    classifier.fit(scores["train"], y[split.train_sample])
+    truth, decision = y[split.test_sample], classifier.predict(scores["test"])
+    return {"accuracy": float(np.mean(decision == truth))}

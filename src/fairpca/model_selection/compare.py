@@ -1,0 +1,337 @@
+"""Several methods side by side on the same rows."""
+
+from __future__ import annotations
+
+import time
+import warnings
+from collections.abc import Callable, Iterable, Mapping
+from dataclasses import asdict, dataclass
+from typing import Any
+
+import numpy as np
+from sklearn.utils import check_array
+
+from fairpca._validation import Groups, check_groups, check_n_components, check_several_groups
+from fairpca.estimators._base import label_array
+from fairpca.metrics import explained_variance_ratio
+from fairpca.model_selection._held_out import HeldOut, Split, measure, split_rows
+from fairpca.model_selection._intervals import Estimate, GroupEstimates, RowFigures
+from fairpca.model_selection.methods import Method, choose_methods
+from fairpca.moments import accumulate
+
+__all__ = ["Comparison", "MethodResult", "compare"]
+
+Progress = Callable[[int, int, str], None]
+
+
+@dataclass(frozen=True)
+class MethodResult:
+    """One method with one number of components.
+
+    Attributes
+    ----------
+    method, family : str
+    n_components : int
+    estimator : fitted estimator
+        Fitted on all rows.
+    error, loss : GroupEstimates
+        Mean squared reconstruction error, and the part of it that the group has only because it shares the components.
+    explained_variance : float
+        Share of the variance of all rows that is kept.
+    objective, lower_bound : float or None
+        What the method minimises, and a bound no projection can beat, where it has one.
+    certificate : float or None
+        Objective minus bound, relative to the total variance.
+    converged : bool
+    seconds : float
+        For the fit on all rows.
+    notes : tuple of str
+        Warnings of the estimator.
+    held_out : HeldOut
+    """
+
+    method: str
+    family: str
+    n_components: int
+    estimator: Any
+    error: GroupEstimates
+    loss: GroupEstimates
+    explained_variance: float
+    objective: float | None
+    lower_bound: float | None
+    certificate: float | None
+    converged: bool
+    seconds: float
+    notes: tuple[str, ...]
+    held_out: HeldOut
+
+    def as_dict(self) -> dict[str, Any]:
+        """Plain numbers and text, for JSON; group labels become text."""
+        row = {
+            name: getattr(self, name)
+            for name in ("method", "family", "n_components", "explained_variance", "objective", "lower_bound")
+        }
+        row |= {name: _plain_estimates(getattr(self, name)) for name in ("error", "loss")}
+        row |= {"certificate": self.certificate, "converged": self.converged, "seconds": self.seconds}
+        row["notes"] = list(self.notes)
+        row["held_out"] = asdict(self.held_out)
+        return row
+
+
+@dataclass(frozen=True)
+class Comparison:
+    """What :func:`compare` found.
+
+    Attributes
+    ----------
+    results : list of MethodResult
+        By number of components, then in the order of the methods.
+    groups : tuple
+        Labels.
+    counts : tuple of int
+        Rows of each group.
+    n_samples, n_features : int
+    omitted : list of str
+        Methods that could not be fitted with some number of components, and why.
+    settings : dict
+    """
+
+    results: list[MethodResult]
+    groups: tuple[Any, ...]
+    counts: tuple[int, ...]
+    n_samples: int
+    n_features: int
+    omitted: list[str]
+    settings: dict[str, Any]
+
+    def __getitem__(self, key: tuple[str, int]) -> MethodResult:
+        for result in self.results:
+            if (result.method, result.n_components) == key:
+                return result
+        raise KeyError(key)
+
+    @property
+    def methods(self) -> list[str]:
+        return list(dict.fromkeys(result.method for result in self.results))
+
+    @property
+    def dimensions(self) -> list[int]:
+        return sorted({result.n_components for result in self.results})
+
+    def as_dict(self) -> dict[str, Any]:
+        """Plain numbers and text, for JSON."""
+        return {
+            "groups": dict(zip(map(str, self.groups), self.counts, strict=True)),
+            "n_samples": self.n_samples,
+            "n_features": self.n_features,
+            "settings": self.settings,
+            "omitted": self.omitted,
+            "results": [result.as_dict() for result in self.results],
+        }
+
+
+def compare(
+    X: Any,
+    sensitive_features: Any,
+    y: Any = None,
+    *,
+    n_components: int | Iterable[int] = (1, 2, 3, 5, 10),
+    methods: Iterable[str] | Mapping[str, Any] | None = None,
+    n_bootstrap: int = 200,
+    confidence: float = 0.95,
+    test_size: float = 0.3,
+    random_state: int = 0,
+    progress: Progress | None = None,
+) -> Comparison:
+    """Fit several methods, and measure for each what it does to every group and what it costs.
+
+    Every method is fitted twice: on all rows, for error, loss and explained variance; and on the training part of one
+    random division, for the figures on held-out rows (what a classifier can read off the scores: the group, the label).
+
+    Parameters
+    ----------
+    X : array-like of shape (n_samples, n_features)
+        Standardise it first unless all features have the same unit.
+    sensitive_features : array-like
+        The groups.
+    y : array-like of shape (n_samples,), optional
+        A label; adds accuracy and the differences between groups in a classifier's decisions.
+    n_components : int or iterable of int, default=(1, 2, 3, 5, 10)
+    methods : iterable of str or mapping from name to estimator, optional
+        Names as in ``fairpca.model_selection.METHODS`` (default: all), or estimators of your own with a parameter
+        ``n_components``.
+    n_bootstrap : int, default=200
+        Resamples behind the intervals of error and loss. Rows are redrawn within groups; the components stay fixed.
+    confidence : float, default=0.95
+    test_size : float, default=0.3
+        Share of held-out rows.
+    random_state : int, default=0
+    progress : callable, optional
+        Called with steps done, steps in all, and what comes next.
+
+    Returns
+    -------
+    Comparison
+
+    Examples
+    --------
+    >>> from fairpca.datasets import load_german_credit
+    >>> from fairpca.model_selection import compare
+    >>> X, sex = load_german_credit(return_X_s=True)
+    >>> found = compare(X, sex, n_components=5, methods=["PCA", "FairPCA"])
+    >>> ordinary, balanced = found["PCA", 5], found["FairPCA", 5]
+    >>> bool(ordinary.loss.gap.value > 2.5), bool(balanced.loss.gap.value < 1e-9)
+    (True, True)
+    >>> ordinary.loss.worst
+    'female'
+    """
+    study = _Study(X, sensitive_features, y, test_size, random_state)
+    dimensions = _dimensions(n_components, study.X.shape[1])
+    chosen = choose_methods(methods)
+    fits, omitted = _fit_all(study, chosen, dimensions, progress or _silent)
+    figures = study.estimates(fits, dimensions, n_bootstrap, confidence)
+    settings = {
+        "components": dimensions,
+        "methods": [method.name for method in chosen],
+        "n_bootstrap": n_bootstrap,
+        "confidence": confidence,
+        "test_size": test_size,
+        "random_state": random_state,
+    }
+    return Comparison(
+        [fit.result(study, *figures[fit]) for fit in fits],
+        study.groups.labels,
+        tuple(np.bincount(study.groups.codes).tolist()),
+        *study.X.shape,
+        omitted,
+        settings,
+    )
+
+
+class _Study:
+    """The rows, divided and summarised once for all methods."""
+
+    def __init__(self, X: Any, sensitive_features: Any, y: Any, test_size: float, seed: int) -> None:
+        self.X = check_array(X, dtype=np.float64)
+        self.groups = check_groups(sensitive_features, len(self.X))
+        check_several_groups(self.groups.labels)
+        self.y = _check_label(y, len(self.X))
+        self.seed = seed
+        self.labels = label_array(self.groups.labels)[self.groups.codes]
+        self.moments = accumulate(self.X, self.groups)
+        self.split: Split = split_rows(self.groups.codes, self.y, test_size, seed)
+        train = Groups(self.groups.labels, self.groups.codes[self.split.train])
+        self.train_moments = accumulate(self.X[self.split.train], train)
+
+    def estimates(
+        self, fits: list[_Fit], dimensions: list[int], n_bootstrap: int, confidence: float
+    ) -> dict[_Fit, tuple[GroupEstimates, GroupEstimates]]:
+        rows = RowFigures(
+            self.X, self.groups, self.moments.pooled_mean, self.moments.second_moments(), max(dimensions)
+        )
+        found = {}
+        for d in dimensions:
+            same = [fit for fit in fits if fit.n_components == d]
+            bases = [fit.estimator.components_.T for fit in same]
+            found |= dict(zip(same, rows.estimates(bases, n_bootstrap, confidence, self.seed), strict=True))
+        return found
+
+
+@dataclass(frozen=True, eq=False)
+class _Fit:
+    """A fitted method, before its group figures are known."""
+
+    method: Method
+    n_components: int
+    estimator: Any
+    seconds: float
+    notes: tuple[str, ...]
+    held_out: HeldOut
+
+    def result(self, study: _Study, error: GroupEstimates, loss: GroupEstimates) -> MethodResult:
+        total = float(np.trace(study.moments.pooled_covariance()))
+        objective, bound = (_finite(getattr(self.estimator, name, None)) for name in ("objective_", "lower_bound_"))
+        gap = None if objective is None or bound is None or total <= 0 else (objective - bound) / total
+        return MethodResult(
+            method=self.method.name,
+            family=self.method.family,
+            n_components=self.n_components,
+            estimator=self.estimator,
+            error=error,
+            loss=loss,
+            explained_variance=float(explained_variance_ratio(study.X, self.estimator)),  # type: ignore[arg-type]
+            objective=objective,
+            lower_bound=bound,
+            certificate=gap,
+            converged=bool(getattr(self.estimator, "converged_", True)),
+            seconds=self.seconds,
+            notes=self.notes,
+            held_out=self.held_out,
+        )
+
+
+def _fit_all(
+    study: _Study, methods: list[Method], dimensions: list[int], progress: Progress
+) -> tuple[list[_Fit], list[str]]:
+    fits, omitted = [], []
+    steps = [(d, method) for d in dimensions for method in methods]
+    for done, (d, method) in enumerate(steps):
+        progress(done, len(steps), f"{method.name}, {d} components")
+        try:
+            fits.append(_fit_one(study, method, d))
+        except ValueError as problem:
+            if method.family == "reference":
+                raise
+            omitted.append(f"{method.name} with {d} components: {problem}")
+    progress(len(steps), len(steps), "done")
+    if not fits:
+        raise ValueError(f"No method could be fitted. {omitted[0]}")
+    return fits, omitted
+
+
+def _fit_one(study: _Study, method: Method, d: int) -> _Fit:
+    train = study.split.train
+    with warnings.catch_warnings(record=True) as caught:
+        warnings.simplefilter("always")
+        start = time.perf_counter()
+        estimator = method.fit(d, study.seed, study.X, study.labels, study.moments)
+        seconds = time.perf_counter() - start
+        partial = method.fit(d, study.seed, study.X[train], study.labels[train], study.train_moments)
+        held_out = measure(partial, study.X, study.groups.codes, study.y, study.split, study.seed)
+    notes = tuple(dict.fromkeys(str(warning.message) for warning in caught))
+    return _Fit(method, d, estimator, seconds, notes, held_out)
+
+
+def _check_label(y: Any, n_samples: int) -> np.ndarray | None:
+    if y is None:
+        return None
+    y = np.asarray(y)
+    if y.shape != (n_samples,):
+        raise ValueError(f"y has shape {y.shape}, but X has {n_samples} rows: give one label a row.")
+    return y
+
+
+def _dimensions(n_components: int | Iterable[int], n_features: int) -> list[int]:
+    numbers = [n_components] if isinstance(n_components, int | np.integer) else list(n_components)
+    if not numbers:
+        raise ValueError("n_components is empty; give one number or several.")
+    return sorted({check_n_components(number, n_features) for number in numbers})
+
+
+def _finite(value: Any) -> float | None:
+    return float(value) if value is not None and np.isfinite(value) else None
+
+
+def _plain_estimates(estimates: GroupEstimates) -> dict[str, Any]:
+    def plain(estimate: Estimate) -> list[float]:
+        return [estimate.value, estimate.low, estimate.high]
+
+    return {
+        "groups": {str(label): plain(estimate) for label, estimate in estimates.by_group.items()},
+        "overall": estimates.overall,
+        "gap": plain(estimates.gap),
+    }
+
+
+def _silent(done: int, total: int, next_step: str) -> None:
+    """No progress is shown."""

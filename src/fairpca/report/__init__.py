@@ -1,0 +1,5 @@
+"""The audit of one data set, and its report as a single HTML file."""
+
+from fairpca.report.audit import Audit, audit
+
+__all__ = ["Audit", "audit"]

@@ -1,0 +1,109 @@
+"""The figures of an audit as JSON for the page; labels and names are data and stay text."""
+
+from __future__ import annotations
+
+import json
+import math
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from fairpca.model_selection import METHODS, Frontier, MethodResult
+from fairpca.model_selection._intervals import GroupEstimates
+from fairpca.report._words import summary
+
+if TYPE_CHECKING:
+    from fairpca.report.audit import Audit
+
+__all__ = ["report_data", "script_json"]
+
+
+def script_json(data: Any) -> str:
+    """JSON that may stand inside a ``<script>`` element, whatever the strings contain."""
+    text = json.dumps(data, ensure_ascii=False, separators=(",", ":"), allow_nan=False)
+    for character in "<>&\u2028\u2029":
+        text = text.replace(character, f"\\u{ord(character):04x}")
+    return text
+
+
+def report_data(audit: Audit) -> dict[str, Any]:
+    """Everything the page draws."""
+    comparison = audit.comparison
+    groups = [
+        {"label": _label(label), "count": count}
+        for label, count in zip(comparison.groups, comparison.counts, strict=True)
+    ]
+    return {
+        "groups": groups,
+        "features": audit.feature_names,
+        "dimensions": comparison.dimensions,
+        "methods": [_method(name) for name in comparison.methods],
+        "results": {_key(result): _result(result) for result in comparison.results},
+        "frontiers": {str(d): _frontier(curve) for d, curve in audit.frontiers.items()},
+        "summaries": {str(d): summary(comparison, d) for d in comparison.dimensions},
+        "points": {
+            "groups": audit.point_groups.tolist(),
+            "scores": {f"{name}|{d}": _rounded(scores.T, 3) for (name, d), scores in audit.scores.items()},
+        },
+        "confidence": comparison.settings["confidence"],
+    }
+
+
+def _label(label: Any) -> str:
+    return ", ".join(map(str, label)) if isinstance(label, tuple) else str(label)
+
+
+def _key(result: MethodResult) -> str:
+    return f"{result.method}|{result.n_components}"
+
+
+def _method(name: str) -> dict[str, str]:
+    known = METHODS.get(name)
+    if known is None:
+        return {"name": name, "family": "your own", "aim": "An estimator of your own."}
+    return {"name": name, "family": known.family, "aim": known.aim}
+
+
+def _result(result: MethodResult) -> dict[str, Any]:
+    components = np.asarray(result.estimator.components_)
+    variances = np.asarray(result.estimator.explained_variance_)
+    loadings = components[:2] * np.sqrt(np.maximum(variances[:2], 0.0))[:, None]
+    plain = result.as_dict()
+    kept = ("explained_variance", "objective", "lower_bound", "certificate", "converged", "seconds", "notes")
+    return {
+        **{name: plain[name] for name in kept},
+        "held_out": plain["held_out"],
+        "error": _estimates(result.error),
+        "loss": _estimates(result.loss),
+        "loadings": _rounded(loadings, 4),
+        "communality": _rounded(np.sum(components**2, axis=0), 4),
+        "parameters": _parameters(result.estimator),
+    }
+
+
+def _estimates(estimates: GroupEstimates) -> dict[str, Any]:
+    figures = [*estimates.by_group.values(), estimates.gap]
+    rows = [[_short(part) for part in (figure.value, figure.low, figure.high)] for figure in figures]
+    return {"groups": rows[:-1], "gap": rows[-1], "overall": _short(estimates.overall)}
+
+
+def _frontier(curve: Frontier) -> dict[str, Any]:
+    return {
+        "exact": len(curve.groups) == 2,
+        "gap": [_short(value) for value in curve.gap],
+        "total": [_short(value) for value in curve.total_error],
+    }
+
+
+def _parameters(estimator: Any) -> str:
+    """The call that makes the estimator, as scikit-learn shows it."""
+    return " ".join(repr(estimator).split())
+
+
+def _short(value: float) -> float | None:
+    """Six significant digits; the page shows three."""
+    return float(f"{value:.6g}") if math.isfinite(value) else None
+
+
+def _rounded(values: np.ndarray, decimals: int) -> list[Any]:
+    return np.round(values, decimals).tolist()

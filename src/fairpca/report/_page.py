@@ -1,0 +1,60 @@
+"""The page: template, style and script put together, with everything that came from data escaped."""
+
+from __future__ import annotations
+
+import base64
+import hashlib
+from collections.abc import Iterable, Mapping
+from html import escape
+from importlib.resources import files
+from string import Template
+from typing import TYPE_CHECKING
+
+from fairpca.report._data import report_data, script_json
+
+if TYPE_CHECKING:
+    from fairpca.report.audit import Audit
+
+__all__ = ["page"]
+
+
+def page(audit: Audit) -> str:
+    """HTML of the report.
+
+    The policy in its head allows this one script and this one style sheet and nothing else: no other script, no
+    attribute that runs code, no request to any host.
+    """
+    style, script = _asset("style.css"), _asset("report.js")
+    return Template(_asset("template.html")).substitute(
+        policy=f"default-src 'none'; script-src {_hash(script)}; style-src {_hash(style)}; base-uri 'none'; form-action 'none'",
+        title=escape(audit.title),
+        overview=escape(_overview(audit)),
+        style=style,
+        script=script,
+        data=script_json(report_data(audit)),
+        remarks=_items(audit.remarks),
+        omitted=_items(audit.comparison.omitted),
+        provenance=_terms(audit.provenance),
+    )
+
+
+def _asset(name: str) -> str:
+    return (files("fairpca.report") / "assets" / name).read_text(encoding="utf-8")
+
+
+def _hash(text: str) -> str:
+    return f"'sha256-{base64.b64encode(hashlib.sha256(text.encode()).digest()).decode()}'"
+
+
+def _overview(audit: Audit) -> str:
+    found = audit.comparison
+    sizes = ", ".join(f"{label} ({count:,})" for label, count in zip(found.groups, found.counts, strict=True))
+    return f"{found.n_samples:,} rows, {found.n_features} features. Groups: {sizes}."
+
+
+def _items(lines: Iterable[str]) -> str:
+    return "".join(f"<li>{escape(line)}</li>" for line in lines)
+
+
+def _terms(pairs: Mapping[str, str]) -> str:
+    return "".join(f"<dt>{escape(name)}</dt><dd>{escape(value)}</dd>" for name, value in pairs.items())

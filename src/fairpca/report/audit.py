@@ -1,0 +1,140 @@
+"""One call from rows to a report."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+from sklearn.utils import check_array
+
+from fairpca._validation import check_groups
+from fairpca.model_selection import Comparison, Frontier, compare, frontier
+from fairpca.model_selection.compare import Progress
+from fairpca.moments import accumulate
+from fairpca.report._files import write_text
+from fairpca.report._page import page
+
+__all__ = ["Audit", "audit"]
+
+#: Rows drawn in the projections: enough to see a shape, few enough for a phone.
+_MAX_POINTS = 500
+
+
+@dataclass(frozen=True)
+class Audit:
+    """A comparison, the frontier for every number of components, and a sample of scores to draw.
+
+    Attributes
+    ----------
+    comparison : Comparison
+    frontiers : dict of int to Frontier
+    feature_names : list of str
+    scores : dict of (str, int) to ndarray of shape (n_points, 1 or 2)
+        Leading scores of a sample of the rows, by method and number of components; empty without points.
+    point_groups : ndarray of shape (n_points,)
+        Position in ``comparison.groups``.
+    title : str
+    remarks : list of str
+        How the data was read.
+    provenance : dict of str to str
+        What a reader needs to repeat it.
+    """
+
+    comparison: Comparison
+    frontiers: dict[int, Frontier]
+    feature_names: list[str]
+    scores: dict[tuple[str, int], np.ndarray]
+    point_groups: np.ndarray
+    title: str
+    remarks: list[str] = field(default_factory=list)
+    provenance: dict[str, str] = field(default_factory=dict)
+
+    def html(self) -> str:
+        """The report: one self-contained page that needs no network."""
+        return page(self)
+
+    def save(self, path: Any) -> Path:
+        """Write the report; the file appears complete or not at all."""
+        return write_text(path, self.html())
+
+
+def audit(
+    X: Any,
+    sensitive_features: Any,
+    y: Any = None,
+    *,
+    n_components: int | Iterable[int] = (1, 2, 3, 5, 10),
+    methods: Iterable[str] | Mapping[str, Any] | None = None,
+    feature_names: Sequence[str] | None = None,
+    title: str = "Audit of PCA by group",
+    points: bool = True,
+    random_state: int = 0,
+    remarks: Sequence[str] = (),
+    provenance: Mapping[str, str] | None = None,
+    progress: Progress | None = None,
+    **options: Any,
+) -> Audit:
+    """Does PCA treat the groups differently, and what would it cost to mend that?
+
+    Parameters
+    ----------
+    X, sensitive_features, y, n_components, methods, random_state, progress
+        As in :func:`fairpca.model_selection.compare`.
+    feature_names : sequence of str, optional
+        Default: the columns of a DataFrame, else x0, x1, ...
+    title : str
+    points : bool, default=True
+        Whether the report draws the scores of a sample of rows. Each point is a person's row: leave them out of a
+        report that leaves the house.
+    remarks, provenance
+        Text shown in the report: how the data was read, and how to repeat the audit.
+    **options
+        Further arguments of :func:`fairpca.model_selection.compare`.
+
+    Returns
+    -------
+    Audit
+
+    Examples
+    --------
+    >>> from fairpca.datasets import load_german_credit
+    >>> from fairpca.report import audit
+    >>> X, sex = load_german_credit(return_X_s=True)
+    >>> found = audit(X, sex, n_components=[2], methods=["PCA", "FairPCA"])
+    >>> path = found.save("fairpca-report.html")  # doctest: +SKIP
+    """
+    names = _names(X, feature_names)
+    X = check_array(X, dtype=np.float64)
+    comparison = compare(
+        X, sensitive_features, y, n_components=n_components, methods=methods, random_state=random_state,
+        progress=progress, **options,
+    )  # fmt: skip
+    groups = check_groups(sensitive_features, len(X))
+    moments = accumulate(X, groups)
+    frontiers = {d: frontier(moments, n_components=d, n_points=40) for d in comparison.dimensions}
+    rows = _sample(groups.codes, random_state) if points else np.zeros(0, dtype=np.intp)
+    scores = {
+        (result.method, result.n_components): result.estimator.transform(X[rows])[:, :2]
+        for result in comparison.results
+        if len(rows)
+    }
+    names = names or [f"x{j}" for j in range(X.shape[1])]
+    return Audit(
+        comparison, frontiers, names, scores, groups.codes[rows], title, list(remarks), dict(provenance or {})
+    )
+
+
+def _names(X: Any, feature_names: Sequence[str] | None) -> list[str]:
+    if feature_names is not None:
+        if len(feature_names) != np.shape(X)[1]:
+            raise ValueError(f"feature_names has {len(feature_names)} names, but X has {np.shape(X)[1]} columns.")
+        return [str(name) for name in feature_names]
+    return [str(name) for name in X.columns] if hasattr(X, "columns") else []
+
+
+def _sample(codes: np.ndarray, seed: int) -> np.ndarray:
+    """Rows in random order, so that no group is always drawn on top of the others."""
+    return np.random.default_rng(seed).permutation(len(codes))[:_MAX_POINTS]
