@@ -87,8 +87,9 @@ class KernelParityPCA(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEst
 
     Notes
     -----
-    Equal means in the feature space of the RBF kernel over *all* directions would mean equal distributions. Only the
-    kept directions have equal means, so the result removes much of what non-linear rules could use, not all.
+    The scores have equal group means, so linear rules on them find no difference of means. That is a statement about
+    the kept directions of the feature space: equal means along *all* of them would, for the RBF kernel, mean equal
+    distributions. Other differences, such as that of the spread of the scores, remain.
 
     References
     ----------
