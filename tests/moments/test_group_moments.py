@@ -159,3 +159,11 @@ def test_columns_fixed_by_group(rng, far):
     X[:, 1] = far + (groups == 2)  # one level of the group
     X[:, 3] = far  # constant: no copy
     assert group_moments(X, groups).columns_fixed_by_group().tolist() == [1]
+
+
+def test_threads_change_nothing(monkeypatch, rng):
+    X, groups = rng.normal(size=(4001, 3)) + 1e5, np.sort(rng.integers(0, 3, 4001))
+    weights = rng.random(4001) + 1
+    alone = group_moments(X, groups, sample_weight=weights)
+    monkeypatch.setattr("fairpca.moments._accumulate._PARALLEL_SIZE", 0)  # sorted: parts without some of the groups
+    assert_same(group_moments(X, groups, sample_weight=weights), alone)
