@@ -83,6 +83,14 @@ def accumulate(X: Any, groups: Groups, sample_weight: np.ndarray | None = None) 
         kept = sample_weight > 0
         X, sample_weight = X[kept], sample_weight[kept]
         groups = Groups(groups.labels, groups.codes[kept])
+    with np.errstate(over="ignore", invalid="ignore"):  # reported once, below
+        moments = _moments_of(X, groups, sample_weight)
+    if not np.isfinite(moments.scatters).all():
+        raise ValueError("X has entries so large that their squares overflow; rescale its columns first.")
+    return moments
+
+
+def _moments_of(X: Any, groups: Groups, sample_weight: np.ndarray | None) -> GroupMoments:
     if sparse.issparse(X):
         return _from_sparse(X, groups, sample_weight)
     if X.size < _PARALLEL_SIZE or X.shape[1] > _PARALLEL_FEATURES:
