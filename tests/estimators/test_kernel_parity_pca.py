@@ -163,7 +163,7 @@ def test_bad_input(three_groups):
         KernelParityPCA().fit(X, sensitive_features=groups[:-1])
     with pytest.raises(ValueError, match="kernel='sigmoid' is unknown"):
         KernelParityPCA(kernel="sigmoid").fit(X, sensitive_features=groups)
-    with pytest.raises(ValueError, match="n_landmarks=0 must be"):
+    with pytest.raises(ValueError, match="n_landmarks must be an integer of at least 1"):
         KernelParityPCA(n_landmarks=0).fit(X, sensitive_features=groups)
     with pytest.raises(ValueError, match="have only 2 directions with equal group means"):
         KernelParityPCA(3, kernel="linear").fit(X, sensitive_features=groups)

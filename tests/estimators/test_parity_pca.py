@@ -244,17 +244,19 @@ def test_many_dimensions(rng):
 
 
 @pytest.mark.parametrize(
-    ("parameters", "words"),
+    ("parameters", "error", "words"),
     [
-        ({"mean_tolerance": -0.1}, "mean_tolerance=-0.1 must be a finite number"),
-        ({"mean_tolerance": "small"}, "mean_tolerance='small' must be"),
-        ({"covariance_penalty": np.inf}, "covariance_penalty=inf must be"),
-        ({"solver": "mosek"}, "solver='mosek' is unknown"),
+        ({"mean_tolerance": -0.1}, ValueError, "mean_tolerance must be a number of at least 0, got -0.1"),
+        ({"mean_tolerance": "small"}, TypeError, "mean_tolerance must be a number"),
+        ({"covariance_penalty": np.inf}, ValueError, "covariance_penalty must be a number"),
+        ({"solver": "mosek"}, ValueError, "solver='mosek' is unknown"),
+        ({"max_iter": 0}, ValueError, "max_iter must be an integer of at least 1"),
+        ({"tol": -1.0}, ValueError, "tol must be a number"),
     ],
 )
-def test_bad_parameters(rng, parameters, words):
+def test_bad_parameters(rng, parameters, error, words):
     X, groups = make_groups(rng, [20, 20], 4)
-    with pytest.raises(ValueError, match=words):
+    with pytest.raises(error, match=words):
         ParityPCA(1, **parameters).fit(X, sensitive_features=groups)
 
 

@@ -27,6 +27,8 @@ __all__ = [
 #: The mean part is cheap enough to be solved much more accurately than asked.
 _MEAN_SHARE = 1e-4
 
+#: Below this, relative to the total variance, rounding decides.
+_FINEST = 1e-9
 #: A limit passed by less than this share is met by a Newton step; by more, the penalty was too small.
 _LIMIT_SHARE = 1e-6
 _ROUNDS = 30
@@ -51,6 +53,7 @@ def solve_parity(
     problem: MomentParity, dimension: int, *, solver: str, tol: float, max_iter: int, rng: np.random.Generator
 ) -> ParitySolution:
     """Solve by the method that the problem allows: closed form, exact search, or smoothing."""
+    tol = max(tol, _FINEST)
     if solver == "sdp":
         return _by_sdp(problem, dimension, tol, max_iter)
     exact = _MEAN_SHARE * tol
