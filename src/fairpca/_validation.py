@@ -22,6 +22,7 @@ __all__ = [
     "check_groups",
     "check_matrix",
     "check_n_components",
+    "check_number",
     "check_plain_matrix",
     "check_sample_weight",
     "check_several_groups",
@@ -32,6 +33,7 @@ __all__ = [
 _TABLE_SPAN = 65_536
 #: More groups than this share of the rows means that the column is a measurement, not a group.
 _MAX_GROUP_SHARE = 0.5
+_FEW_GROUPS = 10
 
 
 @dataclass(frozen=True)
@@ -80,6 +82,17 @@ def check_n_components(n_components: Any, n_features: int) -> int:
     return int(n_components)
 
 
+def check_number(name: str, value: Any, *, at_least: float, integer: bool = False) -> Any:
+    """Return a finite number that is large enough."""
+    kinds = (int, np.integer) if integer else (int, float, np.integer, np.floating)
+    wanted = f"{'an integer' if integer else 'a number'} of at least {at_least:g}"
+    if isinstance(value, bool) or not isinstance(value, kinds):
+        raise TypeError(f"{name} must be {wanted}, got {value!r}.")
+    if not at_least <= value < np.inf:
+        raise ValueError(f"{name} must be {wanted}, got {value!r}.")
+    return value
+
+
 def check_choice(name: str, value: Any, choices: Iterable[str]) -> str:
     """Return ``value`` if it is one of ``choices``."""
     choices = tuple(choices)
@@ -124,18 +137,17 @@ def check_groups(sensitive_features: Any, n_samples: int) -> Groups:
                 f"sensitive_features has {len(column)} rows, but X has {n_samples}: they must describe the same rows."
             )
     encoded = [_encode(column) for column in columns]
-    groups = encoded[0] if len(encoded) == 1 else _intersect(encoded)
-    if len(groups) > max(2, _MAX_GROUP_SHARE * n_samples) and n_samples > 2:
+    return encoded[0] if len(encoded) == 1 else _intersect(encoded)
+
+
+def check_several_groups(labels: Iterable[Any], n_samples: float) -> None:
+    """Refuse a single group, whose balance would hold trivially, and columns that are no groups at all."""
+    labels = tuple(labels)
+    if len(labels) > max(_FEW_GROUPS, _MAX_GROUP_SHARE * n_samples):
         raise ValueError(
-            f"sensitive_features has {len(groups)} different values in {n_samples} rows; that looks like a "
+            f"sensitive_features has {len(labels)} different values in {n_samples:g} rows; that looks like a "
             "measurement rather than groups. Bin it first, for example with numpy.digitize or pandas.cut."
         )
-    return groups
-
-
-def check_several_groups(labels: Iterable[Any]) -> None:
-    """Refuse a single group: every balance between groups would hold trivially."""
-    labels = tuple(labels)
     if len(labels) < 2:
         raise ValueError(
             f"sensitive_features contains a single group, {labels[0]!r}; at least two are needed. "

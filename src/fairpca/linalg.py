@@ -66,14 +66,12 @@ def eigenvalue_sum_bound(matrix: np.ndarray, basis: np.ndarray) -> float:
     slack = max(float(np.linalg.norm(residual)), len(matrix) * np.finfo(float).eps * scale)
     tau = values[0] + slack
     # The complement block, with the span of V moved out of the way: positive definite iff N < tau I.
-    shifted = basis @ (inner + (scale - tau) * np.eye(len(inner))) @ basis.T
-    shifted += residual @ basis.T
-    shifted += basis @ residual.T
+    lift = basis @ (inner + (scale - tau) * np.eye(len(inner))) + residual
+    shifted = np.hstack([lift, basis]) @ np.hstack([basis, residual]).T
     shifted -= matrix
     shifted.flat[:: len(matrix) + 1] += tau
-    try:
-        linalg.cholesky(shifted, overwrite_a=True, check_finite=False)
-    except linalg.LinAlgError:
+    _, failed = linalg.lapack.dpotrf(shifted.T, overwrite_a=1, clean=0)
+    if failed:
         return np.inf
     lifted = np.maximum(values, tau + slack).sum()
     return float(lifted + np.linalg.norm(residual) ** 2 / slack)

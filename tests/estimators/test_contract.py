@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import pickle
+import warnings
 
 import numpy as np
 import pandas as pd
@@ -87,6 +88,7 @@ def test_sensitive_features_are_required(estimator, two_groups):
         (lambda X, s: (X, np.zeros((300, 2, 2))), ValueError, "one or two dimensions"),
         (lambda X, s: (np.where(X > 3, np.nan, X), s), ValueError, "NaN"),
         (lambda X, s: (np.where(X > 3, np.inf, X), s), ValueError, "infinity"),
+        (lambda X, s: (X * 1e200, s), ValueError, "squares overflow"),
         (lambda X, s: (np.full(X.shape, "text"), s), ValueError, "could not convert"),
         (lambda X, s: (X[:0], s[:0]), ValueError, "0 sample"),
         (lambda X, s: (X[:, :0], s), ValueError, "0 feature"),
@@ -120,6 +122,13 @@ def test_bad_sample_weight(estimator, two_groups, weights, words):
     X, groups = two_groups
     with pytest.raises(ValueError, match=words):
         estimator.fit(X, sensitive_features=groups, sample_weight=weights)
+
+
+@pytest.mark.parametrize(("name", "value"), [("tol", -1.0), ("tol", "small"), ("max_iter", 0), ("max_iter", 2.5)])
+def test_bad_numbers_name_the_argument(estimator, two_groups, name, value):
+    X, groups = two_groups
+    with pytest.raises((ValueError, TypeError), match=f"{name} must be"):
+        estimator.set_params(**{name: value}).fit(X, sensitive_features=groups)
 
 
 def test_bad_choice_names_the_argument(estimator, two_groups):
@@ -195,6 +204,17 @@ def test_chunks_in_any_order_equal_the_batch(estimator, two_groups):
             chunked.partial_fit(X[cuts[i]], sensitive_features=groups[cuts[i]])
         same_fit(chunked, batch)
         assert chunked.n_samples_seen_ == 300
+
+
+def test_single_rows_and_tiny_chunks(estimator, two_groups):
+    X, groups = two_groups
+    groups = groups[::-1]  # the smaller group first
+    chunked = clone(estimator)
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")  # groups are small at first
+        for rows in (slice(0, 1), slice(1, 3), slice(3, 300)):
+            chunked.partial_fit(X[rows], sensitive_features=groups[rows])
+    same_fit(chunked, clone(estimator).fit(X, sensitive_features=groups))
 
 
 def test_chunks_must_have_the_same_columns(estimator, two_groups):

@@ -159,3 +159,24 @@ def test_columns_fixed_by_group(rng, far):
     X[:, 1] = far + (groups == 2)  # one level of the group
     X[:, 3] = far  # constant: no copy
     assert group_moments(X, groups).columns_fixed_by_group().tolist() == [1]
+
+
+def test_threads_change_nothing(monkeypatch, rng):
+    X, groups = rng.normal(size=(4001, 3)) + 1e5, np.sort(rng.integers(0, 3, 4001))
+    weights = rng.random(4001) + 1
+    alone = group_moments(X, groups, sample_weight=weights)
+    monkeypatch.setattr("fairpca.moments._accumulate._PARALLEL_SIZE", 0)  # sorted: parts without some of the groups
+    assert_same(group_moments(X, groups, sample_weight=weights), alone)
+
+
+@pytest.mark.parametrize("rows_a_block", [1, 7, 100])
+def test_many_blocks_equal_one(monkeypatch, sample, rows_a_block):
+    X, groups = sample
+    X = X + np.arange(1000)[:, None]  # a drift: block means differ
+    monkeypatch.setattr("fairpca.moments._accumulate._BLOCK_MAX_ROWS_OF_WIDE", 1)
+    monkeypatch.setattr("fairpca.moments._accumulate._BLOCK_BYTES", rows_a_block * 8 * 5)
+    moments = group_moments(X, groups)
+    for a, label in enumerate(moments.labels):
+        _, mean, scatter = by_definition(X, groups, label)
+        assert np.allclose(moments.means[a], mean.astype(float))
+        assert np.allclose(moments.scatters[a], scatter.astype(float), rtol=1e-10)

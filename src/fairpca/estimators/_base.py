@@ -117,8 +117,8 @@ class MomentEstimator(LinearProjection):
         -------
         self
         """
-        moments = self._reduce(X, sensitive_features, sample_weight, reset=True)
-        check_several_groups(moments.labels)
+        moments = self._reduce(X, sensitive_features, sample_weight, reset=True, min_samples=2)
+        check_several_groups(moments.labels, moments.total_count)
         return self._learn(moments)
 
     def partial_fit(self, X: Any, y: Any = None, *, sensitive_features: Any = None, sample_weight: Any = None) -> Self:
@@ -141,12 +141,14 @@ class MomentEstimator(LinearProjection):
         >>> FairPCA(2).fit_moments(group_moments(chunks)).components_.shape
         (2, 4)
         """
-        check_several_groups(moments.labels)
+        check_several_groups(moments.labels, moments.total_count)
         self.n_features_in_ = moments.n_features
         return self._learn(moments)
 
-    def _reduce(self, X: Any, sensitive_features: Any, sample_weight: Any, *, reset: bool) -> GroupMoments:
-        X = check_matrix(self, X, reset=reset, min_samples=2 if reset else 1)
+    def _reduce(
+        self, X: Any, sensitive_features: Any, sample_weight: Any, *, reset: bool, min_samples: int = 1
+    ) -> GroupMoments:
+        X = check_matrix(self, X, reset=reset, min_samples=min_samples)
         groups = check_groups(sensitive_features, X.shape[0])
         return accumulate(X, groups, check_sample_weight(sample_weight, X.shape[0]))
 
@@ -172,7 +174,7 @@ class MomentEstimator(LinearProjection):
                 f"Groups smaller than n_components={n_components}: {', '.join(small)}. Their own best projection "
                 "is exact, so their figures say little; merge small groups or lower n_components.",
                 UserWarning,
-                stacklevel=5,
+                stacklevel=4,
             )
         copies = moments.columns_fixed_by_group()
         if copies.size:
@@ -181,7 +183,7 @@ class MomentEstimator(LinearProjection):
             warnings.warn(
                 f"X contains the sensitive feature or a copy of it: {columns}. Drop it from X unless that is meant.",
                 UserWarning,
-                stacklevel=5,
+                stacklevel=4,
             )
 
     def _set_groups(self, moments: GroupMoments, matrices: np.ndarray, best: np.ndarray | None = None) -> None:
@@ -199,7 +201,7 @@ class MomentEstimator(LinearProjection):
             warnings.warn(
                 f"{type(self).__name__} stopped with a gap of {self.duality_gap_:.3g}. {advice}",
                 ConvergenceWarning,
-                stacklevel=6,
+                stacklevel=5,
             )
 
 

@@ -27,6 +27,8 @@ __all__ = [
 #: The mean part is cheap enough to be solved much more accurately than asked.
 _MEAN_SHARE = 1e-4
 
+#: Below this, relative to the total variance, rounding decides.
+_FINEST = 1e-9
 #: A limit passed by less than this share is met by a Newton step; by more, the penalty was too small.
 _LIMIT_SHARE = 1e-6
 _ROUNDS = 30
@@ -51,6 +53,7 @@ def solve_parity(
     problem: MomentParity, dimension: int, *, solver: str, tol: float, max_iter: int, rng: np.random.Generator
 ) -> ParitySolution:
     """Solve by the method that the problem allows: closed form, exact search, or smoothing."""
+    tol = max(tol, _FINEST)
     if solver == "sdp":
         return _by_sdp(problem, dimension, tol, max_iter)
     exact = _MEAN_SHARE * tol
@@ -108,6 +111,7 @@ def solve_mean_tolerance(
     joint range is that of two matrices and the search is exact; the bound holds for any number.
     """
     covariance, directions = problem.covariance, problem.directions
+    _check_feasible(problem, dimension, tol=tol, max_iter=max_iter, rng=rng)
     values, basis = top_eigenpairs(covariance, dimension)
     result = SolverResult(basis, -values.sum(), -values.sum(), np.ones(1), Status.OPTIMAL, 1, 1)
     active = np.zeros(len(directions), dtype=bool)
@@ -140,6 +144,19 @@ def solve_mean_tolerance(
         advice=result.status.value,
         multipliers=multipliers,
     )
+
+
+def _check_feasible(
+    problem: MomentParity, dimension: int, *, tol: float, max_iter: int, rng: np.random.Generator
+) -> None:
+    """Raise where it is proven that no subspace keeps the limits; only a nearly full dimension can be so large."""
+    directions = problem.directions
+    if dimension <= directions.shape[1] - np.linalg.matrix_rank(directions):
+        return
+    squares = np.einsum("ja,jb->jab", directions, directions)
+    closest = _on_range(-squares, Minimax(np.zeros(len(squares))), dimension, tol=tol, max_iter=max_iter, rng=rng)
+    if closest.lower_bound > (1 + _LIMIT_SHARE) * problem.tolerance**2:
+        _raise_infeasible(dimension)
 
 
 def _raise_infeasible(dimension: int) -> None:

@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 from sklearn.utils import check_random_state
 
-from fairpca._validation import check_choice
+from fairpca._validation import check_choice, check_number
 from fairpca.estimators._base import MomentEstimator
 from fairpca.joint_range import JointRange
 from fairpca.moments import GroupMoments
@@ -162,6 +162,8 @@ feature_names_in_, n_samples_seen_
 
     def _solve(self, moments: GroupMoments, n_components: int) -> None:
         criterion = check_choice("criterion", self.criterion, CRITERIA)
+        check_number("tol", self.tol, at_least=0)
+        check_number("max_iter", self.max_iter, at_least=1, integer=True)
         matrices = moments.second_moments(check_choice("center", self.center, ("pooled", "group")))
         scale = float(moments.shares @ np.einsum("aii->a", matrices))
         if not scale > 0:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import numbers
 from typing import Any, Self
 
 import numpy as np
@@ -17,6 +16,7 @@ from fairpca._validation import (
     check_groups,
     check_matrix,
     check_n_components,
+    check_number,
     check_sample_weight,
     check_several_groups,
 )
@@ -87,8 +87,9 @@ class KernelParityPCA(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEst
 
     Notes
     -----
-    Equal means in the feature space of the RBF kernel over *all* directions would mean equal distributions. Only the
-    kept directions have equal means, so the result removes much of what non-linear rules could use, not all.
+    The scores have equal group means, so linear rules on them find no difference of means. That is a statement about
+    the kept directions of the feature space: equal means along *all* of them would, for the RBF kernel, mean equal
+    distributions. Other differences, such as that of the spread of the scores, remain.
 
     References
     ----------
@@ -152,7 +153,7 @@ class KernelParityPCA(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEst
         self.landmarks_ = X[self._choose_landmarks(X.shape[0], weights)]
         whitening = _whitening(self._kernel(self.landmarks_))
         moments = self._feature_moments(X, whitening, groups, weights)
-        check_several_groups(moments.labels)
+        check_several_groups(moments.labels, moments.total_count)
         basis = mean_parity_basis(moments, self._check_dimension(moments))
         self._set_components(moments, whitening, basis)
         return self
@@ -179,11 +180,10 @@ class KernelParityPCA(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEst
 
     def _choose_landmarks(self, n_rows: int, weights: np.ndarray | None) -> np.ndarray:
         candidates = np.arange(n_rows) if weights is None else np.flatnonzero(weights)
-        wanted: Any = self.n_landmarks
-        if wanted is None:
+        if self.n_landmarks is None:
             wanted = len(candidates) if len(candidates) <= _EXACT_ROWS else _LANDMARKS
-        elif isinstance(wanted, bool) or not isinstance(wanted, numbers.Integral) or int(wanted) < 1:
-            raise ValueError(f"n_landmarks={wanted!r} must be a positive integer or None.")
+        else:
+            wanted = check_number("n_landmarks", self.n_landmarks, at_least=1, integer=True)
         if wanted >= len(candidates):
             return candidates
         seed = 0 if self.random_state is None else check_random_state(self.random_state).randint(2**31)

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import numbers
 import warnings
 from typing import Any
 
@@ -10,7 +9,7 @@ import numpy as np
 from sklearn.exceptions import ConvergenceWarning
 from sklearn.utils import check_random_state
 
-from fairpca._validation import check_choice
+from fairpca._validation import check_choice, check_number
 from fairpca.estimators._base import MomentEstimator
 from fairpca.estimators._parity import ParitySolution, solve_parity
 from fairpca.moments import GroupMoments
@@ -136,10 +135,12 @@ feature_names_in_, n_samples_seen_
 
     def _solve(self, moments: GroupMoments, n_components: int) -> None:
         solver = check_choice("solver", self.solver, _SOLVERS)
-        tolerance = _check_not_negative("mean_tolerance", self.mean_tolerance)
+        check_number("tol", self.tol, at_least=0)
+        check_number("max_iter", self.max_iter, at_least=1, integer=True)
+        tolerance = float(check_number("mean_tolerance", self.mean_tolerance, at_least=0))
         penalty = 0.0
         if self.covariance_penalty is not None:
-            penalty = _check_not_negative("covariance_penalty", self.covariance_penalty)
+            penalty = float(check_number("covariance_penalty", self.covariance_penalty, at_least=0))
         problem, frame = parity_problem(moments, n_components, penalty=penalty, tolerance=tolerance)
         total = float(np.trace(moments.pooled_covariance()))
         scale = total if total > 0 else 1.0
@@ -177,9 +178,3 @@ feature_names_in_, n_samples_seen_
                 ConvergenceWarning,
                 stacklevel=5,
             )
-
-
-def _check_not_negative(name: str, value: Any) -> float:
-    if isinstance(value, bool) or not isinstance(value, numbers.Real) or not 0 <= float(value) < np.inf:
-        raise ValueError(f"{name}={value!r} must be a finite number, zero or more.")
-    return float(value)

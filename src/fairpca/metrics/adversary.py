@@ -174,7 +174,7 @@ def _classifier(family: Any) -> Any:
 def _check(Z: Any, sensitive_features: Any) -> tuple[np.ndarray, Groups]:
     Z = check_array(Z, dtype=[np.float64, np.float32])
     groups = check_groups(sensitive_features, len(Z))
-    check_several_groups(groups.labels)
+    check_several_groups(groups.labels, len(Z))
     return Z, groups
 
 

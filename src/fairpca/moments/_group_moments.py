@@ -56,8 +56,10 @@ class GroupMoments:
                 f"labels ({len(self.labels)}), counts {self.counts.shape}, means {self.means.shape} and "
                 f"scatters {self.scatters.shape} do not describe the same groups and features."
             )
-        for array in (self.counts, self.means, self.scatters):
+        for name in ("counts", "means", "scatters"):
+            array = getattr(self, name).view()  # frozen here without freezing the caller's own array
             array.flags.writeable = False
+            object.__setattr__(self, name, array)
 
     @classmethod
     def empty(cls, n_features: int) -> GroupMoments:
