@@ -1,7 +1,7 @@
 """fairpca: principal component analysis with balanced quality and parity between groups."""
 
-from fairpca.estimators import FairPCA
+from fairpca.estimators import FairPCA, MMDFairPCA
 
 __version__ = "0.1.0"
 
-__all__ = ["FairPCA", "__version__"]
+__all__ = ["FairPCA", "MMDFairPCA", "__version__"]

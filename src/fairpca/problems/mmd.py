@@ -36,11 +36,14 @@ __all__ = [
     "exact_kernel",
     "kernel_means",
     "pair_discrepancies",
+    "random_level",
     "squared_distance_median",
 ]
 
 #: Rows and columns of a block: it stays in the second-level cache from the product through the exponential.
 _BLOCK = (256, 1024)
+#: Fourier features of all rows are kept from value to gradient up to this many (8 bytes each), else computed twice.
+_KEPT_ENTRIES = 40_000_000
 #: Below this number of kernel entries a second thread costs more than it brings.
 _THREAD_WORTH = 300_000
 
@@ -201,20 +204,60 @@ class FourierKernel:
         n_features = self.frequencies.shape[1]
         k = len(sample.starts) - 1
         chunks = list(self._chunks(sample.starts))
+        keep = gradient and sample.n_rows * n_features <= _KEPT_ENTRIES
         with _blas_threads(1), ThreadPoolExecutor(_cores()) as pool:
-            project = functools.partial(self._characteristic, sample, basis)
-            parts = list(pool.map(project, chunks))
+            waves = functools.partial(self._waves, sample, basis)
+            kept: Sequence = list(pool.map(waves, chunks)) if keep else [None] * len(chunks)
+            means = functools.partial(self._chunk_mean, sample, waves)
             functions = np.zeros((k, n_features), dtype=complex)
-            for (a, _), (phi, _, _) in zip(chunks, parts, strict=True):
-                functions[a] += phi
+            for (a, _), mean in zip(chunks, pool.map(means, chunks, kept), strict=True):
+                functions[a] += mean
             values = (functions.conj() @ functions.T).real / n_features
             if not gradient:
                 return KernelMeans(values)
-            weigh = functools.partial(self._field, sample, functions)
+            weigh = functools.partial(self._chunk_field, sample, functions, waves)
             fields = np.zeros((k, k, *basis.shape))
-            for (a, _), field in zip(chunks, pool.map(weigh, chunks, parts), strict=True):
+            for (a, _), field in zip(chunks, pool.map(weigh, chunks, kept), strict=True):
                 fields[a] += field
         return KernelMeans(values, fields, -1.0 / n_features)
+
+    def _waves(
+        self, sample: GroupedSample, basis: np.ndarray, chunk: tuple[int, slice]
+    ) -> tuple[np.ndarray, np.ndarray]:
+        """Cosines and sines, in single precision: their rounding is far below the sampling error of the features."""
+        angles = ((sample.rows[chunk[1]] @ basis) @ self.frequencies).astype(np.float32)
+        return np.cos(angles), np.sin(angles)
+
+    def _chunk_mean(
+        self, sample: GroupedSample, waves: Callable, chunk: tuple[int, slice], kept: tuple | None
+    ) -> np.ndarray:
+        cosines, sines = waves(chunk) if kept is None else kept
+        # Weights of the order of one keep single precision away from underflow.
+        weights = sample.weights[chunk[1]]
+        scale = weights.max()
+        scaled = (weights / scale).astype(np.float32)
+        return scale * ((scaled @ cosines).astype(float) + 1j * (scaled @ sines).astype(float))
+
+    def _chunk_field(
+        self,
+        sample: GroupedSample,
+        functions: np.ndarray,
+        waves: Callable,
+        chunk: tuple[int, slice],
+        kept: tuple | None,
+    ) -> np.ndarray:
+        """Derivative of ``Re sum_r conj(phi_b) phi_a`` by V through the rows of this chunk, for each b."""
+        cosines, sines = waves(chunk) if kept is None else kept
+        rows = chunk[1]
+        weighted = sample.rows[rows] * sample.weights[rows][:, None]
+        fields = []
+        for phi in functions:
+            along_sine = (-phi.real * self.frequencies).T.astype(np.float32)
+            along_cosine = (phi.imag * self.frequencies).T.astype(np.float32)
+            slopes = cosines @ along_cosine
+            slopes += sines @ along_sine
+            fields.append(weighted.T @ slopes.astype(float))
+        return np.stack(fields)
 
     def mean_derivatives(self, sample: GroupedSample, basis: np.ndarray) -> np.ndarray:
         """``sum_{i in a} u_i x_i phi_r'(w_r . z_i)`` for the cosine and sine features, of shape (k, p, 2 features).
@@ -233,31 +276,6 @@ class FourierKernel:
         for a, (first, last) in enumerate(zip(starts[:-1], starts[1:], strict=True)):
             yield from ((a, slice(r, min(r + size, last))) for r in range(first, last, size))
 
-    def _characteristic(
-        self, sample: GroupedSample, basis: np.ndarray, chunk: tuple[int, slice]
-    ) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
-        rows = chunk[1]
-        angles = (sample.rows[rows] @ basis) @ self.frequencies
-        cosines, sines = np.cos(angles), np.sin(angles)
-        weights = sample.weights[rows]
-        return weights @ cosines + 1j * (weights @ sines), cosines, sines
-
-    def _field(
-        self,
-        sample: GroupedSample,
-        functions: np.ndarray,
-        chunk: tuple[int, slice],
-        part: tuple[np.ndarray, np.ndarray, np.ndarray],
-    ) -> np.ndarray:
-        """Derivative of ``Re mean_r conj(phi_b) phi_a`` by V through the rows of this chunk, for each b."""
-        rows, (_, cosines, sines) = chunk[1], part
-        weighted = sample.rows[rows] * sample.weights[rows][:, None]
-        fields = []
-        for phi in functions:
-            slopes = phi.imag * cosines - phi.real * sines
-            fields.append(weighted.T @ (slopes @ self.frequencies.T))
-        return np.stack(fields)
-
 
 def all_pairs(n_groups: int) -> np.ndarray:
     """Index pairs a < b, of shape (n_pairs, 2)."""
@@ -268,6 +286,24 @@ def pair_discrepancies(values: np.ndarray, pairs: np.ndarray) -> np.ndarray:
     """``MMD^2(a, b) = M_aa + M_bb - 2 M_ab`` for each pair; never below zero, which rounding could."""
     a, b = pairs.T
     return np.maximum(values[a, a] + values[b, b] - 2 * values[a, b], 0.0)
+
+
+def random_level(sample: GroupedSample, values: np.ndarray, pairs: np.ndarray) -> np.ndarray:
+    """The mean of ``MMD^2`` (biased) over random assignments of the rows to groups of the same sizes, for each pair.
+
+    With signed weights c that sum to zero, a random permutation has ``E c_i c_j = -sum c^2 / (n (n - 1))``, hence
+    ``E c^T K c = (sum_i c_i^2) (1 - mean of K_ij over i != j)``; no permutation need be drawn.
+    """
+    squares = np.add.reduceat(sample.weights**2, sample.starts[:-1])
+    counts = sample.counts.astype(float)
+    levels = []
+    for a, b in pairs:
+        pair_counts = counts[[a, b]]
+        n = pair_counts.sum()
+        total = pair_counts @ values[np.ix_([a, b], [a, b])] @ pair_counts
+        off_diagonal = (total - n) / (n * (n - 1))
+        levels.append((squares[a] + squares[b]) * (1.0 - off_diagonal))
+    return np.maximum(np.array(levels), 0.0)
 
 
 def squared_distance_median(scores: np.ndarray, rng: np.random.Generator, max_pairs: int = 2_000_000) -> float:

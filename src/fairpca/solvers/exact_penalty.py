@@ -179,9 +179,7 @@ def minimise_within(
     if not feasible:
         return search.closest(ends)
     refined = [search.activate(feasible[0])]
-    for end in feasible[1:]:
-        if search.worth(end, refined[0]):
-            refined.append(search.activate(end))
+    refined += [search.activate(end) for end in feasible[1:] if search.worth(end, refined[0])][:1]
     return min(refined, key=lambda result: result.loss)
 
 
@@ -199,7 +197,7 @@ class _Search:
         rough = stage != "activate"
         tol = _PATH_ACCURACY if rough else _FINAL_ACCURACY
         self.n_iter += 1
-        for _ in range(2 if rough else 4):
+        for _ in range(2 if rough else 3):
             inner = minimise_on_stiefel(
                 _penalised(self.problem, penalty),
                 basis,
