@@ -44,9 +44,9 @@ _NOTIONS = ("demographic_parity", "equal_opportunity", "equalized_odds")
 _APPROXIMATIONS = ("auto", "exact", "fourier")
 #: Up to this many rows the exact kernel sums cost less than enough Fourier features.
 _EXACT_ROWS = 6000
-#: Fourier features of the objective, and of the curvature model (shared among the pairs of groups).
-_FEATURES = 1000
-_CURVATURE_FEATURES = 700
+#: Fourier features of the objective; those of the curvature model (shared among the pairs of groups) and its rows.
+_FEATURES = 600
+_CURVATURE_FEATURES, _CURVATURE_ROWS = 700, 6000
 #: Rows of the first subsample on which large data are solved, and the growth from one to the next.
 _FIRST_ROWS, _ROW_GROWTH = 4000, 4
 #: Rounds in which the tolerance given to an approximate problem is corrected by the exact value on all rows.
@@ -336,12 +336,11 @@ class _Task:
         return float(pair_discrepancies(values, self.pairs).max())
 
     def _problem(self, sample: GroupedSample, kernel: Any) -> DiscrepancyProblem:
-        """With features for the curvature model: those of the objective itself where it has some."""
-        features = kernel
-        if not isinstance(kernel, FourierKernel):
-            count = max(_CURVATURE_FEATURES // len(self.pairs), 50)
-            features = FourierKernel(self.sigma, self.dimension, count, self.rng)
-        return DiscrepancyProblem(sample, self.covariance, kernel, self.pairs, features)
+        """With a curvature model of its own, for which fewer features and rows will do."""
+        count = max(_CURVATURE_FEATURES // len(self.pairs), 50)
+        features = FourierKernel(self.sigma, self.dimension, count, self.rng)
+        few = sample.subsample(_CURVATURE_ROWS, self.rng)
+        return DiscrepancyProblem(sample, self.covariance, kernel, self.pairs, features, few)
 
     def _solve_from_starts(
         self, problem: DiscrepancyProblem, tolerance: float, penalty: float

@@ -353,6 +353,8 @@ class DiscrepancyProblem:
     """``min -<S, V V^T> / tr S`` subject to ``MMD^2(a, b) <= tolerance`` for the given pairs of groups.
 
     ``invariant`` tells that value and constraints depend on the subspace only; random features do not quite.
+    ``features`` (and ``curvature_sample``, if fewer rows will do) are those of the curvature model, without which there
+    is none.
     """
 
     def __init__(
@@ -362,8 +364,10 @@ class DiscrepancyProblem:
         kernel: Kernel,
         pairs: np.ndarray,
         features: FourierKernel | None = None,
+        curvature_sample: GroupedSample | None = None,
     ) -> None:
         self._sample, self._kernel, self._pairs = sample, kernel, pairs
+        self._curvature_sample = sample if curvature_sample is None else curvature_sample
         total = float(np.trace(covariance))
         self._covariance = covariance / (total if total > 0 else 1.0)
         self.invariant = not isinstance(kernel, FourierKernel)
@@ -384,7 +388,7 @@ class DiscrepancyProblem:
         """
         if self._features is None:
             return None
-        slopes = self._features.mean_derivatives(self._sample, basis)
+        slopes = self._features.mean_derivatives(self._curvature_sample, basis)
         a, b = self._pairs.T
         frequencies = np.tile(self._features.frequencies, 2)
         jacobian = (slopes[a] - slopes[b])[:, :, None, :] * frequencies  # (pairs, p, d, 2 features)

@@ -179,7 +179,9 @@ def minimise_within(
     if not feasible:
         return search.closest(ends)
     refined = [search.activate(feasible[0])]
-    refined += [search.activate(end) for end in feasible[1:] if search.worth(end, refined[0])][:1]
+    second = next((end for end in feasible[1:] if search.worth(end, refined[0])), None)
+    if second is not None:
+        refined.append(search.activate(second))
     return min(refined, key=lambda result: result.loss)
 
 

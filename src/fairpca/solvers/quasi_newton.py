@@ -199,7 +199,16 @@ class _History:
     def _scaled(self, vector: np.ndarray, basis: np.ndarray) -> np.ndarray:
         if self._precondition is None:
             return vector * self._scale
-        return transport(basis, self._precondition(vector), invariant=self._invariant)
+        solved = transport(basis, self._precondition(vector), invariant=self._invariant)
+        return solved * self._correction(basis)
+
+    def _correction(self, basis: np.ndarray) -> float:
+        """Scale of the preconditioner along the newest change of gradient."""
+        if not self._steps or self._precondition is None:
+            return 1.0
+        change = self._changes[-1]
+        modelled = np.vdot(change, transport(basis, self._precondition(change), invariant=self._invariant))
+        return float(np.vdot(self._steps[-1], change) / modelled) if modelled > 0 else 1.0
 
     def update(self, old: _Point, new: _Point) -> None:
         """Carry all pairs to the new frame and add the newest if its curvature allows (cautious update)."""
