@@ -11,7 +11,15 @@ from sklearn.model_selection import train_test_split
 from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import StandardScaler
 
-from fairpca.metrics import adversary_gap, explained_variance_ratio, permuted_adversary_gaps
+from fairpca.metrics import (
+    adversary_gap,
+    demographic_parity_difference,
+    equal_opportunity_difference,
+    equalized_odds_difference,
+    explained_variance_ratio,
+    mmd2_test,
+    permuted_adversary_gaps,
+)
 
 __all__ = ["HeldOut", "Split", "measure", "split_rows"]
 
@@ -100,11 +108,26 @@ def _samples(split: Split) -> list[tuple[str, np.ndarray]]:
 
 
 def _distribution(scores: dict[str, np.ndarray], codes: np.ndarray, split: Split, seed: int) -> dict[str, float]:
-    return {}
+    """MMD^2 with the bandwidth of these very scores, and what random groups of the same sizes show."""
+    test = mmd2_test(scores["test"], codes[split.test_sample], quantile=_LEVEL, n_permutations=200, random_state=seed)
+    return {"mmd2": test.mmd2, "mmd2_random": test.level}
 
 
 def _downstream(scores: dict[str, np.ndarray], codes: np.ndarray, y: np.ndarray, split: Split) -> dict[str, float]:
     classifier = make_pipeline(StandardScaler(), LogisticRegression(max_iter=1000))
     classifier.fit(scores["train"], y[split.train_sample])
     truth, decision = y[split.test_sample], classifier.predict(scores["test"])
-    return {"accuracy": float(np.mean(decision == truth))}
+    figures = {"accuracy": float(np.mean(decision == truth))}
+    classes = np.unique(y)
+    groups = codes[split.test_sample]
+    if len(classes) == 2 and _all_present(truth, groups):
+        positive, chosen = (values == classes[1] for values in (truth, decision))
+        figures["demographic_parity"] = demographic_parity_difference(chosen, sensitive_features=groups)
+        figures["equal_opportunity"] = equal_opportunity_difference(positive, chosen, sensitive_features=groups)
+        figures["equalized_odds"] = equalized_odds_difference(positive, chosen, sensitive_features=groups)
+    return figures
+
+
+def _all_present(truth: np.ndarray, groups: np.ndarray) -> bool:
+    """Whether every group has held-out rows of both classes."""
+    return len(set(zip(truth.tolist(), groups.tolist(), strict=True))) == 2 * len(np.unique(groups))

@@ -10,7 +10,7 @@ import numpy as np
 from sklearn.base import clone
 from sklearn.decomposition import PCA
 
-from fairpca.estimators import FairPCA, ParityPCA, RobustFairPCA
+from fairpca.estimators import FairPCA, MMDFairPCA, ParityPCA, RobustFairPCA
 from fairpca.moments import GroupMoments
 
 __all__ = ["METHODS", "Method", "choose_methods"]
@@ -76,6 +76,14 @@ METHODS: dict[str, Method] = {
             "Keeps only directions along which the groups have the same mean, so that no average difference between them "
             "is left in the scores.",
             lambda d, seed: ParityPCA(d, random_state=seed),
+        ),
+        Method(
+            "MMDFairPCA",
+            "parity",
+            "Keeps as much variance as it can while the groups' whole distributions of scores stay alike, within a "
+            "tolerance on MMD².",
+            lambda d, seed: MMDFairPCA(d, random_state=seed),
+            needs_rows=True,
         ),
     )
 }

@@ -68,6 +68,7 @@ def minimise_on_stiefel(
     callback: Callable[[StiefelResult], bool | None] | None = None,
     invariant: bool = True,
     memory: int = 20,
+    precondition: Callable[[np.ndarray], np.ndarray] | None = None,
 ) -> StiefelResult:
     """Minimise a smooth function over ``{V : V^T V = I}`` from ``start``.
 
@@ -88,6 +89,9 @@ def minimise_on_stiefel(
         transported vectors are horizontal, ``(I - V V^T) G``.
     memory : int, default=20
         Pairs remembered; 0 is the gradient method of :func:`descend_on_stiefel`.
+    precondition : callable, optional
+        Applies a positive definite estimate of the inverse Hessian to a gradient. The remembered pairs then correct
+        it, instead of a multiple of the identity.
 
     Returns
     -------
@@ -109,7 +113,7 @@ def minimise_on_stiefel(
     point = counted(np.asarray(start, dtype=float))
     if not point.finite:
         raise ValueError("The objective is not finite at start; begin from another frame.")
-    history = _History(memory, invariant)
+    history = _History(memory, invariant, precondition)
     n_iter = 0
     while point.norm > tol and n_iter < max_iter:
         following = _advance(counted, point, history)
@@ -157,8 +161,11 @@ class _Counted:
 class _History:
     """The last pairs (step, change of gradient), all living in the tangent space of the current frame."""
 
-    def __init__(self, memory: int, invariant: bool) -> None:
+    def __init__(
+        self, memory: int, invariant: bool, precondition: Callable[[np.ndarray], np.ndarray] | None = None
+    ) -> None:
         self._memory, self._invariant = memory, invariant
+        self._precondition = precondition
         self.clear()
 
     def clear(self) -> None:
@@ -166,22 +173,42 @@ class _History:
         self._changes: list[np.ndarray] = []
         self._scale: float | None = None
 
-    def __bool__(self) -> bool:
-        return self._scale is not None
+    def forget(self) -> None:
+        """Nothing is trusted any more, neither the pairs nor the preconditioner."""
+        self.clear()
+        self._precondition = None
 
-    def direction(self, gradient: np.ndarray) -> np.ndarray:
+    def __bool__(self) -> bool:
+        return self._scale is not None or self._precondition is not None
+
+    def direction(self, point: _Point) -> np.ndarray:
         """Minus the inverse of the approximate Hessian times the gradient, by the two-loop recursion."""
-        if self._scale is None:
+        gradient = point.gradient
+        if self._scale is None and self._precondition is None:
             return gradient * (-_FIRST_STEP / max(float(np.linalg.norm(gradient)), np.finfo(float).tiny))
         remaining, shares = -gradient, []
         for step, change in zip(reversed(self._steps), reversed(self._changes), strict=True):
             share = np.vdot(step, remaining) / np.vdot(step, change)
             remaining = remaining - share * change
             shares.append(share)
-        remaining = remaining * self._scale
+        remaining = self._scaled(remaining, point.basis)
         for step, change, share in zip(self._steps, self._changes, reversed(shares), strict=True):
             remaining = remaining + (share - np.vdot(change, remaining) / np.vdot(step, change)) * step
         return remaining
+
+    def _scaled(self, vector: np.ndarray, basis: np.ndarray) -> np.ndarray:
+        if self._precondition is None:
+            return vector * self._scale
+        solved = transport(basis, self._precondition(vector), invariant=self._invariant)
+        return solved * self._correction(basis)
+
+    def _correction(self, basis: np.ndarray) -> float:
+        """Scale of the preconditioner along the newest change of gradient."""
+        if not self._steps or self._precondition is None:
+            return 1.0
+        change = self._changes[-1]
+        modelled = np.vdot(change, transport(basis, self._precondition(change), invariant=self._invariant))
+        return float(np.vdot(self._steps[-1], change) / modelled) if modelled > 0 else 1.0
 
     def update(self, old: _Point, new: _Point) -> None:
         """Carry all pairs to the new frame and add the newest if its curvature allows (cautious update)."""
@@ -215,7 +242,7 @@ class _History:
 def _advance(objective: _Counted, point: _Point, history: _History) -> _Point | None:
     """One step; a failed search forgets the past and tries steepest descent, and None means that failed too."""
     while True:
-        direction = history.direction(point.gradient)
+        direction = history.direction(point)
         slope = float(np.vdot(point.gradient, direction))
         length = float(np.linalg.norm(direction))
         if slope < -1e-12 * point.norm * length:
@@ -224,7 +251,7 @@ def _advance(objective: _Counted, point: _Point, history: _History) -> _Point | 
                 return found
         if not history:
             return None
-        history.clear()
+        history.forget()
 
 
 def _line_search(

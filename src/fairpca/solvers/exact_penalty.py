@@ -1,0 +1,323 @@
+"""Smooth constrained problems on frames by penalties: ``min f(V)`` subject to ``h_j(V) <= tolerance``, ``h_j >= 0``.
+
+``repms`` is Algorithm 1 of Lee et al. (2022) with their parameters. Doubling the penalty overshoots: it ends with h well
+below the tolerance. ``minimise_within`` follows the minimisers of ``f + rho sum_j h_j`` as rho grows, then searches
+the rho at which the constraint is just active, from several starts. Small tolerances make this a narrow curved valley;
+the problem's Gauss-Newton curvature, used as a preconditioner, takes out most of its steepness.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+
+from fairpca.protocols import PenaltyPoint, PenaltyProblem
+from fairpca.solvers.quasi_newton import StiefelResult, minimise_on_stiefel
+
+__all__ = ["PenaltyResult", "minimise_constraint", "minimise_within", "repms"]
+
+#: Parameters of the 2022 paper.
+_GROWTH, _LARGEST_PENALTY = 2.0, 1e10
+_FIRST_ACCURACY, _LAST_ACCURACY, _ACCURACY_FACTOR = 1e-1, 1e-6, (1e-5) ** (1 / 5)
+_SMALLEST_MOVE = 1e-6
+_INNER_ITERATIONS = 300
+
+#: Accuracy while rho still grows, and at the rho that is kept; f is of the order of one.
+_PATH_ACCURACY, _FINAL_ACCURACY = 2e-3, 1e-4
+#: Iterations between two computations of the curvature.
+_PATH_ITERATIONS, _FINAL_ITERATIONS = 40, 60
+#: The constraint counts as active from this share of the tolerance on.
+_ACTIVE = 0.99
+_AIM = 0.997
+_SEARCH_STEPS = 20
+
+
+@dataclass(frozen=True)
+class PenaltyResult:
+    """The frame kept, with its own figures: ``constraint`` is the largest ``h_j``."""
+
+    basis: np.ndarray
+    loss: float
+    constraint: float
+    penalty: float
+    gradient_norm: float
+    n_iter: int
+    feasible: bool
+
+
+Callback = Callable[[dict[str, Any]], Any]
+
+
+def _penalised(problem: PenaltyProblem, penalty: float) -> Callable[[np.ndarray], tuple[float, np.ndarray]]:
+    def objective(basis: np.ndarray) -> tuple[float, np.ndarray]:
+        here = problem.evaluate(basis)
+        gradient = here.loss_gradient + penalty * here.constraint_gradient(np.ones(len(here.constraints)))
+        return here.loss + penalty * float(here.constraints.sum()), gradient
+
+    return objective
+
+
+def repms(
+    problem: PenaltyProblem,
+    start: np.ndarray,
+    *,
+    tolerance: float,
+    penalty: float,
+    max_iter: int = 100,
+    callback: Callback | None = None,
+) -> PenaltyResult:
+    """The Riemannian exact penalty method with the parameters of Lee et al. (2022), Algorithm 1.
+
+    ``penalty`` is the first rho; the authors take ``1 / h`` at ordinary PCA.
+    """
+    basis, accuracy = start, _FIRST_ACCURACY
+    step, met = 0, False
+    while step < max_iter and not met:
+        step += 1
+        inner = minimise_on_stiefel(
+            _penalised(problem, penalty),
+            basis,
+            tol=accuracy,
+            max_iter=_INNER_ITERATIONS,
+            invariant=problem.invariant,
+        )
+        moved = float(np.linalg.norm(inner.basis - basis))
+        basis = inner.basis
+        here = problem.evaluate(basis)
+        result = _result(basis, here, penalty, inner, step, tolerance)
+        if callback is not None and callback(_news("repms", result)):
+            break
+        met = result.feasible and moved <= _SMALLEST_MOVE and accuracy <= _LAST_ACCURACY
+        accuracy = max(_LAST_ACCURACY, _ACCURACY_FACTOR * accuracy)
+        if not result.feasible:
+            penalty = min(_GROWTH * penalty, _LARGEST_PENALTY)
+    return result
+
+
+def _result(
+    basis: np.ndarray, here: PenaltyPoint, penalty: float, inner: StiefelResult, n_iter: int, tolerance: float
+) -> PenaltyResult:
+    constraint = float(here.constraints.max())
+    return PenaltyResult(
+        basis, here.loss, constraint, penalty, inner.gradient_norm, n_iter, constraint <= tolerance
+    )
+
+
+def _news(stage: str, result: PenaltyResult) -> dict[str, Any]:
+    return {
+        "stage": stage,
+        "n_iter": result.n_iter,
+        "penalty": result.penalty,
+        "loss": result.loss,
+        "constraint": result.constraint,
+    }
+
+
+def minimise_constraint(
+    problem: PenaltyProblem, start: np.ndarray, *, target: float = 0.0, max_iter: int = 300
+) -> np.ndarray:
+    """Lower ``sum_j h_j`` alone, until it is at most ``target`` or no step lowers it further."""
+    basis, left = start, max_iter
+    first = max(float(problem.evaluate(start).constraints.sum()), np.finfo(float).tiny)
+
+    def objective(frame: np.ndarray) -> tuple[float, np.ndarray]:
+        here = problem.evaluate(frame)
+        gradient = here.constraint_gradient(np.ones(len(here.constraints)))
+        return float(here.constraints.sum()) / first, gradient / first
+
+    while left > 0:
+        curvature = problem.curvature(basis)
+        # A little of the identity keeps the model definite where the constraint is flat.
+        precondition = None
+        if curvature is not None:
+            floor = max(1e-4 * float(curvature.values.max()) / first, 1e-12)
+            precondition = curvature.preconditioner(1.0 / first, floor)
+        inner = minimise_on_stiefel(
+            objective,
+            basis,
+            tol=1e-7,
+            max_iter=min(_FINAL_ITERATIONS, left),
+            invariant=problem.invariant,
+            precondition=precondition,
+            callback=lambda state: state.value * first <= target,
+        )
+        improved = float(problem.evaluate(basis).constraints.sum()) / first - inner.value
+        basis, left = inner.basis, left - max(inner.n_iter, 1)
+        if inner.value * first <= target or inner.converged or improved <= 1e-9 * inner.value:
+            break
+    return basis
+
+
+def minimise_within(
+    problem: PenaltyProblem,
+    starts: Sequence[np.ndarray],
+    interior: np.ndarray | None,
+    *,
+    tolerance: float,
+    penalty: float,
+    max_iter: int = 100,
+    callback: Callback | None = None,
+) -> PenaltyResult:
+    """The best frame found with every ``h_j <= tolerance``; if none was, the one with the smallest ``max_j h_j``.
+
+    From each of ``starts`` rho grows until the constraints hold; from ``interior``, a frame where they (nearly) hold, it
+    falls until they cease to. The most promising of the ends is refined until the constraint is active.
+    """
+    search = _Search(problem, tolerance, max_iter, callback)
+    ends: list[PenaltyResult] = []
+    for start in starts:
+        ends.append(search.grow(start, penalty))
+        # The same first rho would soon lead every start along the same path.
+        penalty = float(np.sqrt(penalty * ends[0].penalty))
+    if interior is not None:
+        scale = max([end.penalty for end in ends if end.feasible], default=1e-4 * _LARGEST_PENALTY)
+        ends.append(search.shrink(interior, 2.0 * scale))
+    feasible = sorted((end for end in ends if end.feasible), key=lambda end: end.loss)
+    if not feasible:
+        return search.closest(ends)
+    refined = [search.activate(feasible[0])]
+    second = next((end for end in feasible[1:] if search.worth(end, refined[0])), None)
+    if second is not None:
+        refined.append(search.activate(second))
+    return min(refined, key=lambda result: result.loss)
+
+
+class _Search:
+    """One place that owns the penalty steps, their number and the news about them."""
+
+    def __init__(
+        self, problem: PenaltyProblem, tolerance: float, max_iter: int, callback: Callback | None
+    ) -> None:
+        self.problem, self.tolerance, self.callback = problem, tolerance, callback
+        self.max_iter, self.n_iter, self.stopped = max_iter, 0, False
+
+    def solve(self, basis: np.ndarray, penalty: float, stage: str) -> PenaltyResult:
+        """Minimise the penalised function from ``basis``, renewing the curvature as the frame moves."""
+        rough = stage != "activate"
+        tol = _PATH_ACCURACY if rough else _FINAL_ACCURACY
+        self.n_iter += 1
+        for _ in range(2 if rough else 3):
+            inner = minimise_on_stiefel(
+                _penalised(self.problem, penalty),
+                basis,
+                tol=tol,
+                max_iter=_PATH_ITERATIONS if rough else _FINAL_ITERATIONS,
+                invariant=self.problem.invariant,
+                precondition=self._preconditioner(basis, penalty),
+            )
+            basis = inner.basis
+            if inner.converged:
+                break
+        here = self.problem.evaluate(basis)
+        result = _result(basis, here, penalty, inner, self.n_iter, self.tolerance)
+        if self.callback is not None and self.callback(_news(stage, result)):
+            self.stopped = True
+        return result
+
+    def _preconditioner(
+        self, basis: np.ndarray, penalty: float
+    ) -> Callable[[np.ndarray], np.ndarray] | None:
+        curvature = self.problem.curvature(basis)
+        if curvature is None:
+            return None
+        # f is a quadratic form, so its curvature is of the size of f itself, spread over the columns.
+        loss_curvature = 2.0 * max(abs(self.problem.evaluate(basis).loss), 1e-8) / basis.shape[1]
+        return curvature.preconditioner(penalty, loss_curvature)
+
+    @property
+    def exhausted(self) -> bool:
+        return self.stopped or self.n_iter >= self.max_iter
+
+    def grow(self, basis: np.ndarray, penalty: float) -> PenaltyResult:
+        """Raise rho until the constraints hold, or until raising it no longer changes anything."""
+        result = self.solve(basis, penalty, "grow")
+        stuck = 0
+        while not (result.feasible or self.exhausted or stuck > 8 or penalty >= _LARGEST_PENALTY):
+            penalty *= _GROWTH
+            before = result
+            result = self.solve(result.basis, penalty, "grow")
+            stuck = stuck + 1 if result.constraint > 0.999 * before.constraint else 0
+        return result
+
+    def shrink(self, basis: np.ndarray, penalty: float) -> PenaltyResult:
+        """Lower rho for as long as the constraints hold."""
+        result = self.solve(basis, penalty, "shrink")
+        while result.feasible and not self.exhausted and result.penalty > 1e-8:
+            lower = self.solve(result.basis, result.penalty / _GROWTH, "shrink")
+            if not lower.feasible:
+                break
+            result = lower
+        return result
+
+    def worth(self, end: PenaltyResult, best: PenaltyResult) -> bool:
+        """Whether an end could still win: its slack, at the price rho, might buy more than the lead of the best."""
+        slack = max(np.log(self.tolerance / max(end.constraint, 1e-300)), 0.0)
+        gain = end.penalty * end.constraint * min(slack, 3.0) * _GROWTH
+        same = abs(end.loss - best.loss) <= 1e-3 * abs(best.loss) and slack < 0.1
+        return not self.stopped and not same and end.loss - gain < best.loss
+
+    def activate(self, inside: PenaltyResult) -> PenaltyResult:
+        """Lower rho from a feasible end until h reaches the tolerance from below, within one per cent.
+
+        log h against log rho is close to a straight line, so interpolation needs a few steps. Every solve starts at
+        the best feasible frame: where the path folds, h jumps, and the branch that holds must not be left.
+        """
+        inside = self._tightened(inside)
+        outside: tuple[float, float] | None = None
+        for _ in range(_SEARCH_STEPS):
+            if not inside.feasible or inside.constraint >= _ACTIVE * self.tolerance or self.stopped:
+                break
+            penalty = self._next_penalty(inside, outside)
+            if outside is not None and inside.penalty / penalty < 1 + 1e-4:
+                break
+            trial = self.solve(inside.basis, penalty, "activate")
+            if not trial.feasible:
+                outside = (penalty, trial.constraint)
+            elif trial.loss <= inside.loss:
+                inside = trial
+            else:  # a lower penalty must not cost variance: another branch
+                break
+        return inside
+
+    def _tightened(self, end: PenaltyResult) -> PenaltyResult:
+        """Solve the rough end accurately; if that left the feasible set, a larger rho brings it back."""
+        result = self.solve(end.basis, end.penalty, "activate")
+        for _ in range(6):
+            if result.feasible or self.stopped:
+                break
+            result = self.solve(end.basis, result.penalty * 1.25, "activate")
+        return result if result.feasible else end
+
+    def _next_penalty(self, inside: PenaltyResult, outside: tuple[float, float] | None) -> float:
+        high, depth = np.log(inside.penalty), np.log(max(inside.constraint, 1e-300) / self.tolerance)
+        if outside is None:
+            # Without a bracket: h falls about as 1 / rho.
+            return float(np.exp(high - min(np.log(_GROWTH), 1.2 * abs(depth))))
+        low, excess = np.log(outside[0]), np.log(outside[1] / self.tolerance)
+        share = (np.log(_AIM) - depth) / max(excess - depth, 1e-12)
+        return float(np.exp(high + np.clip(share, 0.1, 0.9) * (low - high)))
+
+    def closest(self, ends: Sequence[PenaltyResult]) -> PenaltyResult:
+        """No frame within the tolerance was found: the least violation that can be reached from the ends."""
+        nearest = sorted(ends, key=lambda end: end.constraint)[:2]
+        found = [minimise_constraint(self.problem, end.basis, max_iter=600) for end in nearest]
+        best = None
+        for basis, end in zip(found, nearest, strict=True):
+            here = self.problem.evaluate(basis)
+            candidate = PenaltyResult(
+                basis, here.loss, float(here.constraints.max()), end.penalty, np.nan, self.n_iter, False
+            )
+            if best is None or candidate.constraint < best.constraint:
+                best = candidate
+        assert best is not None
+        if best.constraint <= self.tolerance:  # the minimiser of h itself is feasible after all
+            rescued = self.shrink(best.basis, best.penalty)
+            if rescued.feasible:
+                return self.activate(rescued)
+            return PenaltyResult(
+                best.basis, best.loss, best.constraint, best.penalty, np.nan, self.n_iter, True
+            )
+        return best
