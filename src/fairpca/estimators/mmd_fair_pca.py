@@ -192,7 +192,7 @@ feature_names_in_, n_samples_seen_
         weights = check_sample_weight(sample_weight, X.shape[0])
         self._check_parameters()
         moments = accumulate(X, groups, weights)
-        check_several_groups(moments.labels)
+        check_several_groups(moments.labels, moments.total_count)
         dimension = check_n_components(self.n_components, moments.n_features)
         self._warn_about(moments, dimension)
         cells, used = _cells(groups, y, self.notion)

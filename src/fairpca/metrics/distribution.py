@@ -211,7 +211,7 @@ def _prepare(
     rows = check_array(X, dtype=np.float64)
     groups: Groups = check_groups(sensitive_features, len(rows))
     sample = GroupedSample.from_rows(rows, groups, check_sample_weight(sample_weight, len(rows)))
-    check_several_groups(sample.labels)
+    check_several_groups(sample.labels, len(rows))
     if bandwidth == "median":
         return sample, median_bandwidth(rows, random_state=random_state)
     if isinstance(bandwidth, str) or not 0 < bandwidth < np.inf:

@@ -113,7 +113,7 @@ def _check_rows(
     predictions: np.ndarray, sensitive_features: Any, sample_weight: Any
 ) -> tuple[Groups, np.ndarray]:
     groups = check_groups(sensitive_features, len(predictions))
-    check_several_groups(groups.labels)
+    check_several_groups(groups.labels, len(predictions))
     weights = check_sample_weight(sample_weight, len(predictions))
     return groups, np.ones(len(predictions)) if weights is None else weights
 

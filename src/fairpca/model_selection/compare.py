@@ -214,7 +214,7 @@ class _Study:
     def __init__(self, X: Any, sensitive_features: Any, y: Any, test_size: float, seed: int) -> None:
         self.X = check_array(X, dtype=np.float64)
         self.groups = check_groups(sensitive_features, len(self.X))
-        check_several_groups(self.groups.labels)
+        check_several_groups(self.groups.labels, len(self.X))
         self.y = _check_label(y, len(self.X))
         self.seed = seed
         self.labels = label_array(self.groups.labels)[self.groups.codes]

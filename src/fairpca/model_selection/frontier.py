@@ -124,7 +124,7 @@ def frontier(
     True
     """
     moments = X if isinstance(X, GroupMoments) else group_moments(X, sensitive_features, sample_weight=sample_weight)
-    check_several_groups(moments.labels)
+    check_several_groups(moments.labels, moments.total_count)
     n_components = check_n_components(n_components, moments.n_features)
     matrices = moments.second_moments(check_choice("center", center, ("pooled", "group")))
     study = _Study(moments, matrices, n_components, center)
