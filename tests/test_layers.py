@@ -15,6 +15,7 @@ ROOT = Path(fairpca.__file__).parent
 
 #: Layer of each top-level module or folder, lowest first.
 LAYERS = {
+    "_files": 0,
     "_validation": 0,
     "linalg": 0,
     "protocols": 0,
@@ -24,6 +25,7 @@ LAYERS = {
     "problems": 2,
     "solvers": 2,
     "estimators": 3,
+    "persistence": 4,
     "metrics": 4,
     "model_selection": 5,
     "plotting": 6,

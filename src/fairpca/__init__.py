@@ -1,7 +1,17 @@
 """fairpca: principal component analysis with balanced quality and parity between groups."""
 
 from fairpca.estimators import FairPCA, KernelParityPCA, MMDFairPCA, ParityPCA, RobustFairPCA
+from fairpca.persistence import load_model, save_model
 
 __version__ = "0.1.0"
 
-__all__ = ["FairPCA", "KernelParityPCA", "MMDFairPCA", "ParityPCA", "RobustFairPCA", "__version__"]
+__all__ = [
+    "FairPCA",
+    "KernelParityPCA",
+    "MMDFairPCA",
+    "ParityPCA",
+    "RobustFairPCA",
+    "__version__",
+    "load_model",
+    "save_model",
+]

@@ -93,7 +93,9 @@ def _read_csv(content: bytes, name: str) -> dict[str, np.ndarray]:
             f"with: iconv -f latin1 -t utf-8 {name}"
         ) from None
     if "\0" in text:
-        raise ValueError(f"{name} is not a text file; give CSV, or name Parquet and Feather files .parquet and .feather.")
+        raise ValueError(
+            f"{name} is not a text file; give CSV, or name Parquet and Feather files .parquet and .feather."
+        )
     if not text.strip():
         raise ValueError(f"{name} is empty.")
     header = text[: text.find("\n")] if "\n" in text else text
@@ -236,7 +238,9 @@ class Encoder:
             raise ValueError(f"{table.name}: column {name!r} must hold numbers, but contains {text!r}.")
         if not np.isfinite(column).all():
             row = int(np.flatnonzero(~np.isfinite(column))[0]) + 1
-            raise ValueError(f"{table.name}: column {name!r} has no finite number in row {row}; fill or drop such rows.")
+            raise ValueError(
+                f"{table.name}: column {name!r} has no finite number in row {row}; fill or drop such rows."
+            )
         return column
 
 
@@ -366,9 +370,13 @@ def _class_labels(table: Table, label: str) -> np.ndarray:
     if len(found) < 2:
         raise ValueError(f"The label {label!r} has a single value, {found[0]!r}; at least two classes are needed.")
     if len(found) > MAX_GROUPS:
-        raise ValueError(f"The label {label!r} has {len(found)} different values; it must be a class, with at most {MAX_GROUPS}.")
+        raise ValueError(
+            f"The label {label!r} has {len(found)} different values; it must be a class, with at most {MAX_GROUPS}."
+        )
     if counts.min() < 4:
-        raise ValueError(f"Class {found[counts.argmin()]!r} of the label {label!r} has {counts.min()} rows; too few to learn.")
+        raise ValueError(
+            f"Class {found[counts.argmin()]!r} of the label {label!r} has {counts.min()} rows; too few to learn."
+        )
     return classes
 
 
@@ -388,16 +396,16 @@ def _without_copies(
     """Columns from which the group can be read off exactly are the sensitive feature under another name."""
     copies = [name for name in (*numeric, *levels) if _fixed_by_group(table.columns[name], groups)]
     remarks += [f"left out {name!r}: the group can be read off it" for name in copies]
-    return [name for name in numeric if name not in copies], {n: found for n, found in levels.items() if n not in copies}
+    return [name for name in numeric if name not in copies], {
+        n: found for n, found in levels.items() if n not in copies
+    }
 
 
 def _fixed_by_group(column: np.ndarray, groups: np.ndarray) -> bool:
     return all(len(set(column[groups == group].tolist())) == 1 for group in np.unique(groups))
 
 
-def _fitted_encoder(
-    table: Table, numeric: list[str], levels: dict[str, tuple[str, ...]], standardise: bool
-) -> Encoder:
+def _fitted_encoder(table: Table, numeric: list[str], levels: dict[str, tuple[str, ...]], standardise: bool) -> Encoder:
     size = len(numeric) + sum(map(len, levels.values()))
     plain = Encoder(tuple(numeric), levels, np.zeros(size), np.ones(size))
     if not standardise:

@@ -21,7 +21,7 @@ from fairpca.metrics import (
     permuted_adversary_gaps,
 )
 
-__all__ = ["HeldOut", "Split", "measure", "split_rows"]
+__all__ = ["HeldOut", "Split", "measure", "sample_rows", "split_rows"]
 
 #: Rows on which classifiers are trained and distributions compared; more would change the figures little.
 _MAX_ROWS = 4000
@@ -76,19 +76,18 @@ def split_rows(codes: np.ndarray, y: np.ndarray | None, test_size: float, seed: 
         both = both.reshape(-1)
         strata = both if np.bincount(both).min() >= 4 else codes
     train, test = train_test_split(np.arange(len(codes)), test_size=test_size, stratify=strata, random_state=seed)
-    return Split(np.sort(train), np.sort(test), _sample(train, strata, seed), _sample(test, strata, seed))
+    parts = [sample_rows(rows, strata, _MAX_ROWS, seed) for rows in (train, test)]
+    return Split(np.sort(train), np.sort(test), *parts)
 
 
-def _sample(rows: np.ndarray, strata: np.ndarray, seed: int) -> np.ndarray:
-    if len(rows) <= _MAX_ROWS:
+def sample_rows(rows: np.ndarray, strata: np.ndarray, size: int, seed: int) -> np.ndarray:
+    """At most ``size`` of the rows, every stratum in proportion."""
+    if len(rows) <= size:
         return np.sort(rows)
-    part = train_test_split(rows, train_size=_MAX_ROWS, stratify=strata[rows], random_state=seed)[0]
-    return np.sort(part)
+    return np.sort(train_test_split(rows, train_size=size, stratify=strata[rows], random_state=seed)[0])
 
 
-def measure(
-    estimator: Any, X: np.ndarray, codes: np.ndarray, y: np.ndarray | None, split: Split, seed: int
-) -> HeldOut:
+def measure(estimator: Any, X: np.ndarray, codes: np.ndarray, y: np.ndarray | None, split: Split, seed: int) -> HeldOut:
     """Figures of an estimator that was fitted on the training rows."""
     scores = {name: estimator.transform(X[rows]) for name, rows in _samples(split)}
     train = (scores["train"], codes[split.train_sample])

@@ -47,7 +47,9 @@ class RowFigures:
     and the groups' own best projections stay as fitted; only rows are redrawn, within each group.
     """
 
-    def __init__(self, X: np.ndarray, groups: Groups, mean: np.ndarray, moments: np.ndarray, max_dimension: int) -> None:
+    def __init__(
+        self, X: np.ndarray, groups: Groups, mean: np.ndarray, moments: np.ndarray, max_dimension: int
+    ) -> None:
         self._centred = X - mean
         self._totals = np.einsum("ij,ij->i", self._centred, self._centred)
         self._labels = groups.labels

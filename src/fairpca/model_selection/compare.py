@@ -10,11 +10,12 @@ from typing import Any
 
 import numpy as np
 from sklearn.utils import check_array
+from sklearn.utils.parallel import Parallel, delayed
 
 from fairpca._validation import Groups, check_groups, check_n_components, check_several_groups
 from fairpca.estimators._base import label_array
 from fairpca.metrics import explained_variance_ratio
-from fairpca.model_selection._held_out import HeldOut, Split, measure, split_rows
+from fairpca.model_selection._held_out import HeldOut, Split, measure, sample_rows, split_rows
 from fairpca.model_selection._intervals import Estimate, GroupEstimates, RowFigures
 from fairpca.model_selection.methods import Method, choose_methods
 from fairpca.moments import accumulate
@@ -141,12 +142,14 @@ def compare(
     confidence: float = 0.95,
     test_size: float = 0.3,
     random_state: int = 0,
+    n_jobs: int | None = None,
     progress: Progress | None = None,
 ) -> Comparison:
     """Fit several methods, and measure for each what it does to every group and what it costs.
 
     Every method is fitted twice: on all rows, for error, loss and explained variance; and on the training part of one
     random division, for the figures on held-out rows (what a classifier can read off the scores: the group, the label).
+    MMDFairPCA, which is slow on many rows, is fitted once, on at most 1000 of the training rows; a note says so.
 
     Parameters
     ----------
@@ -166,6 +169,8 @@ def compare(
     test_size : float, default=0.3
         Share of held-out rows.
     random_state : int, default=0
+    n_jobs : int or None, default=None
+        Fits that run at the same time, as in scikit-learn; the figures do not depend on it.
     progress : callable, optional
         Called with steps done, steps in all, and what comes next.
 
@@ -188,7 +193,7 @@ def compare(
     study = _Study(X, sensitive_features, y, test_size, random_state)
     dimensions = _dimensions(n_components, study.X.shape[1])
     chosen = choose_methods(methods)
-    fits, omitted = _fit_all(study, chosen, dimensions, progress or _silent)
+    fits, omitted = _fit_all(study, chosen, dimensions, n_jobs, progress or _silent)
     figures = study.estimates(fits, dimensions, n_bootstrap, confidence)
     settings = {
         "components": dimensions,
@@ -223,12 +228,27 @@ class _Study:
         train = Groups(self.groups.labels, self.groups.codes[self.split.train])
         self.train_moments = accumulate(self.X[self.split.train], train)
 
+    def fit(self, method: Method, d: int) -> tuple[Any, Any, int]:
+        """An estimator of all rows, one of the training rows, and how many rows the first one saw.
+
+        A method that works on rows is slow on many of them: it is fitted once, on a sample of the training rows.
+        """
+        train = self.split.train
+        if method.max_rows is None:
+            full = method.fit(d, self.seed, self.X, self.labels, self.moments)
+            return full, method.fit(d, self.seed, self.X[train], self.labels[train], self.train_moments), len(self.X)
+        rows = sample_rows(train, self.groups.codes, method.max_rows, self.seed)
+        fitted = method.fit(d, self.seed, self.X[rows], self.labels[rows], self.train_moments)
+        return fitted, fitted, len(rows)
+
+    def explained_variance(self, estimator: Any) -> float:
+        """About the mean of all rows, whichever rows the estimator saw."""
+        return float(explained_variance_ratio(self.X, estimator, mean=self.moments.pooled_mean))  # type: ignore[arg-type]
+
     def estimates(
         self, fits: list[_Fit], dimensions: list[int], n_bootstrap: int, confidence: float
     ) -> dict[_Fit, tuple[GroupEstimates, GroupEstimates]]:
-        rows = RowFigures(
-            self.X, self.groups, self.moments.pooled_mean, self.moments.second_moments(), max(dimensions)
-        )
+        rows = RowFigures(self.X, self.groups, self.moments.pooled_mean, self.moments.second_moments(), max(dimensions))
         found = {}
         for d in dimensions:
             same = [fit for fit in fits if fit.n_components == d]
@@ -259,7 +279,7 @@ class _Fit:
             estimator=self.estimator,
             error=error,
             loss=loss,
-            explained_variance=float(explained_variance_ratio(study.X, self.estimator)),  # type: ignore[arg-type]
+            explained_variance=study.explained_variance(self.estimator),
             objective=objective,
             lower_bound=bound,
             certificate=gap,
@@ -271,35 +291,60 @@ class _Fit:
 
 
 def _fit_all(
-    study: _Study, methods: list[Method], dimensions: list[int], progress: Progress
+    study: _Study, methods: list[Method], dimensions: list[int], n_jobs: int | None, progress: Progress
+) -> tuple[list[_Fit], list[str]]:
+    steps = [(d, method) for d in dimensions for method in methods]
+    # Slow methods first, so that no worker is left alone with one of them at the end.
+    order = sorted(range(len(steps)), key=lambda i: (steps[i][1].max_rows is None, i))
+    outcomes: dict[int, _Fit | ValueError] = {}
+    progress(0, len(steps), "fitting")
+    run = Parallel(n_jobs=n_jobs, return_as="generator")(
+        delayed(_try_one)(study, steps[i][1], steps[i][0]) for i in order
+    )
+    for i, outcome in zip(order, run, strict=True):
+        outcomes[i] = outcome
+        progress(len(outcomes), len(steps), f"{steps[i][1].name}, {steps[i][0]} components")
+    return _sorted_outcomes(steps, outcomes)
+
+
+def _sorted_outcomes(
+    steps: list[tuple[int, Method]], outcomes: dict[int, _Fit | ValueError]
 ) -> tuple[list[_Fit], list[str]]:
     fits, omitted = [], []
-    steps = [(d, method) for d in dimensions for method in methods]
-    for done, (d, method) in enumerate(steps):
-        progress(done, len(steps), f"{method.name}, {d} components")
-        try:
-            fits.append(_fit_one(study, method, d))
-        except ValueError as problem:
-            if method.family == "reference":
-                raise
-            omitted.append(f"{method.name} with {d} components: {problem}")
-    progress(len(steps), len(steps), "done")
+    for i, (d, method) in enumerate(steps):
+        outcome = outcomes[i]
+        if isinstance(outcome, _Fit):
+            fits.append(outcome)
+        elif method.family == "reference":
+            raise outcome
+        else:
+            omitted.append(f"{method.name} with {d} components: {outcome}")
     if not fits:
         raise ValueError(f"No method could be fitted. {omitted[0]}")
     return fits, omitted
 
 
+def _try_one(study: _Study, method: Method, d: int) -> _Fit | ValueError:
+    """The fit, or why there is none: some methods need more features than components."""
+    try:
+        return _fit_one(study, method, d)
+    except ValueError as problem:
+        return problem
+
+
 def _fit_one(study: _Study, method: Method, d: int) -> _Fit:
-    train = study.split.train
     with warnings.catch_warnings(record=True) as caught:
         warnings.simplefilter("always")
         start = time.perf_counter()
-        estimator = method.fit(d, study.seed, study.X, study.labels, study.moments)
+        estimator, partial, rows_used = study.fit(method, d)
         seconds = time.perf_counter() - start
-        partial = method.fit(d, study.seed, study.X[train], study.labels[train], study.train_moments)
         held_out = measure(partial, study.X, study.groups.codes, study.y, study.split, study.seed)
-    notes = tuple(dict.fromkeys(str(warning.message) for warning in caught))
-    return _Fit(method, d, estimator, seconds, notes, held_out)
+    notes = [str(warning.message) for warning in caught]
+    if rows_used < len(study.X):
+        notes.insert(
+            0, f"Fitted on {rows_used:,} of {len(study.X):,} rows, drawn at random; the figures are of all rows."
+        )
+    return _Fit(method, d, estimator, seconds, tuple(dict.fromkeys(notes)), held_out)
 
 
 def _check_label(y: Any, n_samples: int) -> np.ndarray | None:

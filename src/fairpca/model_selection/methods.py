@@ -28,24 +28,24 @@ class Method:
         What it does, for a reader who has never heard of it.
     make : callable
         From number of components and seed to an estimator that is not yet fitted.
-    needs_rows : bool
-        Whether it learns from rows; the others learn from group moments alone.
+    max_rows : int or None
+        For methods whose time grows fast with the rows: a comparison fits them on a sample of this size.
     """
 
     name: str
     family: str
     aim: str
     make: Callable[[int, int], Any]
-    needs_rows: bool = False
+    max_rows: int | None = None
 
     def fit(self, n_components: int, seed: int, X: np.ndarray, groups: np.ndarray, moments: GroupMoments) -> Any:
         """A fitted estimator; ``moments`` are those of X and groups."""
         estimator = self.make(n_components, seed)
         if isinstance(estimator, PCA):
             return estimator.fit(X)
-        if self.needs_rows or not hasattr(estimator, "fit_moments"):
-            return estimator.fit(X, sensitive_features=groups)
-        return estimator.fit_moments(moments)
+        if hasattr(estimator, "fit_moments"):
+            return estimator.fit_moments(moments)
+        return estimator.fit(X, sensitive_features=groups)
 
 
 def _pca(n_components: int, seed: int) -> PCA:
@@ -55,7 +55,12 @@ def _pca(n_components: int, seed: int) -> PCA:
 METHODS: dict[str, Method] = {
     method.name: method
     for method in (
-        Method("PCA", "reference", "Ordinary PCA: the least error over all rows together; it does not look at groups.", _pca),
+        Method(
+            "PCA",
+            "reference",
+            "Ordinary PCA: the least error over all rows together; it does not look at groups.",
+            _pca,
+        ),
         Method(
             "FairPCA",
             "balanced quality",
@@ -83,7 +88,7 @@ METHODS: dict[str, Method] = {
             "Keeps as much variance as it can while the groups' whole distributions of scores stay alike, within a "
             "tolerance on MMD².",
             lambda d, seed: MMDFairPCA(d, random_state=seed),
-            needs_rows=True,
+            max_rows=1000,
         ),
     )
 }
@@ -110,4 +115,4 @@ def _own_method(name: str, estimator: Any) -> Method:
         return clone(estimator).set_params(n_components=n_components)
 
     aim = f"{type(estimator).__name__}, with parameters of your own."
-    return Method(name, "your own", aim, make, needs_rows=True)
+    return Method(name, "your own", aim, make)

@@ -79,7 +79,11 @@ def _mended(ordinary: MethodResult, balanced: MethodResult) -> str:
     cost = 100 * (ordinary.explained_variance - balanced.explained_variance)
     if before - after <= _NEGLIGIBLE * max(before, 1e-300):
         return "FairPCA cannot lower the largest loss: ordinary PCA already reaches the optimum."
-    proof = "" if balanced.certificate is None or balanced.certificate > 1e-6 else " No projection can do better; that is proven."
+    proof = (
+        ""
+        if balanced.certificate is None or balanced.certificate > 1e-6
+        else " No projection can do better; that is proven."
+    )
     points = "less than 0.1 points" if cost < 0.1 else f"{cost:.1f} points"
     return (
         f"FairPCA lowers the largest loss from {number(before)} to {number(after)}, and pays {points} of explained "
@@ -101,7 +105,9 @@ def _readable(ordinary: MethodResult, results: Iterable[MethodResult]) -> list[s
     parity = [result for result in results if result.family == "parity"]
     for result in parity:
         cost = 100 * (ordinary.explained_variance - result.explained_variance)
-        sentences.append(f"{result.method} brings that to {result.held_out.adversary:.2f} for {max(cost, 0.0):.1f} points of explained variance.")
+        sentences.append(
+            f"{result.method} brings that to {result.held_out.adversary:.2f} for {max(cost, 0.0):.1f} points of explained variance."
+        )
     return sentences
 
 

@@ -14,7 +14,7 @@ from fairpca._validation import check_groups
 from fairpca.model_selection import Comparison, Frontier, compare, frontier
 from fairpca.model_selection.compare import Progress
 from fairpca.moments import accumulate
-from fairpca.report._files import write_text
+from fairpca._files import write_text
 from fairpca.report._page import page
 
 __all__ = ["Audit", "audit"]
@@ -122,9 +122,7 @@ def audit(
         if len(rows)
     }
     names = names or [f"x{j}" for j in range(X.shape[1])]
-    return Audit(
-        comparison, frontiers, names, scores, groups.codes[rows], title, list(remarks), dict(provenance or {})
-    )
+    return Audit(comparison, frontiers, names, scores, groups.codes[rows], title, list(remarks), dict(provenance or {}))
 
 
 def _names(X: Any, feature_names: Sequence[str] | None) -> list[str]:

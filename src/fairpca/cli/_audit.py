@@ -1,0 +1,148 @@
+"""``fairpca audit``: from a file to a table and a report."""
+
+from __future__ import annotations
+
+import argparse
+import json
+import platform
+import shlex
+import sys
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import scipy
+import sklearn
+
+import fairpca
+from fairpca.cli._options import add_comparison_options, add_data_options, load, wanted_dimensions
+from fairpca.cli._progress import Progress
+from fairpca.cli._tables import clean, comparison_text
+from fairpca.datasets.table import TableData
+from fairpca.report import Audit, audit
+
+__all__ = ["add_audit", "provenance"]
+
+_DESCRIPTION = """\
+Does PCA treat the groups in your data differently, and what would it cost to mend that?
+
+Reads the file, leaves the sensitive and the label column out of the features, fits ordinary PCA and the methods that
+balance quality between groups (FairPCA, RobustFairPCA) or remove the group from the scores (ParityPCA, MMDFairPCA),
+prints the figures of each, and writes a report that opens in a browser without network.
+
+  error     mean squared distance between a group's rows and their reconstruction
+  loss      how much of that error the group has only because it shares the components with the others
+  gap       difference between the groups with the largest and the smallest figure
+  variance  share of the variance that the components keep
+  MMD²      distance between the groups' distributions of scores
+  adversary how far a linear classifier tells the groups apart from the scores (0: not at all, 1: entirely)
+  Δ         difference between groups in a classifier's decisions: demographic parity, equal opportunity, equalized odds
+"""
+_EXAMPLES = """\
+examples:
+  fairpca audit credit.csv --sensitive sex --label default
+  fairpca audit people.parquet --sensitive sex --sensitive region --drop id --components 2,5,10 --out people.html
+  fairpca audit credit.csv --sensitive sex --json > figures.json
+
+exit codes: 0 done, 2 something is wrong with the file or the call (one sentence says what), 130 interrupted
+"""
+
+
+def add_audit(commands: Any) -> None:
+    """Add the command to the parser."""
+    parser = commands.add_parser(
+        "audit", help="does PCA treat the groups in a file differently? figures and a report",
+        description=_DESCRIPTION, epilog=_EXAMPLES, formatter_class=argparse.RawDescriptionHelpFormatter,
+    )  # fmt: skip
+    add_data_options(parser)
+    add_comparison_options(parser)
+    parser.add_argument(
+        "--out",
+        default="fairpca-report.html",
+        metavar="FILE",
+        help="where the report is written (default: fairpca-report.html)",
+    )
+    parser.add_argument(
+        "--no-points",
+        dest="points",
+        action="store_false",
+        help="draw no individual rows in the report, for reports that leave the house",
+    )
+    parser.set_defaults(run=_run, raw=None)
+
+
+def _run(arguments: argparse.Namespace) -> int:
+    data = load(arguments)
+    check_output(arguments.out)
+    if not arguments.json:
+        print_remarks(data)
+    found = _audit(arguments, data)
+    path = found.save(arguments.out)
+    if arguments.json:
+        print(json.dumps({"data": describe(data), **found.comparison.as_dict(), "report": str(path)}, indent=2))
+    else:
+        print(comparison_text(found.comparison, full=arguments.full_table))
+        print(f"\nReport: {path.resolve()}")
+    return 0
+
+
+def _audit(arguments: argparse.Namespace, data: TableData) -> Audit:
+    with Progress(quiet=arguments.quiet or arguments.json) as progress:
+        return audit(
+            data.X, data.groups, data.label,
+            n_components=wanted_dimensions(arguments.components, data.X.shape[1]),
+            methods=arguments.methods,
+            feature_names=data.feature_names,
+            title=f"{data.table.name}: PCA by {' and '.join(arguments.sensitive)}",
+            points=arguments.points,
+            random_state=arguments.seed,
+            n_bootstrap=arguments.bootstrap,
+            remarks=data.remarks,
+            provenance=provenance(arguments.command_line, arguments.seed, data),
+            n_jobs=arguments.jobs,
+            progress=progress,
+        )  # fmt: skip
+
+
+def check_output(path: str) -> None:
+    """Say at once, not after a minute of work, that the report cannot be written."""
+    target = Path(path)
+    if target.is_dir():
+        raise IsADirectoryError(f"--out {path} is a folder; give the name of a file.")
+    if not target.parent.is_dir():
+        raise FileNotFoundError(f"--out {path}: the folder {target.parent} does not exist; create it first.")
+
+
+def print_remarks(data: TableData) -> None:
+    """Say aloud what was done with the columns."""
+    found, counts = np.unique(data.groups, return_counts=True)
+    sizes = ", ".join(f"{clean(label)} ({count:,})" for label, count in zip(found, counts, strict=True))
+    print(f"{data.table.name}: {len(data.X):,} rows; groups {sizes}")
+    for remark in data.remarks:
+        print(f"  {clean(remark, 160)}")
+    print(flush=True)
+
+
+def describe(data: TableData) -> dict[str, Any]:
+    """The data, for machines."""
+    return {
+        "file": data.table.name,
+        "sha256": data.table.sha256,
+        "features": data.feature_names,
+        "remarks": data.remarks,
+    }
+
+
+def provenance(command_line: Sequence[str], seed: int, data: TableData | None) -> dict[str, str]:
+    """What a reader needs to repeat it."""
+    lines = {"command": shlex.join(["fairpca", *command_line]), "seed": str(seed)}
+    if data is not None:
+        lines["file"] = data.table.name
+        lines["SHA-256 of the file"] = data.table.sha256
+    lines["versions"] = (
+        f"fairpca {fairpca.__version__}, numpy {np.__version__}, scipy {scipy.__version__}, "
+        f"scikit-learn {sklearn.__version__}, Python {platform.python_version()}"
+    )
+    lines["system"] = f"{platform.system()} {platform.machine()}, {sys.byteorder}-endian"
+    return lines

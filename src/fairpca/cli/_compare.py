@@ -1,0 +1,49 @@
+"""``fairpca compare``: the figures of an audit, without a report."""
+
+from __future__ import annotations
+
+import argparse
+import json
+from typing import Any
+
+from fairpca.cli._audit import describe, print_remarks
+from fairpca.cli._options import add_comparison_options, add_data_options, load, wanted_dimensions
+from fairpca.cli._progress import Progress
+from fairpca.cli._tables import comparison_text
+from fairpca.model_selection import compare
+
+__all__ = ["add_compare"]
+
+
+def add_compare(commands: Any) -> None:
+    """Add the command to the parser."""
+    parser = commands.add_parser(
+        "compare", help="the figures of an audit, without a report",
+        description="Fits the methods and prints the same figures as `fairpca audit`, but writes nothing. "
+        "In Python: fairpca.model_selection.compare.",
+        epilog="example: fairpca compare credit.csv --sensitive sex --components 5 --methods FairPCA,ParityPCA",
+    )  # fmt: skip
+    add_data_options(parser)
+    add_comparison_options(parser)
+    parser.set_defaults(run=_run)
+
+
+def _run(arguments: argparse.Namespace) -> int:
+    data = load(arguments)
+    if not arguments.json:
+        print_remarks(data)
+    with Progress(quiet=arguments.quiet or arguments.json) as progress:
+        found = compare(
+            data.X, data.groups, data.label,
+            n_components=wanted_dimensions(arguments.components, data.X.shape[1]),
+            methods=arguments.methods,
+            n_bootstrap=arguments.bootstrap,
+            random_state=arguments.seed,
+            n_jobs=arguments.jobs,
+            progress=progress,
+        )  # fmt: skip
+    if arguments.json:
+        print(json.dumps({"data": describe(data), **found.as_dict()}, indent=2))
+    else:
+        print(comparison_text(found, full=arguments.full_table))
+    return 0

@@ -1,0 +1,111 @@
+"""``fairpca fit``: fit one method to a file and save the model."""
+
+from __future__ import annotations
+
+import argparse
+import ast
+import json
+import warnings
+from typing import Any
+
+from fairpca import estimators, save_model
+from fairpca.cli._audit import check_output, print_remarks
+from fairpca.cli._options import add_data_options, load
+
+__all__ = ["add_fit"]
+
+_METHODS = [name for name in estimators.__all__]
+
+
+def add_fit(commands: Any) -> None:
+    """Add the command to the parser."""
+    parser = commands.add_parser(
+        "fit", help="fit one method to a file and save the model",
+        description="Fits one estimator and saves it together with the way the columns were prepared, so that "
+        "`fairpca transform` treats new files alike. The model file holds numbers and text only: loading one from a "
+        "stranger runs nothing.",
+        epilog="example: fairpca fit credit.csv --sensitive sex --method FairPCA --components 5 --set criterion=error "
+        "--out model.npz",
+    )  # fmt: skip
+    add_data_options(parser)
+    parser.add_argument(
+        "--label", metavar="COLUMN", help="leave this column out of the features too; some methods use it"
+    )
+    parser.add_argument("--method", choices=_METHODS, default="FairPCA", help="the estimator (default: FairPCA)")
+    parser.add_argument("--components", type=int, default=2, metavar="N", help="number of components (default: 2)")
+    parser.add_argument(
+        "--set",
+        action="append",
+        default=[],
+        type=_setting,
+        metavar="NAME=VALUE",
+        help="a parameter of the estimator, such as criterion=error or tolerance=0.01; may be repeated",
+    )
+    parser.add_argument("--seed", type=int, default=0, metavar="N", help="of every random choice (default: 0)")
+    parser.add_argument(
+        "--out",
+        default="fairpca-model.npz",
+        metavar="FILE",
+        help="where the model is written (default: fairpca-model.npz)",
+    )
+    parser.add_argument("--json", action="store_true", help="print the result as JSON")
+    parser.set_defaults(run=_run)
+
+
+def _setting(text: str) -> tuple[str, Any]:
+    """``name=value``; a value that is no Python literal is text."""
+    name, equals, value = text.partition("=")
+    if not equals or not name.isidentifier():
+        raise argparse.ArgumentTypeError(f"{text!r} is not of the form NAME=VALUE")
+    try:
+        return name, ast.literal_eval(value)
+    except (ValueError, SyntaxError):
+        return name, value
+
+
+def _run(arguments: argparse.Namespace) -> int:
+    data = load(arguments)
+    check_output(arguments.out)
+    if not arguments.json:
+        print_remarks(data)
+    estimator = _estimator(arguments)
+    with warnings.catch_warnings(record=True) as caught:
+        warnings.simplefilter("always")
+        estimator.fit(data.X, data.label, sensitive_features=data.groups)
+    notes = list(dict.fromkeys(str(warning.message) for warning in caught))
+    extra = {"encoder": data.encoder.as_dict(), "sensitive": arguments.sensitive, "label": arguments.label}
+    path = save_model(estimator, arguments.out, extra=extra)
+    _tell(estimator, notes, str(path), as_json=arguments.json)
+    return 0
+
+
+def _estimator(arguments: argparse.Namespace) -> Any:
+    estimator = getattr(estimators, arguments.method)(arguments.components, random_state=arguments.seed)
+    return estimator.set_params(**dict(arguments.set))
+
+
+def _tell(estimator: Any, notes: list[str], path: str, *, as_json: bool) -> None:
+    ratio = (
+        float(estimator.explained_variance_ratio_.sum()) if hasattr(estimator, "explained_variance_ratio_") else None
+    )
+    errors = getattr(estimator, "group_errors_", [])
+    losses = getattr(estimator, "group_losses_", [])
+    figures = {
+        "model": path,
+        "estimator": type(estimator).__name__,
+        "explained_variance": ratio,
+        "error": {str(group): float(error) for group, error in zip(estimator.groups_, errors, strict=False)},
+        "loss": {str(group): float(loss) for group, loss in zip(estimator.groups_, losses, strict=False)},
+        "notes": notes,
+    }
+    if as_json:
+        print(json.dumps(figures, indent=2))
+        return
+    print(" ".join(repr(estimator).split()))
+    for group in figures["error"]:
+        print(f"  {group}: error {figures['error'][group]:.4f}, loss {figures['loss'][group]:.4f}")
+    if ratio is not None:
+        print(f"  explained variance {ratio:.1%}")
+    for note in notes:
+        print(f"  note: {note}")
+    print(f"Model: {path}")

@@ -1,0 +1,106 @@
+"""Options that several commands share, and how they become data."""
+
+from __future__ import annotations
+
+import argparse
+
+from fairpca.datasets.table import MAX_LEVELS, TableData, prepare_table, read_table
+from fairpca.model_selection import METHODS
+
+__all__ = ["add_comparison_options", "add_data_options", "dimensions", "load", "method_names", "wanted_dimensions"]
+
+_DEFAULT_MAX = 10
+
+
+def add_data_options(parser: argparse.ArgumentParser) -> None:
+    """The file and the roles of its columns."""
+    parser.add_argument("data", metavar="DATA", help="a CSV file with a header line, or a .parquet or .feather file")
+    parser.add_argument(
+        "--sensitive", action="append", required=True, metavar="COLUMN",
+        help="the column that holds the groups, such as sex; repeat it for combinations of several columns",
+    )  # fmt: skip
+    parser.add_argument(
+        "--drop",
+        action="append",
+        default=[],
+        metavar="COLUMN",
+        help="leave a column out, such as an identifier; may be repeated",
+    )
+    parser.add_argument(
+        "--no-standardise", "--no-standardize", dest="standardise", action="store_false",
+        help="keep the columns' own units; by default each is scaled to standard deviation 1, since otherwise the "
+        "column with the largest numbers decides alone",
+    )  # fmt: skip
+    parser.add_argument(
+        "--max-levels",
+        type=int,
+        default=MAX_LEVELS,
+        metavar="N",
+        help=f"most values a text column may have (default: {MAX_LEVELS})",
+    )
+
+
+def add_comparison_options(parser: argparse.ArgumentParser) -> None:
+    """What is compared, and how it is told."""
+    parser.add_argument(
+        "--label",
+        metavar="COLUMN",
+        help="what a later decision is about, such as default; adds accuracy and the groups' differences in decisions",
+    )
+    parser.add_argument(
+        "--components", type=dimensions, default=None, metavar="LIST",
+        help=f"numbers of components, such as 1,2,5 or 1-10 (default: 1-{_DEFAULT_MAX}, as far as there are features)",
+    )  # fmt: skip
+    parser.add_argument(
+        "--methods", type=method_names, default=None, metavar="LIST",
+        help=f"methods to compare, separated by commas (default: all): {', '.join(METHODS)}",
+    )  # fmt: skip
+    parser.add_argument("--seed", type=int, default=0, metavar="N", help="of every random choice (default: 0)")
+    parser.add_argument(
+        "--bootstrap", type=int, default=200, metavar="N", help="resamples behind the intervals (default: 200)"
+    )
+    parser.add_argument(
+        "--jobs", type=int, default=-1, metavar="N", help="processes that fit at the same time (default: all cores)"
+    )
+    parser.add_argument(
+        "--full-table", action="store_true", help="print every number of components, not only three of them"
+    )
+    parser.add_argument("--json", action="store_true", help="print the figures as JSON, for scripts")
+    parser.add_argument("--quiet", action="store_true", help="no progress bar")
+
+
+def dimensions(text: str) -> list[int]:
+    """Parse ``1,2,5`` or ``1-10`` or a mixture."""
+    numbers: list[int] = []
+    try:
+        for part in text.split(","):
+            first, dash, last = part.partition("-")
+            numbers += range(int(first), int(last if dash else first) + 1)
+    except ValueError:
+        raise argparse.ArgumentTypeError(f"{text!r} is not a list such as 1,2,5 or 1-10") from None
+    if not numbers or min(numbers) < 1:
+        raise argparse.ArgumentTypeError(f"{text!r} holds no number of components from 1 upwards")
+    return sorted(set(numbers))
+
+
+def method_names(text: str) -> list[str]:
+    """Parse names of methods; PCA always comes first, since everything is compared with it."""
+    known = {name.lower(): name for name in METHODS}
+    names = [part.strip() for part in text.split(",") if part.strip()]
+    for name in names:
+        if name.lower() not in known:
+            raise argparse.ArgumentTypeError(f"{name!r} is not one of {', '.join(METHODS)}")
+    return list(dict.fromkeys(["PCA", *(known[name.lower()] for name in names)]))
+
+
+def wanted_dimensions(asked: list[int] | None, n_features: int) -> list[int]:
+    """What was asked for, or 1 to 10 as far as there are features."""
+    return asked if asked is not None else list(range(1, min(_DEFAULT_MAX, n_features) + 1))
+
+
+def load(arguments: argparse.Namespace) -> TableData:
+    """Read the file and divide it into features, groups and label."""
+    return prepare_table(
+        read_table(arguments.data), arguments.sensitive, getattr(arguments, "label", None),
+        drop=arguments.drop, standardise=arguments.standardise, max_levels=arguments.max_levels,
+    )  # fmt: skip

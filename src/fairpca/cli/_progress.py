@@ -1,0 +1,41 @@
+"""A progress bar on the terminal; silence everywhere else."""
+
+from __future__ import annotations
+
+import sys
+import time
+from typing import TextIO
+
+__all__ = ["Progress"]
+
+_WIDTH = 24
+
+
+class Progress:
+    """Call it with steps done, steps in all, and what comes next. Nothing is shown unless the stream is a terminal."""
+
+    def __init__(self, stream: TextIO | None = None, *, quiet: bool = False) -> None:
+        self._stream = sys.stderr if stream is None else stream
+        self._shown = not quiet and self._stream.isatty()
+        self._start = time.monotonic()
+
+    def __call__(self, done: int, total: int, next_step: str) -> None:
+        if not self._shown:
+            return
+        filled = round(_WIDTH * done / max(total, 1))
+        bar = "#" * filled + "." * (_WIDTH - filled)
+        elapsed = time.monotonic() - self._start
+        self._stream.write(f"\r\033[K[{bar}] {done}/{total}  {elapsed:3.0f} s  {next_step[:40]}")
+        self._stream.flush()
+
+    def close(self) -> None:
+        """Remove the bar, so that results stand alone."""
+        if self._shown:
+            self._stream.write("\r\033[K")
+            self._stream.flush()
+
+    def __enter__(self) -> Progress:
+        return self
+
+    def __exit__(self, *problem: object) -> None:
+        self.close()
