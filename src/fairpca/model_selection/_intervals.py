@@ -55,6 +55,8 @@ class RowFigures:
         self._labels = groups.labels
         self._rows = [np.flatnonzero(groups.codes == code) for code in range(len(groups))]
         self._best = np.zeros((len(X), max_dimension))
+        leading = top_eigenpairs(self._centred.T @ self._centred / len(X), max_dimension)[0]
+        self._least_errors = self._totals.mean() - np.cumsum(leading)
         for rows, moment in zip(self._rows, moments, strict=True):
             own_basis = top_eigenpairs(moment, max_dimension)[1]
             self._best[rows] = np.cumsum((self._centred[rows] @ own_basis) ** 2, axis=1)
@@ -71,7 +73,9 @@ class RowFigures:
         values = np.column_stack(columns)
         means, replicates = self._resample(values, n_bootstrap, seed)
         overall = values.mean(axis=0)
-        # A loss is never negative; its rows may be, and so may its overall mean, by rounding.
+        for j, basis in enumerate(bases):  # the loss of all rows is measured against ordinary PCA
+            overall[len(bases) + j] = max(overall[j] - self._least_errors[basis.shape[1] - 1], 0.0)
+        # Errors and losses are never negative; a resample about projections that stay fixed may be, a little.
         figures = [
             _group_estimates(self._labels, means[:, j], replicates[:, :, j], float(overall[j]), confidence)
             for j in range(values.shape[1])
@@ -98,7 +102,7 @@ def _group_estimates(
 ) -> GroupEstimates:
     tails = [0.5 - confidence / 2, 0.5 + confidence / 2]
     by_group = {
-        label: Estimate(float(mean), *map(float, np.quantile(draws, tails)))
+        label: Estimate(*(max(float(part), 0.0) for part in (mean, *np.quantile(draws, tails))))
         for label, mean, draws in zip(labels, means, replicates, strict=True)
     }
     high, low = int(means.argmax()), int(means.argmin())

@@ -46,7 +46,7 @@ def _quality(ordinary: MethodResult, comparison: Comparison) -> str:
     loss = ordinary.loss
     values = {label: estimate.value for label, estimate in loss.by_group.items()}
     best = min(values, key=values.__getitem__)
-    start = f"Ordinary PCA with {_components(ordinary.n_components)} keeps {ordinary.explained_variance:.1%} of the variance. "
+    start = f"Ordinary PCA with {_components(ordinary.n_components)} keeps {100 * ordinary.explained_variance:.1f} % of the variance. "
     if loss.gap.value <= _NEGLIGIBLE * max(ordinary.error.overall, 1e-300):
         return start + "It costs every group the same: no group pays more than another for sharing the components."
     sure = (
@@ -102,13 +102,15 @@ def _readable(ordinary: MethodResult, results: Iterable[MethodResult]) -> list[s
         "The group can be read off the scores of ordinary PCA: on new rows a linear classifier separates the groups by "
         f"{before.adversary:.2f} on a scale from 0 to 1 (random groups reach {before.adversary_random:.2f})."
     ]
-    parity = [result for result in results if result.family == "parity"]
-    for result in parity:
-        cost = 100 * (ordinary.explained_variance - result.explained_variance)
-        sentences.append(
-            f"{result.method} brings that to {result.held_out.adversary:.2f} for {max(cost, 0.0):.1f} points of explained variance."
-        )
+    sentences += [_parity(ordinary, result) for result in results if result.family == "parity"]
     return sentences
+
+
+def _parity(ordinary: MethodResult, result: MethodResult) -> str:
+    cost = 100 * (ordinary.explained_variance - result.explained_variance)
+    left = result.held_out
+    like = "no more than random groups" if left.adversary <= left.adversary_random else "still more than random groups"
+    return f"{result.method} brings that to {left.adversary:.2f}, {like}, for {max(cost, 0.0):.1f} points of explained variance."
 
 
 def _interval(estimate: object) -> str:

@@ -29,7 +29,7 @@
     const digits = Math.max(0, 2 - Math.floor(Math.log10(size)));
     return value.toLocaleString("en", { minimumFractionDigits: digits, maximumFractionDigits: digits });
   }
-  const percent = (value) => (value === null || value === undefined ? "–" : `${(100 * value).toFixed(1)} %`);
+  const percent = (value) => (value === null || value === undefined ? "–" : `${(100 * value).toFixed(1)}\u00a0%`);
   const range = (figure) => `[${number(figure[1])}, ${number(figure[2])}]`;
   const components = (count) => (count === 1 ? "1 component" : `${count} components`);
 
@@ -225,7 +225,7 @@
     byId("frontier-note").textContent = (curve.exact
       ? `With ${components(state.dimension)}, no projection lies below the line: it is the least error over all rows for every gap between the groups' errors, from ordinary PCA at one end to the smallest gap at the other. `
       : `With ${components(state.dimension)} and more than two groups: the best projections found for a growing weight of the gap. `)
-      + "The smallest gap may be bought by serving the better group worse, so look at both errors.";
+      + "The smallest gap may be bought by serving the better group worse, so look at both errors. FairPCA balances losses rather than errors and the parity methods balance neither, so they need not lie on the line.";
   }
 
   // ---- projection and biplot -----------------------------------------------------------------------------------
@@ -266,8 +266,8 @@
     const arrows = data.features.map((name, j) => ({ name, x: loadings[0][j], y: flat ? 0 : loadings[1][j] }))
       .map((arrow) => ({ ...arrow, size: Math.hypot(arrow.x, arrow.y) })).sort((a, b) => b.size - a.size).slice(0, 10);
     if (flat) { drawLoadings(arrows); return; }
-    byId("biplot-note").textContent = `${state.method}, ${components(state.dimension)}: the ten features with the longest arrows on the first two components. Arrow: a feature's weights, scaled by the spread of the scores. Hover for names.`;
-    const reach = 1.25 * Math.max(1e-9, ...arrows.flatMap((arrow) => [Math.abs(arrow.x), Math.abs(arrow.y)]));
+    byId("biplot-note").textContent = `${state.method}, ${components(state.dimension)}: the ten features with the longest arrows on the first two components. Arrow: a feature's weights, scaled by the spread of the scores. Point at its end for the full name.`;
+    const reach = 1.45 * Math.max(1e-9, ...arrows.flatMap((arrow) => [Math.abs(arrow.x), Math.abs(arrow.y)]));
     const f = frame("biplot-chart", { title: "loadings on the first two components", height: square, x: [-reach, reach], y: [-reach, reach], xLabel: "component 1", yLabel: "component 2" });
     svg("line", { class: "axis", x1: f.toX(-reach), x2: f.toX(reach), y1: f.toY(0), y2: f.toY(0) }, f.picture);
     svg("line", { class: "axis", x1: f.toX(0), x2: f.toX(0), y1: f.toY(-reach), y2: f.toY(reach) }, f.picture);
@@ -275,8 +275,7 @@
     for (const arrow of arrows) {
       const [x, y] = [f.toX(arrow.x), f.toY(arrow.y)];
       svg("line", { class: "arrow", x1: f.toX(0), y1: f.toY(0), x2: x, y2: y, stroke: colour(0), "stroke-width": 1.8 }, f.picture);
-      const tipMark = drawMark(f.picture, "circle", x, y, 3.5, colour(0));
-      hover(tipMark, arrow.name);
+      drawMark(f.picture, "circle", x, y, 3.5, colour(0));
       hover(svg("circle", { cx: x, cy: y, r: 11 }, f.picture), `${arrow.name}\ncomponent 1: ${number(arrow.x)}\ncomponent 2: ${number(arrow.y)}`);
       labelArrow(f, arrow, x, y, taken);
     }
@@ -315,14 +314,17 @@
     const values = entries.flatMap((entry) => [entry.value, entry.reference ?? entry.value]);
     const low = Math.min(0, ...values);
     const high = Math.max(low + 1e-9, ...values, 0);
-    const toX = (value) => nameWidth + 10 + ((value - low) / (high - low)) * (width - nameWidth - 70);
+    const paired = entries.some((entry) => entry.reference !== undefined);
+    const column = paired ? 104 : 56;
+    const toX = (value) => nameWidth + 10 + ((value - low) / (high - low)) * (width - nameWidth - column - 16);
     const bottom = entries.length * row + 4;
     const axis = ticks(low, high, Math.max(3, Math.floor(width / 150)));
     for (const value of axis.values) {
       svg("line", { class: "grid", x1: toX(value), x2: toX(value), y1: 0, y2: bottom }, picture);
       svg("text", { class: "tick", x: toX(value), y: bottom + 15, "text-anchor": "middle" }, picture, value.toFixed(axis.digits));
     }
-    svg("text", { x: (nameWidth + width - 60) / 2, y: height - 6, "text-anchor": "middle" }, picture, xLabel);
+    if (paired) svg("text", { class: "tick", x: width, y: bottom + 15, "text-anchor": "end" }, picture, "chosen / PCA");
+    svg("text", { x: (nameWidth + width - column) / 2, y: height - 6, "text-anchor": "middle" }, picture, xLabel);
     entries.forEach((entry, i) => {
       const y = i * row;
       svg("text", { x: nameWidth, y: y + 16, "text-anchor": "end" }, picture, shorten(entry.name, Math.floor(nameWidth / 6.8)));
@@ -332,7 +334,8 @@
         const x = toX(entry.reference);
         svg("line", { x1: x, x2: x, y1: y + 2, y2: y + row - 2, stroke: colour(1), "stroke-width": 3 }, picture);
       }
-      svg("text", { class: "tick", x: Math.max(to, toX(entry.reference ?? entry.value), toX(0)) + 6, y: y + 16 }, picture, number(entry.value));
+      const figures = entry.reference === undefined ? number(entry.value) : `${entry.value.toFixed(3)} / ${entry.reference.toFixed(3)}`;
+      svg("text", { class: "tick", x: width, y: y + 16, "text-anchor": "end" }, picture, figures);
       const text = entry.reference === undefined ? `${entry.name}\n${number(entry.value)}` : `${entry.name}\n${state.method}: ${number(entry.value)}\nPCA: ${number(entry.reference)}`;
       hover(svg("rect", { x: 0, y, width, height: row }, picture), text);
     });
@@ -400,7 +403,7 @@
     const { certificate: gap } = method.figures;
     if (method.name === "PCA") return "closed form";
     if (gap === null) return method.figures.converged ? "no bound" : "not converged";
-    return `gap ${gap < 1e-16 ? "0" : gap.toExponential(0)}`;
+    return [gap < 1e-6 ? "proven optimal" : "bound, not tight", `gap ${gap < 1e-16 ? "0" : gap.toExponential(0)}`];
   }
   function drawMethods() {
     const box = byId("methods");

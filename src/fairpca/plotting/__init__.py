@@ -1,0 +1,17 @@
+"""Pictures with matplotlib: classes that hold the numbers of one picture and draw them."""
+
+from fairpca.plotting.biplot import BiplotDisplay
+from fairpca.plotting.communality import CommunalityDisplay
+from fairpca.plotting.convergence import ConvergenceDisplay
+from fairpca.plotting.frontier import FrontierDisplay
+from fairpca.plotting.group_error import GroupErrorDisplay
+from fairpca.plotting.projection import ProjectionDisplay
+
+__all__ = [
+    "BiplotDisplay",
+    "CommunalityDisplay",
+    "ConvergenceDisplay",
+    "FrontierDisplay",
+    "GroupErrorDisplay",
+    "ProjectionDisplay",
+]

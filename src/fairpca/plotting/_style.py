@@ -1,0 +1,35 @@
+"""Colours, marks and axes that all pictures share."""
+
+from __future__ import annotations
+
+from typing import Any
+
+__all__ = ["COLOURS", "DASHES", "MARKERS", "axes", "label_text", "plain"]
+
+#: Okabe and Ito's colours, told apart by every kind of colour vision; marks and dashes repeat the difference.
+COLOURS = ("#0072b2", "#d55e00", "#009e73", "#cc79a7", "#e69f00", "#56b4e9", "#000000")
+MARKERS = ("o", "s", "^", "D", "P", "v", "X")
+DASHES = ("-", "--", ":", "-.", (0, (5, 1, 1, 1)))
+
+
+def axes(ax: Any) -> Any:
+    """The given axes, or those of a new figure."""
+    if ax is not None:
+        return ax
+    try:
+        import matplotlib.pyplot as plt
+    except ImportError:
+        raise ImportError("Drawing needs matplotlib: pip install 'fairpca[plot]'.") from None
+    return plt.subplots(layout="constrained")[1]
+
+
+def label_text(label: Any) -> str:
+    """A group label as text that matplotlib does not read as mathematics."""
+    text = ", ".join(map(str, label)) if isinstance(label, tuple) else str(label)
+    return plain(text)
+
+
+def plain(text: str) -> str:
+    """Names are data: a dollar sign in one starts no formula, a leading underscore hides no legend entry."""
+    text = str(text).replace("$", r"\$")
+    return f" {text}" if text.startswith("_") else text

@@ -1,0 +1,71 @@
+"""How much of each feature the components keep."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+
+from fairpca.metrics import communality
+from fairpca.plotting._style import COLOURS, axes, plain
+from fairpca.plotting.biplot import feature_list
+
+__all__ = ["CommunalityDisplay"]
+
+
+@dataclass
+class CommunalityDisplay:
+    """Communality of each feature, of one method or of several side by side (as in Lee et al. 2022, section J).
+
+    Parameters
+    ----------
+    values : dict from method to ndarray of shape (n_features,)
+    feature_names : list of str
+    n_features : int or None
+        Bars drawn, the largest; None draws all.
+
+    Examples
+    --------
+    >>> from fairpca import FairPCA
+    >>> from fairpca.datasets import load_german_credit
+    >>> from fairpca.plotting import CommunalityDisplay
+    >>> X, sex = load_german_credit(return_X_s=True)
+    >>> pca = FairPCA(2).fit(X, sensitive_features=sex)
+    >>> display = CommunalityDisplay.from_estimator(pca)
+    >>> round(float(display.values["FairPCA"].sum()), 6)
+    2.0
+    >>> ax = display.plot()  # doctest: +SKIP
+    """
+
+    values: dict[str, np.ndarray]
+    feature_names: list[str]
+    n_features: int | None = 15
+
+    @classmethod
+    def from_estimator(
+        cls, estimator: Any, *, feature_names: Sequence[str] | None = None, n_features: int | None = 15
+    ) -> CommunalityDisplay:
+        """Of a fitted estimator, or of a dict from names to fitted estimators."""
+        named = estimator if isinstance(estimator, dict) else {type(estimator).__name__: estimator}
+        names = feature_list(next(iter(named.values())), feature_names)
+        return cls({name: communality(one) for name, one in named.items()}, names, n_features)
+
+    def plot(self, ax: Any = None) -> Any:
+        """Draw; return the axes."""
+        ax = axes(ax)
+        order = np.argsort(-np.max(list(self.values.values()), axis=0), kind="stable")[: self.n_features]
+        height = 0.8 / len(self.values)
+        for m, (method, values) in enumerate(self.values.items()):
+            position = np.arange(len(order)) + (m - (len(self.values) - 1) / 2) * height
+            hatch = ("", "//", "..", "xx")[m % 4]
+            colour = COLOURS[m % len(COLOURS)]
+            ax.barh(position, values[order], height, label=plain(method), color=colour, hatch=hatch, edgecolor="white")
+        ax.set_yticks(np.arange(len(order)), [plain(self.feature_names[j]) for j in order])
+        ax.invert_yaxis()
+        ax.set(xlabel="communality")
+        if len(self.values) > 1:
+            ax.legend()
+        self.ax_, self.figure_ = ax, ax.figure
+        return ax

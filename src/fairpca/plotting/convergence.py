@@ -1,0 +1,86 @@
+"""How a search came to its end."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+
+from fairpca.plotting._style import COLOURS, DASHES, axes
+
+__all__ = ["ConvergenceDisplay"]
+
+_NAMES = {
+    "objective": "objective",
+    "lower_bound": "lower bound",
+    "loss": "minus explained variance ratio",
+    "constraint": "MMD²",
+}
+
+
+@dataclass
+class ConvergenceDisplay:
+    """Objective (and bound) against the steps of a search.
+
+    Parameters
+    ----------
+    curves : list of (str, ndarray)
+        Name and values of each curve; starts of one method share a name.
+
+    Examples
+    --------
+    >>> from fairpca import RobustFairPCA
+    >>> from fairpca.datasets import load_german_credit
+    >>> from fairpca.plotting import ConvergenceDisplay
+    >>> X, sex = load_german_credit(return_X_s=True)
+    >>> pca = RobustFairPCA(3).fit(X, sensitive_features=sex)
+    >>> [name for name, values in ConvergenceDisplay.from_estimator(pca).curves]
+    ['objective', 'lower bound']
+    >>> ax = ConvergenceDisplay.from_estimator(pca).plot()  # doctest: +SKIP
+    """
+
+    curves: list[tuple[str, np.ndarray]]
+
+    @classmethod
+    def from_estimator(cls, estimator: Any) -> ConvergenceDisplay:
+        """Of a fitted estimator with a ``history_`` (RobustFairPCA)."""
+        history = getattr(estimator, "history_", None)
+        if not history:
+            raise ValueError(
+                f"{type(estimator).__name__} keeps no history_. RobustFairPCA does; for MMDFairPCA collect records with "
+                "callback=records.append and draw ConvergenceDisplay.from_records(records)."
+            )
+        return cls.from_records(history)
+
+    @classmethod
+    def from_records(cls, records: Sequence[dict[str, Any]]) -> ConvergenceDisplay:
+        """Of dicts, one a step; or one a start, with an array of objectives."""
+        if not records:
+            raise ValueError("records is empty; nothing to draw.")
+        curves = []
+        for key, name in _NAMES.items():
+            values = [record[key] for record in records if key in record]
+            if values and np.ndim(values[0]):
+                curves += [(name, np.asarray(start, dtype=float)) for start in values]
+            elif values:
+                curves.append((name, np.array(values, dtype=float)))
+        return cls(curves)
+
+    def plot(self, ax: Any = None) -> Any:
+        """Draw; return the axes."""
+        ax = axes(ax)
+        names = list(dict.fromkeys(name for name, _ in self.curves))
+        drawn: set[str] = set()
+        for name, values in self.curves:
+            i = names.index(name)
+            many = sum(other == name for other, _ in self.curves) > 1
+            label = None if name in drawn else name
+            drawn.add(name)
+            style = {"color": COLOURS[i % len(COLOURS)], "linestyle": DASHES[i % len(DASHES)], "alpha": 0.5 if many else 1.0}
+            ax.plot(np.arange(len(values)), np.where(np.isfinite(values), values, np.nan), label=label, **style)
+        ax.set(xlabel="step")
+        ax.legend()
+        self.ax_, self.figure_ = ax, ax.figure
+        return ax

@@ -1,0 +1,87 @@
+"""The trade-off between groups."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from typing import Any
+
+import numpy as np
+
+from fairpca.metrics import GroupValues, reconstruction_error
+from fairpca.model_selection import Frontier, frontier
+from fairpca.plotting._style import COLOURS, MARKERS, axes, label_text, plain
+
+__all__ = ["FrontierDisplay"]
+
+
+@dataclass
+class FrontierDisplay:
+    """Total error against the gap between groups, or the groups' errors against each other, with methods on it.
+
+    Parameters
+    ----------
+    curve : Frontier
+        From :func:`fairpca.model_selection.frontier`.
+    methods : dict from name to ndarray of shape (n_groups + 2,)
+        Errors of the groups, total error, gap.
+
+    Examples
+    --------
+    >>> from fairpca import FairPCA
+    >>> from fairpca.datasets import load_german_credit
+    >>> from fairpca.plotting import FrontierDisplay
+    >>> X, sex = load_german_credit(return_X_s=True)
+    >>> pca = FairPCA(3).fit(X, sensitive_features=sex)
+    >>> display = FrontierDisplay.from_estimator(pca, X, sensitive_features=sex)
+    >>> sorted(display.methods)
+    ['FairPCA', 'PCA', 'RobustFairPCA']
+    >>> ax = display.plot()  # doctest: +SKIP
+    """
+
+    curve: Frontier
+    methods: dict[str, np.ndarray] = field(default_factory=dict)
+
+    @classmethod
+    def from_estimator(cls, estimator: Any, X: Any, *, sensitive_features: Any, **options: Any) -> FrontierDisplay:
+        """The frontier for a fitted estimator's number of components, and where the estimator lies.
+
+        Errors are of X, about the estimator's mean. ``options`` go to :func:`fairpca.model_selection.frontier`.
+        """
+        curve = frontier(X, sensitive_features, n_components=len(estimator.components_), **options)
+        display = cls.from_frontier(curve)
+        errors = reconstruction_error(
+            X, estimator, sensitive_features=sensitive_features, center=options.get("center", "pooled")
+        )
+        assert isinstance(errors, GroupValues)
+        display.methods[type(estimator).__name__] = np.array([*errors.values(), errors.overall, errors.gap])
+        return display
+
+    @classmethod
+    def from_frontier(cls, curve: Frontier) -> FrontierDisplay:
+        """With the methods that the frontier holds."""
+        methods = {
+            name: np.array([*point.errors, point.total_error, point.gap]) for name, point in curve.methods.items()
+        }
+        return cls(curve, methods)
+
+    def plot(self, ax: Any = None, *, kind: str = "trade-off") -> Any:
+        """Draw ``"trade-off"`` (total error against gap) or, for two groups, ``"errors"`` (one against the other)."""
+        if kind not in ("trade-off", "errors"):
+            raise ValueError(f"kind={kind!r} is unknown; choose 'trade-off' or 'errors'.")
+        if kind == "errors" and not len(self.curve.errors):
+            raise ValueError("kind='errors' needs exactly two groups; use kind='trade-off'.")
+        ax = axes(ax)
+        if kind == "errors":
+            line, columns = self.curve.errors.T, (0, 1)
+            names = [f"error of {label_text(label)}" for label in self.curve.groups]
+        else:
+            line, columns = np.array([self.curve.gap, self.curve.total_error]), (-1, -2)
+            names = ["gap between errors", "error of all rows"]
+        self.line_ = ax.plot(*line, color="0.4", label="frontier")[0]
+        for i, (name, figures) in enumerate(self.methods.items()):
+            mark = {"color": COLOURS[i % len(COLOURS)], "marker": MARKERS[i % len(MARKERS)], "linestyle": "none"}
+            ax.plot(figures[columns[0]], figures[columns[1]], label=plain(name), markersize=8, **mark)
+        ax.set(xlabel=names[0], ylabel=names[1])
+        ax.legend()
+        self.ax_, self.figure_ = ax, ax.figure
+        return ax

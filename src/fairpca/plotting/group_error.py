@@ -1,0 +1,121 @@
+"""Error or loss of each group against the number of components."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from dataclasses import dataclass
+from typing import Any, Literal
+
+import numpy as np
+from sklearn.base import clone
+
+from fairpca.metrics import GroupValues, reconstruction_error, reconstruction_loss
+from fairpca.model_selection import Comparison
+from fairpca.plotting._style import COLOURS, DASHES, MARKERS, axes, label_text, plain
+
+__all__ = ["GroupErrorDisplay"]
+
+Figure = Literal["error", "loss"]
+
+
+@dataclass
+class GroupErrorDisplay:
+    """Error (or loss) of each group against the number of components: the figures of Samadi et al. (2018).
+
+    Parameters
+    ----------
+    dimensions : ndarray of shape (n_dimensions,)
+    values : dict from method to ndarray of shape (n_dimensions, n_groups)
+    groups : tuple
+    of : {"error", "loss"}
+
+    Attributes
+    ----------
+    ax_, figure_, lines_
+        The matplotlib objects, after :meth:`plot`.
+
+    Examples
+    --------
+    >>> from fairpca import FairPCA
+    >>> from fairpca.datasets import load_german_credit
+    >>> from fairpca.plotting import GroupErrorDisplay
+    >>> X, sex = load_german_credit(return_X_s=True)
+    >>> display = GroupErrorDisplay.from_estimator(FairPCA(), X, sensitive_features=sex, n_components=[1, 2, 3], of="loss")
+    >>> display.values["FairPCA"].shape
+    (3, 2)
+    >>> ax = display.plot()  # doctest: +SKIP
+    """
+
+    dimensions: np.ndarray
+    values: dict[str, np.ndarray]
+    groups: tuple[Any, ...]
+    of: Figure = "error"
+
+    @classmethod
+    def from_estimator(
+        cls,
+        estimator: Any,
+        X: Any,
+        *,
+        sensitive_features: Any,
+        n_components: Iterable[int] = range(1, 11),
+        of: Figure = "error",
+    ) -> GroupErrorDisplay:
+        """Fit copies of an estimator with several numbers of components to X, and measure them on X.
+
+        ``estimator`` may be a dict from names to estimators, to compare them; scikit-learn's PCA is welcome.
+        """
+        named = estimator if isinstance(estimator, dict) else {type(estimator).__name__: estimator}
+        measure = {"error": reconstruction_error, "loss": reconstruction_loss}[of]
+        dimensions = sorted(set(n_components))
+        values, groups = {}, ()
+        for name, one in named.items():
+            rows = []
+            for d in dimensions:
+                found = measure(X, _fit(one, d, X, sensitive_features), sensitive_features=sensitive_features)
+                assert isinstance(found, GroupValues)
+                groups = tuple(found)
+                rows.append(list(found.values()))
+            values[name] = np.array(rows)
+        return cls(np.array(dimensions), values, groups, of)
+
+    @classmethod
+    def from_comparison(
+        cls, comparison: Comparison, *, methods: Iterable[str] | None = None, of: Figure = "error"
+    ) -> GroupErrorDisplay:
+        """The figures of :func:`fairpca.model_selection.compare`; methods must be there for every number of components."""
+        names = comparison.methods if methods is None else list(methods)
+        values = {
+            name: np.array(
+                [[e.value for e in getattr(comparison[name, d], of).by_group.values()] for d in comparison.dimensions]
+            )
+            for name in names
+        }
+        return cls(np.array(comparison.dimensions), values, comparison.groups, of)
+
+    def plot(self, ax: Any = None) -> Any:
+        """Draw; return the axes."""
+        ax = axes(ax)
+        self.lines_ = []
+        for m, (method, values) in enumerate(self.values.items()):
+            for g, group in enumerate(self.groups):
+                style = {
+                    "color": COLOURS[g % len(COLOURS)],
+                    "marker": MARKERS[g % len(MARKERS)],
+                    "linestyle": DASHES[m % len(DASHES)],
+                    "markerfacecolor": "white" if m % 2 else COLOURS[g % len(COLOURS)],
+                }
+                text = f"{label_text(group)}, {plain(method)}"
+                self.lines_ += ax.plot(self.dimensions, values[:, g], label=text, **style)
+        ax.set(xlabel="number of components", ylabel=f"reconstruction {self.of}")
+        ax.xaxis.get_major_locator().set_params(integer=True)
+        ax.legend()
+        self.ax_, self.figure_ = ax, ax.figure
+        return ax
+
+
+def _fit(estimator: Any, n_components: int, X: Any, sensitive_features: Any) -> Any:
+    copy = clone(estimator).set_params(n_components=n_components)
+    if "sensitive_features" in copy.get_metadata_routing().fit.requests:
+        return copy.fit(X, sensitive_features=sensitive_features)
+    return copy.fit(X)

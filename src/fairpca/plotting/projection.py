@@ -1,0 +1,74 @@
+"""Scores of rows by group."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+
+from fairpca._validation import check_groups
+from fairpca.plotting._style import COLOURS, MARKERS, axes, label_text
+
+__all__ = ["ProjectionDisplay"]
+
+
+@dataclass
+class ProjectionDisplay:
+    """Rows in the plane of two components, one colour and mark a group.
+
+    Parameters
+    ----------
+    scores : ndarray of shape (n_samples, 2) or (n_samples, 1)
+        With one column, the groups' histograms are drawn.
+    codes : ndarray of shape (n_samples,)
+        Position in ``groups``.
+    groups : tuple
+    components : tuple of int
+        Which components, for the labels of the axes.
+
+    Examples
+    --------
+    >>> from fairpca import ParityPCA
+    >>> from fairpca.datasets import load_german_credit
+    >>> from fairpca.plotting import ProjectionDisplay
+    >>> X, sex = load_german_credit(return_X_s=True)
+    >>> pca = ParityPCA(2).fit(X, sensitive_features=sex)
+    >>> display = ProjectionDisplay.from_estimator(pca, X, sensitive_features=sex)
+    >>> display.scores.shape
+    (1000, 2)
+    >>> ax = display.plot()  # doctest: +SKIP
+    """
+
+    scores: np.ndarray
+    codes: np.ndarray
+    groups: tuple[Any, ...]
+    components: tuple[int, ...] = (0, 1)
+
+    @classmethod
+    def from_estimator(
+        cls, estimator: Any, X: Any, *, sensitive_features: Any, components: tuple[int, ...] = (0, 1)
+    ) -> ProjectionDisplay:
+        """Scores of X under a fitted estimator."""
+        scores = np.asarray(estimator.transform(X))
+        groups = check_groups(sensitive_features, len(scores))
+        shown = tuple(component for component in components if component < scores.shape[1])
+        return cls(scores[:, list(shown)], groups.codes, groups.labels, shown)
+
+    def plot(self, ax: Any = None) -> Any:
+        """Draw; return the axes. The large marks are the groups' means."""
+        ax = axes(ax)
+        flat = self.scores.shape[1] == 1
+        for g, group in enumerate(self.groups):
+            own = self.scores[self.codes == g]
+            colour, marker = COLOURS[g % len(COLOURS)], MARKERS[g % len(MARKERS)]
+            if flat:
+                ax.hist(own[:, 0], bins=30, density=True, histtype="step", color=colour, linewidth=2, label=label_text(group))
+                continue
+            ax.scatter(*own.T, s=12, alpha=0.5, color=colour, marker=marker, linewidths=0, label=label_text(group))
+            ax.scatter(*own.mean(axis=0), s=120, color=colour, marker=marker, edgecolors="white", zorder=3)
+        ax.set(xlabel=f"component {self.components[0] + 1}")
+        ax.set(ylabel="density" if flat else f"component {self.components[1] + 1}")
+        ax.legend()
+        self.ax_, self.figure_ = ax, ax.figure
+        return ax
