@@ -30,8 +30,6 @@ __all__ = ["SavedModel", "load_model", "read_model", "save_model"]
 _FORMAT, _VERSION = "fairpca model", 1
 _ESTIMATORS: dict[str, Any] = {name: getattr(estimators, name) for name in estimators.__all__} | {"PCA": PCA}
 _RECORDS: dict[str, Any] = {"GroupMoments": GroupMoments, "RelaxedProjection": RelaxedProjection}
-#: Attributes that do not end in an underscore but belong to the fit.
-_PRIVATE = frozenset({"_moments", "_n_features_out"})
 #: Parameters that are code rather than part of the model.
 _NOT_SAVED = frozenset({"callback", "n_jobs"})
 _MAX_HEADER_BYTES = 256 * 2**20
@@ -128,7 +126,7 @@ def read_model(path: Any) -> SavedModel:
         estimator = _ESTIMATORS[header["class"]](**_parameters(header))
         unpacker = _Unpacker(arrays)
         for name, value in header["attributes"].items():
-            _check_attribute_name(name)
+            _check_attribute_name(name, estimator)
             setattr(estimator, name, unpacker.unpack(value))
         _check_model(estimator)
         return SavedModel(estimator, str(header.get("fairpca", "")), header.get("extra"))
@@ -180,7 +178,7 @@ class _Packer:
         if array.dtype.kind not in "biufU":
             raise TypeError(f"{name} holds an array of {array.dtype}, which cannot be saved.")
         key = f"a{len(self.arrays)}"
-        self.arrays[key] = np.ascontiguousarray(array)
+        self.arrays[key] = array
         return {"array": key}
 
 
@@ -227,15 +225,18 @@ class _Unpacker:
 
 
 def _fitted(estimator: Any) -> dict[str, Any]:
-    return {name: value for name, value in vars(estimator).items() if _is_fitted_name(name)}
+    """What ``fit`` left on the object, private attributes included."""
+    return {name: value for name, value in vars(estimator).items() if _is_fitted_name(name, estimator)}
 
 
-def _is_fitted_name(name: str) -> bool:
-    return name in _PRIVATE or (name.isidentifier() and name.endswith("_") and not name.startswith("_"))
+def _is_fitted_name(name: str, estimator: Any) -> bool:
+    """Neither a parameter nor anything the class defines: a file cannot replace a method."""
+    taken = name in estimator.get_params(deep=False) or hasattr(type(estimator), name)
+    return name.isidentifier() and not name.startswith("__") and not taken
 
 
-def _check_attribute_name(name: str) -> None:
-    if not _is_fitted_name(name):
+def _check_attribute_name(name: str, estimator: Any) -> None:
+    if not _is_fitted_name(name, estimator):
         raise ValueError(f"it sets {name!r}, which no fit does")
 
 

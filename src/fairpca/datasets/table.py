@@ -347,7 +347,8 @@ def _group_labels(table: Table, sensitive: Sequence[str]) -> np.ndarray:
     """Text labels; several columns are joined as 'female, young'."""
     columns = [_as_text(table.columns[name]) for name in sensitive]
     labels = np.array([", ".join(parts) for parts in zip(*columns, strict=True)], dtype=object)
-    found, counts = np.unique(labels.astype(str), return_counts=True)
+    names, counts = np.unique(labels.astype(str), return_counts=True)
+    found = names.tolist()
     what = " x ".join(repr(name) for name in sensitive)
     if len(found) < 2:
         raise ValueError(f"{what} contains a single group, {found[0]!r}; at least two are needed.")
@@ -366,7 +367,8 @@ def _group_labels(table: Table, sensitive: Sequence[str]) -> np.ndarray:
 
 def _class_labels(table: Table, label: str) -> np.ndarray:
     classes = _as_text(table.columns[label])
-    found, counts = np.unique(classes, return_counts=True)
+    names, counts = np.unique(classes.astype(str), return_counts=True)
+    found = names.tolist()
     if len(found) < 2:
         raise ValueError(f"The label {label!r} has a single value, {found[0]!r}; at least two classes are needed.")
     if len(found) > MAX_GROUPS:

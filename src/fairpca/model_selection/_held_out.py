@@ -24,8 +24,8 @@ from fairpca.metrics import (
 __all__ = ["HeldOut", "Split", "measure", "sample_rows", "split_rows"]
 
 #: Rows on which classifiers are trained and distributions compared; more would change the figures little.
-_MAX_ROWS = 4000
-_PERMUTATIONS = 20
+_MAX_ROWS = 2000
+_PERMUTATIONS, _MMD_PERMUTATIONS = 20, 100
 #: "The level of random groups": what 19 of 20 shufflings of the groups stay under.
 _LEVEL = 0.95
 
@@ -108,7 +108,7 @@ def _samples(split: Split) -> list[tuple[str, np.ndarray]]:
 
 def _distribution(scores: dict[str, np.ndarray], codes: np.ndarray, split: Split, seed: int) -> dict[str, float]:
     """MMD^2 with the bandwidth of these very scores, and what random groups of the same sizes show."""
-    test = mmd2_test(scores["test"], codes[split.test_sample], quantile=_LEVEL, n_permutations=200, random_state=seed)
+    test = mmd2_test(scores["test"], codes[split.test_sample], quantile=_LEVEL, n_permutations=_MMD_PERMUTATIONS, random_state=seed)
     return {"mmd2": test.mmd2, "mmd2_random": test.level}
 
 

@@ -149,7 +149,7 @@ def compare(
 
     Every method is fitted twice: on all rows, for error, loss and explained variance; and on the training part of one
     random division, for the figures on held-out rows (what a classifier can read off the scores: the group, the label).
-    MMDFairPCA, which is slow on many rows, is fitted once, on at most 1000 of the training rows; a note says so.
+    MMDFairPCA, which is slow on many rows, is fitted once, on at most 700 of the training rows; a note says so.
 
     Parameters
     ----------

@@ -88,7 +88,7 @@ METHODS: dict[str, Method] = {
             "Keeps as much variance as it can while the groups' whole distributions of scores stay alike, within a "
             "tolerance on MMD².",
             lambda d, seed: MMDFairPCA(d, random_state=seed),
-            max_rows=1000,
+            max_rows=700,
         ),
     )
 }

@@ -1,0 +1,195 @@
+"""Models on disk: every estimator comes back the same, and nothing in a file can run."""
+
+from __future__ import annotations
+
+import io
+import json
+import pickle
+import zipfile
+
+import numpy as np
+import pytest
+from sklearn.decomposition import PCA
+from sklearn.preprocessing import StandardScaler
+
+import fairpca
+from fairpca import FairPCA, KernelParityPCA, MMDFairPCA, ParityPCA, RobustFairPCA, load_model, save_model
+from fairpca.persistence import read_model
+
+ESTIMATORS = [
+    FairPCA(2, random_state=1),
+    FairPCA(2, criterion="nash", center="group"),
+    RobustFairPCA(2, radius={"a": 0.1, "b": 0.2}),
+    ParityPCA(2, covariance_penalty=0.5),
+    KernelParityPCA(2),
+    MMDFairPCA(2, tolerance=0.05),
+    PCA(2),
+]
+
+
+def fitted(estimator, X, groups):
+    if isinstance(estimator, PCA):
+        return estimator.fit(X)
+    return estimator.fit(X, sensitive_features=groups)
+
+
+@pytest.fixture
+def small(two_groups):
+    X, groups = two_groups
+    return X[::3], groups[::3]
+
+
+@pytest.mark.filterwarnings("ignore::UserWarning")
+@pytest.mark.parametrize("estimator", ESTIMATORS, ids=lambda e: f"{type(e).__name__}-{getattr(e, 'criterion', '')}")
+def test_everything_comes_back(estimator, small, tmp_path):
+    X, groups = small
+    before = fitted(estimator, X, groups)
+    after = load_model(save_model(before, tmp_path / "model.npz"))
+    assert type(after) is type(before)
+    assert repr(after) == repr(before)
+    np.testing.assert_allclose(after.transform(X), before.transform(X), rtol=1e-13, atol=1e-13)
+    assert list(after.get_feature_names_out()) == list(before.get_feature_names_out())
+    for name, value in vars(before).items():
+        if name.endswith("_"):
+            again = getattr(after, name)
+            assert type(again) is type(value) or isinstance(value, np.generic), name
+            if isinstance(value, np.ndarray):
+                np.testing.assert_array_equal(again, value)
+
+
+def test_a_loaded_model_goes_on_learning(small, tmp_path):
+    X, groups = small
+    first, second = slice(0, None, 2), slice(1, None, 2)
+    model = FairPCA(2).partial_fit(X[first], sensitive_features=groups[first])
+    loaded = load_model(save_model(model, tmp_path / "model.npz"))
+    for one in (model, loaded):
+        one.partial_fit(X[second], sensitive_features=groups[second])
+    np.testing.assert_array_equal(loaded.components_, model.components_)
+    assert loaded.n_samples_seen_ == len(X)
+
+
+@pytest.mark.filterwarnings("ignore::sklearn.exceptions.ConvergenceWarning")
+def test_labels_of_every_kind(small, tmp_path):
+    X, _ = small
+    n = len(X)
+    for labels in (np.arange(n) % 3, np.arange(n) % 2 == 0, np.array([("a", 1), ("b", 2)] * n, dtype=object)[:n]):
+        before = FairPCA(2).fit(X, sensitive_features=labels)
+        after = load_model(save_model(before, tmp_path / "model.npz"))
+        assert after.groups_.tolist() == before.groups_.tolist()
+        assert after._moments.labels == before._moments.labels
+
+
+def test_extra_and_version_travel_along(small, tmp_path):
+    X, groups = small
+    path = save_model(FairPCA(2).fit(X, sensitive_features=groups), tmp_path / "m.npz", extra={"columns": ["x<y>"]})
+    saved = read_model(path)
+    assert saved.extra == {"columns": ["x<y>"]}
+    assert saved.fairpca_version == fairpca.__version__
+
+
+def test_what_cannot_be_saved(small, tmp_path):
+    X, groups = small
+    with pytest.raises(TypeError, match="StandardScaler cannot be saved"):
+        save_model(StandardScaler().fit(X), tmp_path / "m.npz")
+    with pytest.raises(ValueError, match="not fitted"):
+        save_model(FairPCA(2), tmp_path / "m.npz")
+    unsavable = FairPCA(2, random_state=np.random.RandomState(0)).fit(X, sensitive_features=groups)
+    with pytest.raises(TypeError, match="random_state"):
+        save_model(unsavable, tmp_path / "m.npz")
+    assert list(tmp_path.iterdir()) == []
+
+
+def parts_of(path):
+    with np.load(path) as file:
+        parts = {name: file[name] for name in file.files}
+    return json.loads(parts.pop("header").tobytes()), parts
+
+
+def rewrite(path, header, parts):
+    np.savez(path, header=np.frombuffer(json.dumps(header).encode(), np.uint8), **parts)
+
+
+@pytest.fixture
+def model(small, tmp_path):
+    X, groups = small
+    return save_model(FairPCA(2).fit(X, sensitive_features=groups), tmp_path / "model.npz")
+
+
+CHANGES = {
+    "unknown class": (lambda h, p: h.update({"class": "os.system"}), "none of fairpca's estimators"),
+    "later version": (lambda h, p: h.update(version=2), "format version 2"),
+    "no format": (lambda h, p: h.pop("format"), "header is missing"),
+    "unknown parameter": (lambda h, p: h["parameters"].update(evil="x"), "damaged"),
+    "method replaced": (lambda h, p: h["attributes"].update(transform="x"), "sets 'transform'"),
+    "dunder": (lambda h, p: h["attributes"].update(__class__="x"), "sets '__class__'"),
+    "unknown record": (
+        lambda h, p: h["attributes"].update(x_={"record": "Popen", "fields": {}}),
+        "unknown record 'Popen'",
+    ),
+    "missing array": (lambda h, p: p.pop(h["attributes"]["components_"]["array"]), "damaged"),
+    "wrong shape": (
+        lambda h, p: p.update({h["attributes"]["mean_"]["array"]: np.zeros(3)}),
+        "do not fit together",
+    ),
+    "not finite": (
+        lambda h, p: p.update({h["attributes"]["mean_"]["array"]: np.full(7, np.nan)}),
+        "not finite",
+    ),
+    "strange value": (lambda h, p: h["attributes"].update(x_={"evil": 1}), "unknown kind"),
+}
+
+
+@pytest.mark.parametrize("case", CHANGES)
+def test_tampered_files_are_refused(model, case):
+    change, message = CHANGES[case]
+    header, parts = parts_of(model)
+    change(header, parts)
+    rewrite(model, header, parts)
+    with pytest.raises(ValueError, match=message):
+        load_model(model)
+
+
+class Bomb:
+    """Unpickling it would run code."""
+
+    fired = False
+
+    def __reduce__(self):
+        return (setattr, (Bomb, "fired", True))
+
+
+def test_a_pickle_inside_is_never_opened(model):
+    header, parts = parts_of(model)
+    evil = np.empty(1, dtype=object)
+    evil[0] = Bomb()
+    parts[header["attributes"]["mean_"]["array"]] = evil
+    rewrite(model, header, parts)
+    with pytest.raises(ValueError, match="not what its header says"):
+        load_model(model)
+    model.write_bytes(pickle.dumps(Bomb()))
+    with pytest.raises(ValueError, match="not a fairpca model"):
+        load_model(model)
+    assert not Bomb.fired
+
+
+def test_false_sizes_and_compression_are_refused(model, tmp_path):
+    stream = io.BytesIO()
+    np.lib.format.write_array_header_1_0(stream, {"descr": "<f8", "fortran_order": False, "shape": (10**12,)})
+    with zipfile.ZipFile(tmp_path / "huge.npz", "w") as archive:
+        archive.writestr("header.npy", stream.getvalue())
+    with pytest.raises(ValueError, match="not what its header says"):
+        load_model(tmp_path / "huge.npz")
+    header, parts = parts_of(model)
+    np.savez_compressed(model, header=np.frombuffer(json.dumps(header).encode(), np.uint8), **parts)
+    with pytest.raises(ValueError, match="unexpected part"):
+        load_model(model)
+
+
+def test_truncated_and_absent_files(model, tmp_path):
+    content = model.read_bytes()
+    for size in (0, 10, len(content) // 2, len(content) - 5):
+        model.write_bytes(content[:size])
+        with pytest.raises(ValueError, match="not a fairpca model"):
+            load_model(model)
+    with pytest.raises(FileNotFoundError, match="does not exist"):
+        load_model(tmp_path / "nothing.npz")
