@@ -1,7 +1,8 @@
 """Vu, Tran, Yue and Nguyen (2022), Distributionally Robust Fair Principal Components via Geodesic Descents.
 
-``python -m reproductions.vu2022 FOLDER`` prints Tables 1, 3 and 4 and the toy example of Figure 1, ours beside the
-paper's. FOLDER is the ``data/`` folder of the authors' public repository, or a folder that holds it as ``vu2022``.
+``python -m reproductions.vu2022 FOLDER`` prints Tables 1, 3 and 4 and the toy example of Figure 1, ours
+beside the paper's. FOLDER is the ``data/`` folder of the authors' public repository, or a folder that holds
+it as ``vu2022``.
 """
 
 from __future__ import annotations
@@ -36,7 +37,8 @@ class Reproduction:
         return self.worst_excess <= TOLERANCE
 
     def __str__(self) -> str:
-        verdict = f"Largest excess of ABDiff + ARE over the paper: {self.worst_excess:+.2%} (tolerance {TOLERANCE:.0%})"
+        verdict = f"Largest excess of ABDiff + ARE over the paper: {self.worst_excess:+.2%}"
+        verdict += f" (tolerance {TOLERANCE:.0%})"
         return f"{self.tables}\n\n{self.toy}\n\n{verdict}"
 
 
@@ -48,7 +50,8 @@ def run(data: Any, quick: bool = False, out: Any = None) -> Reproduction:
     data : path
         The folder of tables.
     quick : bool, default=False
-        Two splits instead of ten, small tables only: minutes become seconds, and the means are not comparable.
+        Two splits instead of ten, small tables only: minutes become seconds, and the means are not
+        comparable.
     out : path, optional
         Where to write the report.
     """

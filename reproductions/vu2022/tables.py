@@ -88,7 +88,9 @@ def _one_split(X: np.ndarray, groups: np.ndarray, seed: int) -> list[float]:
 
 
 def _pairs(title: str, rows: list[Row], part: str) -> str:
-    head = f"{title}\n{'':16}{'RobustFairPCA':>20}{'paper':>20}{'sum / paper':>13}{'FairPCA':>20}{'paper':>20}"
+    head = (
+        f"{title}\n{'':16}{'RobustFairPCA':>20}{'paper':>20}{'sum / paper':>13}{'FairPCA':>20}{'paper':>20}"
+    )
     lines = [head]
     for row in rows:
         published = row.published

@@ -69,7 +69,9 @@ def reproduce_toy(*, random_state: int | None = None) -> Toy:
         directions.append(
             Direction(name, _angle(fitted.components_[0]), fitted.group_errors_, fitted.group_losses_)
         )
-    directions.append(Direction("FairPCA", _angle(fair.components_[0]), fair.group_errors_, fair.group_losses_))
+    directions.append(
+        Direction("FairPCA", _angle(fair.components_[0]), fair.group_errors_, fair.group_losses_)
+    )
     return Toy(directions)
 
 

@@ -30,8 +30,6 @@ def run(case, **changes):
 @pytest.mark.parametrize("retraction", ["qr", "polar"])
 def test_reaches_the_global_optimum_of_an_easy_case(case, retraction):
     matrices, problem = case
-    best = sweep_range(problem, JointRange(matrices / 6, 2), tol=1e-3, max_iter=9)  # units differ: not comparable
-    assert best.objective > 0
     exact = sweep_range(problem, JointRange(matrices, 2), tol=1e-9, max_iter=500)
     result = run(case, retraction=retraction)
     assert exact.lower_bound - 1e-9 <= result.objective <= exact.objective * (1 + 1e-3)

@@ -1,7 +1,7 @@
-"""Riemannian subgradient descent on frames with a constant step and many starts (Vu et al. 2022, Algorithm 1).
+"""Riemannian subgradient descent with a constant step and many starts (Vu et al. 2022, Algorithm 1).
 
-The frame U in St(p, p - d) spans what the projection leaves out, so z_a = <A_a, U U^T>, and with the subgradient g of
-F at z the Riemannian subgradient is ``(I - U U^T) 2 sum_a g_a A_a U``.
+The frame U in St(p, p - d) spans what the projection leaves out, so z_a = <A_a, U U^T>, and with the
+subgradient g of F at z the Riemannian subgradient is ``(I - U U^T) 2 sum_a g_a A_a U``.
 """
 
 from __future__ import annotations
