@@ -121,6 +121,9 @@ class ConcavePieces(Protocol):
     def cone(self) -> tuple[np.ndarray, np.ndarray]:
         """For k = 2: directions between which, turning left, all combinations of gradients lie strictly."""
 
+    def value_and_slopes(self, errors: np.ndarray) -> tuple[float, np.ndarray]:
+        """F and a subgradient of it, finite everywhere."""
+
     def guarded(self, errors: np.ndarray) -> np.ndarray:
         """A point near z at which all gradients are finite."""
 

@@ -78,7 +78,9 @@ def test_gradients_by_slopes(rng):
         problem.gradients(errors) @ direction, (ahead - behind) / (2 * step), rtol=1e-6
     )
     active = problem.pieces(errors).argmax()
-    np.testing.assert_array_equal(problem.subgradient(errors), problem.gradients(errors)[active])
+    value, slopes = problem.value_and_slopes(errors)
+    assert value == pytest.approx(problem.value(errors), rel=1e-14)
+    np.testing.assert_allclose(slopes, problem.gradients(errors)[active], rtol=1e-12)
 
 
 def test_pieces_are_concave(rng):
@@ -122,6 +124,7 @@ def test_guarded_slopes_are_finite_at_zero_error():
     problem = RobustGap(np.array([0.5, 0.5]), np.array([0.1, 0.0]), 2.0)
     assert np.isinf(problem.gradients(np.zeros(2))).any()
     assert np.isfinite(problem.gradients(problem.guarded(np.zeros(2)))).all()
+    assert np.isfinite(problem.value_and_slopes(np.zeros(2))[1]).all()
 
 
 def test_radii_follow_the_group_sizes():

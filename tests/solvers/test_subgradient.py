@@ -68,7 +68,7 @@ def test_first_step_is_the_riemannian_subgradient(case):
     matrices, problem = case
     frame = np.linalg.qr(np.random.default_rng(5).standard_normal((6, 4)))[0]
     errors = np.einsum("pi,apq,qi->a", frame, matrices, frame)
-    euclidean = 2 * np.tensordot(problem.subgradient(errors), matrices, axes=1) @ frame
+    euclidean = 2 * np.tensordot(problem.value_and_slopes(errors)[1], matrices, axes=1) @ frame
     riemannian = euclidean - frame @ (frame.T @ euclidean)
     step = 1e-7
     curve = _descend(problem, matrices, frame, step, 1, "qr").values

@@ -47,8 +47,8 @@ class RobustFairPCA(MomentEstimator):
         The weight lambda >= 0 of the gap. Zero, with radius zero, is ordinary PCA.
     solver : {"auto", "spectral", "subgradient"}, default="auto"
         "spectral" (= "auto"): for two groups a global optimum with a certificate, for three or more a
-        stationary point, the best of several starts. "subgradient" is the paper's Algorithm 1, as a reference:
-        it has no certificate, and ``lower_bound_`` is then minus infinity.
+        stationary point, the best of several starts. "subgradient" is the paper's Algorithm 1, as a
+        reference: it has no certificate, and ``lower_bound_`` is then minus infinity.
     center : {"pooled", "group"}, default="pooled"
         Whether M_a is taken about the pooled mean or the group's own. ``mean_`` and ``transform`` stay
         pooled.
@@ -164,7 +164,7 @@ feature_names_in_, n_samples_seen_
             scale = 1.0
         matrices /= scale  # tol is relative, and so is every threshold in the solvers
         scaled = RobustGap(moments.shares, self.radii_ / scale, penalty, totals / scale)
-        result = self._run(scaled, JointRange(matrices, n_components), scale)
+        result = self._run(scaled, JointRange(matrices, n_components))
         matrices *= scale
         self._set_projection(result.basis, moments)
         self._set_groups(moments, matrices)
@@ -173,9 +173,9 @@ feature_names_in_, n_samples_seen_
         if result.status is not Status.UNCERTIFIED:
             self._warn_unless_converged(result.status.value)
 
-    def _run(self, problem: RobustGap, joint: JointRange, scale: float) -> SolverResult:
+    def _run(self, problem: RobustGap, joint: JointRange) -> SolverResult:
         solver = check_choice("solver", self.solver, _SOLVERS)
-        retraction = check_choice("retraction", self.retraction, ("qr", "polar"))
+        polar = check_choice("retraction", self.retraction, ("qr", "polar")) == "polar"
         seed = 0 if self.random_state is None else check_random_state(self.random_state).randint(2**31)
         rng = np.random.default_rng(seed)
         if solver == "subgradient" and joint.dimension < joint.size:
@@ -184,7 +184,7 @@ feature_names_in_, n_samples_seen_
             step = joint.size / np.sqrt(self.max_iter + 1.0)
             return descend_subgradient(
                 problem, joint, problem.shares, step=step, n_starts=self.n_init, max_iter=self.max_iter,
-                retraction=retraction, n_jobs=self.n_jobs, rng=rng,
+                retraction="polar" if polar else "qr", n_jobs=self.n_jobs, rng=rng,
             )  # fmt: skip
         if joint.n_matrices == 2:
             return sweep_range(problem, joint, tol=self.tol, max_iter=self.max_iter)

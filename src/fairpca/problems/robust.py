@@ -25,6 +25,8 @@ __all__ = ["RobustGap", "group_radii"]
 #: An error below this share of the group's total is rounding. Under a square root 1e-16 would count as 1e-8.
 _ROUNDING = 1e-14
 _CONE_MARGIN = 0.01
+#: Slopes are those at errors of at least the square of this share of the radius.
+_LEAST_ROOT = 1e-5
 
 
 class RobustGap:
@@ -73,9 +75,14 @@ class RobustGap:
             raised = np.where(self._up > 0, self._up * (1.0 + ratios), 0.0)
         return raised + self._down * np.maximum(1.0 - ratios, 0.0)
 
-    def subgradient(self, errors: np.ndarray) -> np.ndarray:
-        """The gradient of a largest piece."""
-        return self.gradients(errors)[int(np.argmax(self.pieces(errors)))]
+    def value_and_slopes(self, errors: np.ndarray) -> tuple[float, np.ndarray]:
+        """F and a subgradient of it, with few operations; where z_b = 0 the slope is large instead of infinite."""
+        roots = np.sqrt(np.maximum(errors, 0.0))
+        raised, lowered = roots + self._roots, np.maximum(roots - self._roots, 0.0)
+        values = self._up @ (raised * raised) + self._down @ (lowered * lowered)
+        active = int(values.argmax())
+        roots = np.maximum(roots, _LEAST_ROOT * self._roots + np.finfo(float).tiny)
+        return float(values[active]), (self._up[active] * raised + self._down[active] * lowered) / roots
 
     def cone(self) -> tuple[np.ndarray, np.ndarray]:
         """For two groups: all convex combinations of gradients lie strictly between these directions.
@@ -111,9 +118,9 @@ class RobustGap:
         """``(sqrt(z_a) + sqrt(eps_a))^2``: the largest error of each group within its radius."""
         return (self._root(errors) + self._roots) ** 2
 
-    def guarded(self, errors: np.ndarray, share: float = 1e-9) -> np.ndarray:
-        """Errors moved away from zero by a share of the radius, so that every slope is finite."""
-        return np.maximum(errors, share * self.radii)
+    def guarded(self, errors: np.ndarray) -> np.ndarray:
+        """Errors moved away from zero, so that every slope is finite."""
+        return np.maximum(errors, _LEAST_ROOT**2 * self.radii)
 
     def _separate_terms(self, errors: np.ndarray) -> np.ndarray:
         roots = self._root(errors)

@@ -201,7 +201,7 @@ class _Search:
         )
 
     def polish(self) -> None:
-        """Below the tolerance, for a few calls more: where F is smooth, the best direction is its gradient."""
+        """Below the tolerance, for a few calls: where F is smooth, the best direction is its gradient."""
         for _ in range(_POLISH_STEPS):
             before = self.value
             slopes = self._problem.gradients(self._problem.guarded(self.best.errors))
