@@ -156,6 +156,23 @@ def test_group_centring_changes_the_moments_only(data):
     np.testing.assert_allclose(fitted.mean_, X.mean(axis=0))
 
 
+def test_group_without_spread(data):
+    """A group of identical rows has no error about its own mean, and no slope there."""
+    X, groups = data
+    X = X.copy()
+    X[groups == "b"] = 1.0
+    fitted = RobustFairPCA(2, center="group", radius=0.3).fit(X, sensitive_features=groups)
+    assert fitted.group_errors_[1] == pytest.approx(0, abs=1e-9)
+    assert fitted.converged_
+    assert fitted.duality_gap_ <= 1e-9 * fitted.objective_
+
+
+def test_data_without_any_spread():
+    X, groups = np.ones((12, 3)), np.repeat([0, 1], 6)
+    fitted = RobustFairPCA(1, radius=[0.2, 0.1], penalty=0.0).fit(X, sensitive_features=groups)
+    assert fitted.objective_ == pytest.approx(0.15)
+
+
 def test_three_groups(three_groups):
     X, groups = three_groups
     fitted = RobustFairPCA(2, radius=0.3, penalty=1.0).fit(X, sensitive_features=groups)

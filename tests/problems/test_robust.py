@@ -121,6 +121,9 @@ def test_gradients_stay_inside_the_cone(rng):
 
 
 def test_guarded_slopes_are_finite_at_zero_error():
+    for radius in (0.1, 1e-12):
+        small = RobustGap(np.array([0.5, 0.5]), np.array([radius, 0.0]), 2.0, np.ones(2))
+        assert np.isfinite(small.gradients(small.guarded(np.zeros(2)))).all()
     problem = RobustGap(np.array([0.5, 0.5]), np.array([0.1, 0.0]), 2.0)
     assert np.isinf(problem.gradients(np.zeros(2))).any()
     assert np.isfinite(problem.gradients(problem.guarded(np.zeros(2)))).all()

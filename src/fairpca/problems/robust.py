@@ -81,8 +81,9 @@ class RobustGap:
         raised, lowered = roots + self._roots, np.maximum(roots - self._roots, 0.0)
         values = self._up @ (raised * raised) + self._down @ (lowered * lowered)
         active = int(values.argmax())
-        roots = np.maximum(roots, _LEAST_ROOT * self._roots + np.finfo(float).tiny)
-        return float(values[active]), (self._up[active] * raised + self._down[active] * lowered) / roots
+        ratios = self._roots / np.maximum(roots, _LEAST_ROOT * self._roots + np.finfo(float).tiny)
+        slopes = self._up[active] * (1.0 + ratios) + self._down[active] * np.maximum(1.0 - ratios, 0.0)
+        return float(values[active]), slopes
 
     def cone(self) -> tuple[np.ndarray, np.ndarray]:
         """For two groups: all convex combinations of gradients lie strictly between these directions.
@@ -120,7 +121,7 @@ class RobustGap:
 
     def guarded(self, errors: np.ndarray) -> np.ndarray:
         """Errors moved away from zero, so that every slope is finite."""
-        return np.maximum(errors, _LEAST_ROOT**2 * self.radii)
+        return np.maximum(errors, np.maximum(_LEAST_ROOT**2 * self.radii, 2.0 * self._floor))
 
     def _separate_terms(self, errors: np.ndarray) -> np.ndarray:
         roots = self._root(errors)

@@ -164,7 +164,7 @@ class _Search:
         corners = [self._boundary.point(weights) for weights in self._corner_weights()]
         self.best = corners[0]
         # Sums of terms that nearly cancel are no more precise than the largest of the terms.
-        self._noise = _ROUNDING * max(1.0, float(np.abs(problem.gradients(self._boundary.totals)).max()))
+        self._noise = _ROUNDING * max(1.0, float(np.abs(problem.cone()).max()))
         values = [self._visit(corner) for corner in corners]
         for i in range(len(corners) - 1):
             self._push(corners[i], corners[i + 1], values[i], values[i + 1])
@@ -204,9 +204,8 @@ class _Search:
         """Below the tolerance, for a few calls: where F is smooth, the best direction is its gradient."""
         for _ in range(_POLISH_STEPS):
             before = self.value
-            slopes = self._problem.gradients(self._problem.guarded(self.best.errors))
-            active = int(self._problem.pieces(self.best.errors).argmax())
-            self._visit(self._boundary.point(slopes[active], self.best.basis))
+            slopes = self._problem.value_and_slopes(self.best.errors)[1]
+            self._visit(self._boundary.point(slopes, self.best.basis))
             if self.value >= before - _ROUNDING:
                 return
 
