@@ -22,6 +22,8 @@ __all__ = [
     "check_groups",
     "check_matrix",
     "check_n_components",
+    "check_number",
+    "check_plain_matrix",
     "check_sample_weight",
     "check_several_groups",
     "ordered_labels",
@@ -31,6 +33,7 @@ __all__ = [
 _TABLE_SPAN = 65_536
 #: More groups than this share of the rows means that the column is a measurement, not a group.
 _MAX_GROUP_SHARE = 0.5
+_FEW_GROUPS = 10
 
 
 @dataclass(frozen=True)
@@ -72,13 +75,22 @@ def check_plain_matrix(X: Any) -> Any:
 
 def check_n_components(n_components: Any, n_features: int) -> int:
     """Return ``n_components`` as an int in 1..n_features."""
-    if not isinstance(n_components, numbers.Integral) or isinstance(n_components, bool):
+    if isinstance(n_components, bool) or not isinstance(n_components, int | np.integer):
         raise TypeError(f"n_components must be an integer, got {n_components!r}.")
     if not 1 <= n_components <= n_features:
-        raise ValueError(
-            f"n_components={n_components} must lie between 1 and the number of features, {n_features}."
-        )
+        raise ValueError(f"n_components={n_components} must lie between 1 and the number of features, {n_features}.")
     return int(n_components)
+
+
+def check_number(name: str, value: Any, *, at_least: float, integer: bool = False) -> Any:
+    """Return a finite number that is large enough."""
+    kinds = (int, np.integer) if integer else (int, float, np.integer, np.floating)
+    wanted = f"{'an integer' if integer else 'a number'} of at least {at_least:g}"
+    if isinstance(value, bool) or not isinstance(value, kinds):
+        raise TypeError(f"{name} must be {wanted}, got {value!r}.")
+    if not at_least <= value < np.inf:
+        raise ValueError(f"{name} must be {wanted}, got {value!r}.")
+    return value
 
 
 def check_choice(name: str, value: Any, choices: Iterable[str]) -> str:
@@ -98,12 +110,12 @@ def check_sample_weight(sample_weight: Any, n_samples: int) -> np.ndarray | None
     else:
         weights = np.asarray(sample_weight, dtype=np.float64)
     if weights.shape != (n_samples,):
-        raise ValueError(
-            f"sample_weight has shape {weights.shape}, but X has {n_samples} rows: give one weight a row."
-        )
+        raise ValueError(f"sample_weight has shape {weights.shape}, but X has {n_samples} rows: give one weight a row.")
     if not np.isfinite(weights).all() or weights.min() < 0:
         raise ValueError("sample_weight must be finite and not negative; drop or repair such rows.")
-    if weights.sum() <= 1:
+    if not weights.any():
+        raise ValueError("sample_weight is zero for every row; at least two rows need a positive weight.")
+    if weights.sum() <= 1 + 1e-9:
         raise ValueError(
             f"sample_weight sums to {weights.sum():g}. Weights count like repeated rows: scale them so that "
             "they sum to the number of rows (or of people) they stand for."
@@ -122,22 +134,20 @@ def check_groups(sensitive_features: Any, n_samples: int) -> Groups:
     for column in columns:
         if len(column) != n_samples:
             raise ValueError(
-                f"sensitive_features has {len(column)} rows, but X has {n_samples}: they must describe the "
-                "same rows."
+                f"sensitive_features has {len(column)} rows, but X has {n_samples}: they must describe the same rows."
             )
     encoded = [_encode(column) for column in columns]
-    groups = encoded[0] if len(encoded) == 1 else _intersect(encoded)
-    if len(groups) > max(2, _MAX_GROUP_SHARE * n_samples) and n_samples > 2:
+    return encoded[0] if len(encoded) == 1 else _intersect(encoded)
+
+
+def check_several_groups(labels: Iterable[Any], n_samples: float) -> None:
+    """Refuse a single group, whose balance would hold trivially, and columns that are no groups at all."""
+    labels = tuple(labels)
+    if len(labels) > max(_FEW_GROUPS, _MAX_GROUP_SHARE * n_samples):
         raise ValueError(
-            f"sensitive_features has {len(groups)} different values in {n_samples} rows; that looks like a "
+            f"sensitive_features has {len(labels)} different values in {n_samples:g} rows; that looks like a "
             "measurement rather than groups. Bin it first, for example with numpy.digitize or pandas.cut."
         )
-    return groups
-
-
-def check_several_groups(labels: Iterable[Any]) -> None:
-    """Refuse a single group: every balance between groups would hold trivially."""
-    labels = tuple(labels)
     if len(labels) < 2:
         raise ValueError(
             f"sensitive_features contains a single group, {labels[0]!r}; at least two are needed. "
@@ -216,8 +226,8 @@ def _encode(column: Any) -> Groups:
 def _encode_integers(array: np.ndarray) -> Groups:
     low, high = int(array.min()), int(array.max())
     if high - low >= _TABLE_SPAN:
-        labels, codes = np.unique(array, return_inverse=True)
-        return Groups(tuple(labels.tolist()), codes.reshape(-1))
+        values, codes = np.unique(array, return_inverse=True)
+        return Groups(tuple(values.tolist()), codes.reshape(-1))
     offsets = array if low == 0 else array - low
     present = np.bincount(offsets.astype(np.intp, copy=False), minlength=high - low + 1) > 0
     table = np.cumsum(present) - 1
@@ -274,9 +284,9 @@ def _intersect(encoded: list[Groups]) -> Groups:
     return Groups(tuple(labels), inverse.reshape(-1).astype(_code_type(len(labels))))
 
 
-def _code_type(n_groups: int) -> type:
+def _code_type(n_groups: int) -> np.dtype:
     """Small codes sort by radix, several times faster than by comparison."""
-    return np.uint16 if n_groups <= _TABLE_SPAN else np.int64
+    return np.dtype(np.uint16 if n_groups <= _TABLE_SPAN else np.int64)
 
 
 def _is_missing(label: Any) -> bool:

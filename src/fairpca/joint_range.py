@@ -62,9 +62,7 @@ class JointRange:
         """``c_a = <A_a, V V^T>``."""
         return np.einsum("pi,api->a", basis, self.matrices @ basis)
 
-    def point(
-        self, weights: np.ndarray, *, second_order: bool = False, start: np.ndarray | None = None
-    ) -> RangePoint:
+    def point(self, weights: np.ndarray, *, second_order: bool = False, start: np.ndarray | None = None) -> RangePoint:
         """The oracle: one eigenproblem."""
         self.calls += 1
         weights = np.asarray(weights, dtype=float)
@@ -99,5 +97,5 @@ class JointRange:
             return np.zeros((self.n_matrices, self.n_matrices))
         gaps = values[:d, None] - values[None, d:]
         coupling = images.transpose(0, 2, 1) @ vectors[:, d:]
-        tiny = 1e-15 * max(abs(values[0]), abs(values[-1]), np.finfo(float).tiny)
+        tiny = max(1e-15 * max(abs(values[0]), abs(values[-1])), 1e-200)
         return 2.0 * np.einsum("aij,bij,ij->ab", coupling, coupling, 1.0 / np.maximum(gaps, tiny))

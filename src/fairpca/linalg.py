@@ -20,9 +20,7 @@ __all__ = [
 _DIRECT_SIZE = 500
 
 
-def top_eigenpairs(
-    matrix: np.ndarray, count: int, *, start: np.ndarray | None = None
-) -> tuple[np.ndarray, np.ndarray]:
+def top_eigenpairs(matrix: np.ndarray, count: int, *, start: np.ndarray | None = None) -> tuple[np.ndarray, np.ndarray]:
     """The ``count`` largest eigenvalues of a symmetric matrix, descending, with orthonormal eigenvectors.
 
     ``start``, a basis near the wanted one, lets the iterative solver begin where an earlier call ended.
@@ -68,14 +66,12 @@ def eigenvalue_sum_bound(matrix: np.ndarray, basis: np.ndarray) -> float:
     slack = max(float(np.linalg.norm(residual)), len(matrix) * np.finfo(float).eps * scale)
     tau = values[0] + slack
     # The complement block, with the span of V moved out of the way: positive definite iff N < tau I.
-    shifted = basis @ (inner + (scale - tau) * np.eye(len(inner))) @ basis.T
-    shifted += residual @ basis.T
-    shifted += basis @ residual.T
+    lift = basis @ (inner + (scale - tau) * np.eye(len(inner))) + residual
+    shifted = np.hstack([lift, basis]) @ np.hstack([basis, residual]).T
     shifted -= matrix
     shifted.flat[:: len(matrix) + 1] += tau
-    try:
-        linalg.cholesky(shifted, overwrite_a=True, check_finite=False)
-    except linalg.LinAlgError:
+    _, failed = linalg.lapack.dpotrf(shifted.T, overwrite_a=1, clean=0)
+    if failed:
         return np.inf
     lifted = np.maximum(values, tau + slack).sum()
     return float(lifted + np.linalg.norm(residual) ** 2 / slack)

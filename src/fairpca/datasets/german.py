@@ -57,7 +57,7 @@ def load_german_credit(
     --------
     >>> from fairpca.datasets import load_german_credit
     >>> X, sex = load_german_credit(return_X_s=True)
-    >>> X.shape, sorted(set(sex))
+    >>> X.shape, sorted(set(sex.tolist()))
     ((1000, 57), ['female', 'male'])
     """
     folder = files("fairpca.datasets") / "data"

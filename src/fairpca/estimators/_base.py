@@ -20,8 +20,7 @@ from fairpca._validation import (
     check_several_groups,
 )
 from fairpca.linalg import canonical_basis
-from fairpca.moments import GroupMoments
-from fairpca.moments._accumulate import accumulate
+from fairpca.moments import GroupMoments, accumulate
 from fairpca.problems import best_captured, group_errors, group_losses
 
 __all__ = ["LinearProjection", "MomentEstimator"]
@@ -66,6 +65,12 @@ class LinearProjection(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEs
         covariance.flat[:: len(covariance) + 1] += self.noise_variance_
         return covariance
 
+    def __sklearn_tags__(self) -> Any:
+        tags = super().__sklearn_tags__()
+        tags.input_tags.sparse = True
+        tags.transformer_tags.preserves_dtype = ["float64", "float32"]
+        return tags
+
     @property
     def _n_features_out(self) -> int:
         return self.components_.shape[0]
@@ -95,9 +100,7 @@ class MomentEstimator(LinearProjection):
 
     _moments: GroupMoments
 
-    def fit(
-        self, X: Any, y: Any = None, *, sensitive_features: Any = None, sample_weight: Any = None
-    ) -> Self:
+    def fit(self, X: Any, y: Any = None, *, sensitive_features: Any = None, sample_weight: Any = None) -> Self:
         """Fit to data.
 
         Parameters
@@ -114,13 +117,11 @@ class MomentEstimator(LinearProjection):
         -------
         self
         """
-        moments = self._reduce(X, sensitive_features, sample_weight, reset=True)
-        check_several_groups(moments.labels)
+        moments = self._reduce(X, sensitive_features, sample_weight, reset=True, min_samples=2)
+        check_several_groups(moments.labels, moments.total_count)
         return self._learn(moments)
 
-    def partial_fit(
-        self, X: Any, y: Any = None, *, sensitive_features: Any = None, sample_weight: Any = None
-    ) -> Self:
+    def partial_fit(self, X: Any, y: Any = None, *, sensitive_features: Any = None, sample_weight: Any = None) -> Self:
         """Fit to all rows seen so far and these. A chunk may hold a single group; groups may appear later."""
         first = not hasattr(self, "_moments")
         moments = self._reduce(X, sensitive_features, sample_weight, reset=first)
@@ -140,12 +141,14 @@ class MomentEstimator(LinearProjection):
         >>> FairPCA(2).fit_moments(group_moments(chunks)).components_.shape
         (2, 4)
         """
-        check_several_groups(moments.labels)
+        check_several_groups(moments.labels, moments.total_count)
         self.n_features_in_ = moments.n_features
         return self._learn(moments)
 
-    def _reduce(self, X: Any, sensitive_features: Any, sample_weight: Any, *, reset: bool) -> GroupMoments:
-        X = check_matrix(self, X, reset=reset, min_samples=2 if reset else 1)
+    def _reduce(
+        self, X: Any, sensitive_features: Any, sample_weight: Any, *, reset: bool, min_samples: int = 1
+    ) -> GroupMoments:
+        X = check_matrix(self, X, reset=reset, min_samples=min_samples)
         groups = check_groups(sensitive_features, X.shape[0])
         return accumulate(X, groups, check_sample_weight(sample_weight, X.shape[0]))
 
@@ -171,7 +174,7 @@ class MomentEstimator(LinearProjection):
                 f"Groups smaller than n_components={n_components}: {', '.join(small)}. Their own best projection "
                 "is exact, so their figures say little; merge small groups or lower n_components.",
                 UserWarning,
-                stacklevel=5,
+                stacklevel=4,
             )
         copies = moments.columns_fixed_by_group()
         if copies.size:
@@ -180,12 +183,10 @@ class MomentEstimator(LinearProjection):
             warnings.warn(
                 f"X contains the sensitive feature or a copy of it: {columns}. Drop it from X unless that is meant.",
                 UserWarning,
-                stacklevel=5,
+                stacklevel=4,
             )
 
-    def _set_groups(
-        self, moments: GroupMoments, matrices: np.ndarray, best: np.ndarray | None = None
-    ) -> None:
+    def _set_groups(self, moments: GroupMoments, matrices: np.ndarray, best: np.ndarray | None = None) -> None:
         """Figures of each group at the returned components; ``matrices`` are the M_a of the chosen centring."""
         basis = self.components_.T
         if best is None:
@@ -203,7 +204,7 @@ class MomentEstimator(LinearProjection):
             warnings.warn(
                 f"{type(self).__name__} stopped with a gap of {self.duality_gap_:.3g}. {advice}",
                 ConvergenceWarning,
-                stacklevel=6,
+                stacklevel=5,
             )
 
 

@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 from sklearn.utils import check_random_state
 
-from fairpca._validation import check_choice
+from fairpca._validation import check_choice, check_number
 from fairpca.estimators._base import MomentEstimator
 from fairpca.joint_range import JointRange
 from fairpca.moments import GroupMoments
@@ -162,6 +162,8 @@ feature_names_in_, n_samples_seen_
 
     def _solve(self, moments: GroupMoments, n_components: int) -> None:
         criterion = check_choice("criterion", self.criterion, CRITERIA)
+        check_number("tol", self.tol, at_least=0)
+        check_number("max_iter", self.max_iter, at_least=1, integer=True)
         matrices = moments.second_moments(check_choice("center", self.center, ("pooled", "group")))
         scale = float(moments.shares @ np.einsum("aii->a", matrices))
         if not scale > 0:
@@ -192,9 +194,7 @@ feature_names_in_, n_samples_seen_
     def _set_certificate(self, result: SolverResult, problem: RangeProblem, scale: float) -> None:
         """The certificate in the units of the data; the bound never exceeds the objective, not even by rounding."""
         self.objective_ = problem.rescale(result.objective, scale, len(result.weights))
-        self.lower_bound_ = problem.rescale(
-            min(result.lower_bound, result.objective), scale, len(result.weights)
-        )
+        self.lower_bound_ = problem.rescale(min(result.lower_bound, result.objective), scale, len(result.weights))
         self.duality_gap_ = self.objective_ - self.lower_bound_
         self.group_weights_ = result.weights / (1.0 if problem.normalised else scale)
         self.n_iter_ = result.n_iter
@@ -206,9 +206,7 @@ feature_names_in_, n_samples_seen_
     ) -> RelaxedProjection:
         """In the units of the data; ``joint`` holds the matrices after they were scaled back."""
         relaxed = result.relaxed or RelaxedSolution(result.basis, np.ones(result.basis.shape[1]))
-        captured = np.einsum(
-            "pi,api,i->a", relaxed.basis, joint.matrices @ relaxed.basis, relaxed.eigenvalues
-        )
+        captured = np.einsum("pi,api,i->a", relaxed.basis, joint.matrices @ relaxed.basis, relaxed.eigenvalues)
         value = problem.rescale(problem.value(captured / scale), scale, len(captured))
         return RelaxedProjection(
             components=relaxed.basis.T.copy(),

@@ -1,6 +1,6 @@
 """Group statistics: the only home of a group's count, mean and covariance."""
 
-from fairpca.moments._accumulate import group_moments
+from fairpca.moments._accumulate import accumulate, group_moments
 from fairpca.moments._group_moments import GroupMoments
 
-__all__ = ["GroupMoments", "group_moments"]
+__all__ = ["GroupMoments", "accumulate", "group_moments"]

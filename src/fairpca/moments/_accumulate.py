@@ -8,10 +8,12 @@ scatter between block means is added at the end.
 from __future__ import annotations
 
 from collections.abc import Iterable
+from concurrent.futures import ThreadPoolExecutor
 from typing import Any
 
 import numpy as np
 from scipy import sparse
+from threadpoolctl import ThreadpoolController
 
 from fairpca._validation import Groups, check_groups, check_plain_matrix, check_sample_weight
 from fairpca.moments._group_moments import GroupMoments
@@ -22,6 +24,9 @@ __all__ = ["accumulate", "group_moments"]
 _BLOCK_BYTES = 2 << 20
 #: ... but a rank-k update of a large matrix needs enough rows to be worth reading that matrix: two a column.
 _BLOCK_MAX_ROWS_OF_WIDE = 4096
+#: From this many numbers on, and up to this many features, ranges of rows are worth a thread each.
+_PARALLEL_SIZE = 4_000_000
+_PARALLEL_FEATURES = 512
 #: Columns of a sparse group filled more than this are handled as dense, because they can be centred exactly.
 _DENSE_COLUMN = 0.5
 
@@ -77,54 +82,96 @@ def accumulate(X: Any, groups: Groups, sample_weight: np.ndarray | None = None) 
     if sample_weight is not None and not sample_weight.all():
         kept = sample_weight > 0
         X, sample_weight = X[kept], sample_weight[kept]
-        groups = _only_present(Groups(groups.labels, groups.codes[kept]))
-    totals = [_GroupTotal(X.shape[1]) for _ in groups.labels]
+        groups = Groups(groups.labels, groups.codes[kept])
+    with np.errstate(over="ignore", invalid="ignore"):  # reported once, below
+        moments = _moments_of(X, groups, sample_weight)
+    if not np.isfinite(moments.scatters).all():
+        raise ValueError("X has entries so large that their squares overflow; rescale its columns first.")
+    return moments
+
+
+def _moments_of(X: Any, groups: Groups, sample_weight: np.ndarray | None) -> GroupMoments:
     if sparse.issparse(X):
-        for code, total in enumerate(totals):
-            rows = np.flatnonzero(groups.codes == code)
-            total.add_sparse(X[rows], None if sample_weight is None else sample_weight[rows])
-    else:
-        _add_dense(totals, X, groups.codes, sample_weight)
-    counts, means, scatters = zip(*(total.finish() for total in totals), strict=True)
-    return GroupMoments(
-        groups.labels, np.array(counts, dtype=np.float64), np.stack(means), np.stack(scatters)
-    )
+        return _from_sparse(X, groups, sample_weight)
+    if X.size < _PARALLEL_SIZE or X.shape[1] > _PARALLEL_FEATURES:
+        return _from_dense(X, groups, sample_weight)
+    return _from_dense_in_parallel(X, groups, sample_weight)
 
 
-def _only_present(groups: Groups) -> Groups:
-    present, codes = np.unique(groups.codes, return_inverse=True)
-    return Groups(tuple(groups.labels[code] for code in present), codes.reshape(-1).astype(np.uint16))
+def _from_dense_in_parallel(X: np.ndarray, groups: Groups, sample_weight: np.ndarray | None) -> GroupMoments:
+    """Ranges of rows on as many threads as the linear algebra may use; each works with single-threaded products.
+
+    With few features sorting and centring cost as much as the products, and only this way do they run in parallel.
+    """
+    blas = ThreadpoolController().select(user_api="blas")
+    n_threads = max((library["num_threads"] for library in blas.info()), default=1)
+    if n_threads == 1:
+        return _from_dense(X, groups, sample_weight)
+    bounds = np.linspace(0, len(X), n_threads + 1).astype(int)
+
+    def part(start: int, stop: int) -> GroupMoments:
+        weights = None if sample_weight is None else sample_weight[start:stop]
+        return _from_dense(X[start:stop], Groups(groups.labels, groups.codes[start:stop]), weights)
+
+    with blas.limit(limits=1), ThreadPoolExecutor(n_threads) as pool:
+        first, *others = pool.map(part, bounds[:-1], bounds[1:])
+    return first.merge(*others)
 
 
-def _add_dense(
-    totals: list[_GroupTotal], X: np.ndarray, codes: np.ndarray, sample_weight: np.ndarray | None
-) -> None:
+def _from_dense(X: np.ndarray, groups: Groups, sample_weight: np.ndarray | None) -> GroupMoments:
     n_rows, n_features = X.shape
+    totals = _totals(groups, n_features)
     wide = min(2 * n_features, _BLOCK_MAX_ROWS_OF_WIDE)
     step = min(n_rows, max(wide, _BLOCK_BYTES // (8 * n_features)))
     buffer = np.empty((step, n_features), dtype=X.dtype)
     for start in range(0, n_rows, step):
-        block_codes = codes[start : start + step]
-        order = np.argsort(block_codes, kind="stable")
+        codes = groups.codes[start : start + step]
+        order = np.argsort(codes, kind="stable")
         # "clip" only spares numpy a protective copy: the order is a permutation.
         block = X[start : start + step].take(order, axis=0, out=buffer[: len(order)], mode="clip")
         block = block.astype(np.float64, copy=False)
         weights = None if sample_weight is None else sample_weight[start : start + step][order]
-        ends = np.cumsum(np.bincount(block_codes, minlength=len(totals)))
+        ends = np.cumsum(np.bincount(codes, minlength=len(totals)))
         for code, total in enumerate(totals):
             rows = slice(ends[code - 1] if code else 0, ends[code])
             if rows.stop > rows.start:
                 total.add_dense(block[rows], None if weights is None else weights[rows])
+    return _finish(groups, totals)
+
+
+def _from_sparse(X: Any, groups: Groups, sample_weight: np.ndarray | None) -> GroupMoments:
+    totals = _totals(groups, X.shape[1])
+    for code, total in enumerate(totals):
+        rows = np.flatnonzero(groups.codes == code)
+        if rows.size:
+            total.add_sparse(X[rows], None if sample_weight is None else sample_weight[rows])
+    return _finish(groups, totals)
+
+
+def _totals(groups: Groups, n_features: int) -> list[_GroupTotal]:
+    product = np.empty((n_features, n_features))
+    return [_GroupTotal(product) for _ in groups.labels]
+
+
+def _finish(groups: Groups, totals: list[_GroupTotal]) -> GroupMoments:
+    """Only groups that have rows here: a range of rows, or weights of zero, may leave some out."""
+    present = [(label, *total.finish()) for label, total in zip(groups.labels, totals, strict=True) if total.has_rows]
+    labels, counts, means, scatters = zip(*present, strict=True)
+    return GroupMoments(labels, np.array(counts, dtype=np.float64), np.stack(means), np.stack(scatters))
 
 
 class _GroupTotal:
     """Running sums of one group: scatter within blocks, and the blocks' counts and means."""
 
-    def __init__(self, n_features: int) -> None:
-        self._within = np.zeros((n_features, n_features))
-        self._product = np.empty_like(self._within)
+    def __init__(self, product: np.ndarray) -> None:
+        self._within = np.zeros_like(product)
+        self._product = product  # working space, shared between groups
         self._counts: list[float] = []
         self._means: list[np.ndarray] = []
+
+    @property
+    def has_rows(self) -> bool:
+        return bool(self._counts)
 
     def add_dense(self, rows: np.ndarray, weights: np.ndarray | None) -> None:
         """Add rows; they are overwritten."""

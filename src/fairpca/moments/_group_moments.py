@@ -5,7 +5,7 @@ from __future__ import annotations
 import functools
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import Any, Literal
+from typing import Any
 
 import numpy as np
 
@@ -56,8 +56,10 @@ class GroupMoments:
                 f"labels ({len(self.labels)}), counts {self.counts.shape}, means {self.means.shape} and "
                 f"scatters {self.scatters.shape} do not describe the same groups and features."
             )
-        for array in (self.counts, self.means, self.scatters):
+        for name in ("counts", "means", "scatters"):
+            array = getattr(self, name).view()  # frozen here without freezing the caller's own array
             array.flags.writeable = False
+            object.__setattr__(self, name, array)
 
     @classmethod
     def empty(cls, n_features: int) -> GroupMoments:
@@ -87,7 +89,7 @@ class GroupMoments:
         between = (offsets * self.shares[:, None]).T @ offsets
         return self.scatters.sum(axis=0) / self.total_count + between
 
-    def second_moments(self, center: Literal["pooled", "group"] | np.ndarray = "pooled") -> np.ndarray:
+    def second_moments(self, center: str | np.ndarray = "pooled") -> np.ndarray:
         """``M_a``: second moment of each group about the pooled mean, its own mean, or a given point.
 
         Returns a new array of shape (k, p, p).

@@ -107,9 +107,7 @@ class NashWelfare:
         return value - n_groups * float(np.log(scale))
 
 
-def balanced_problem(
-    criterion: str, matrices: np.ndarray, best: Sequence[float] | np.ndarray
-) -> RangeProblem:
+def balanced_problem(criterion: str, matrices: np.ndarray, best: Sequence[float] | np.ndarray) -> RangeProblem:
     """The problem of a criterion; ``best`` are the b_a, used by ``loss`` only."""
     if criterion == "nash":
         return NashWelfare()

@@ -40,7 +40,10 @@ class FantopeSolution:
 
 
 def solve_fantope(problem: RangeProblem, joint: JointRange, *, tol: float) -> FantopeSolution:
-    """The convex relaxation ``min F(c(P)), 0 <= P <= I, tr P = d``, to a gap of about ``tol``."""
+    """The convex relaxation ``min F(c(P)), 0 <= P <= I, tr P = d``: weights whose bound is within ``tol`` of optimal.
+
+    P itself loses digits on a face of tied eigenvalues, where it hardly depends on the weights; `reduce_rank` mends it.
+    """
     last: list[tuple[Spectrum, np.ndarray]] = []
 
     def support(weights: np.ndarray, mu: float) -> tuple[float, np.ndarray, np.ndarray]:
@@ -79,9 +82,7 @@ def maximise_weights(
         mu = max(mu * shrink, end)
 
 
-def _centre(
-    problem: RangeProblem, support: Support, weights: np.ndarray, mu: float
-) -> tuple[np.ndarray, int]:
+def _centre(problem: RangeProblem, support: Support, weights: np.ndarray, mu: float) -> tuple[np.ndarray, int]:
     barrier = mu if problem.normalised else 0.0  # the Nash dual has a logarithm of its own
 
     def evaluate(w: np.ndarray) -> tuple[float, np.ndarray, np.ndarray]:
@@ -162,9 +163,7 @@ def _susceptibility(occupation: np.ndarray, mu: float) -> np.ndarray:
     return 1.0 / (mu / occupation**2 + mu / rest**2)
 
 
-def _fantope_derivatives(
-    rotated: np.ndarray, occupation: np.ndarray, mu: float
-) -> tuple[np.ndarray, np.ndarray]:
+def _fantope_derivatives(rotated: np.ndarray, occupation: np.ndarray, mu: float) -> tuple[np.ndarray, np.ndarray]:
     """Gradient <A_a, P> and curvature of phi_mu; divided differences of x(lambda) in closed form."""
     rest = np.maximum(1.0 - occupation, 1e-17)
     response = 1.0 / (mu * (1.0 / np.outer(rest, rest) + 1.0 / np.outer(occupation, occupation)))

@@ -64,15 +64,14 @@ def _solve_dense(
     return _solve_many(problem, joint, tol=tol, rng=rng)
 
 
-def _solve_many(
-    problem: RangeProblem, joint: JointRange, *, tol: float, rng: np.random.Generator
-) -> SolverResult:
+def _solve_many(problem: RangeProblem, joint: JointRange, *, tol: float, rng: np.random.Generator) -> SolverResult:
     """Three matrices or more: the relaxation for the bound, then the best subspace of the wanted rank."""
     fantope = solve_fantope(problem, joint, tol=0.1 * tol)
-    relaxed = reduce_rank(joint.matrices, fantope.vectors, fantope.eigenvalues)
     record = _Record(problem, joint)
     for weights in (fantope.weights, *np.eye(joint.n_matrices)):
         record.try_weights(weights)
+    wanted = _prescribed(problem, fantope.weights, record.bound)
+    relaxed = reduce_rank(joint.matrices, fantope.vectors, fantope.eigenvalues, wanted)
     d = joint.dimension
     for start in _roundings(relaxed, fantope.vectors[:, :d], d, rng):
         if record.gap <= tol:
@@ -89,8 +88,15 @@ def _solve_many(
         status=Status.OPTIMAL if record.gap <= tol else Status.GAP,
         n_iter=fantope.n_iter,
         n_oracle_calls=joint.calls,
-        relaxed=relaxed,
+        # A subspace that attains the bound is itself an optimum of the relaxation, and the simplest one.
+        relaxed=RelaxedSolution(record.basis, np.ones(d)) if record.gap <= tol else relaxed,
     )
+
+
+def _prescribed(problem: RangeProblem, weights: np.ndarray, bound: float) -> np.ndarray:
+    """The captured amounts that optimality prescribes where a weight is positive: a'(w), less F on the simplex."""
+    captured = problem.dual(weights)[1] - (bound if problem.normalised else 0.0)
+    return np.where(weights > 1e-7 * weights.max(), captured, np.nan)
 
 
 class _Record:
@@ -124,9 +130,7 @@ class _Record:
             self.weights = self._problem.scaled_weights(weights, point.support)
 
 
-def _roundings(
-    relaxed: RelaxedSolution, leading: np.ndarray, d: int, rng: np.random.Generator
-) -> Iterator[np.ndarray]:
+def _roundings(relaxed: RelaxedSolution, leading: np.ndarray, d: int, rng: np.random.Generator) -> Iterator[np.ndarray]:
     """Subspaces of dimension d near the relaxed optimum: the leading ones, then random ones of its face."""
     yield relaxed.basis[:, :d]
     yield leading

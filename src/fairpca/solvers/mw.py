@@ -11,6 +11,9 @@ from fairpca.protocols import RangeProblem, SolverResult, Status
 __all__ = ["multiplicative_weights"]
 
 
+_FASTER, _SLOWER = 1.1, 0.9
+
+
 def multiplicative_weights(
     problem: RangeProblem, joint: JointRange, *, tol: float, max_iter: int, rate: float | None = None
 ) -> SolverResult:
@@ -19,19 +22,20 @@ def multiplicative_weights(
     The paper averages the projectors, which is not of rank d, or takes the last one. Returned here is the best
     subspace of rank d met on the way: an iterate, or the leading part of the average.
 
-    The paper advises to tune the rate aggressively. It starts at ``1 / (spread of the first terms)`` unless given,
-    and shrinks by a fifth after each step that brought neither a better subspace nor a better bound: with a
-    constant rate the iterates end in a cycle around the optimum.
+    The paper advises to tune the rate aggressively. It starts at ``1 / (largest first term)`` unless given, grows while
+    steps bring a better subspace or bound, and shrinks when one does not: with a constant rate the iterates either
+    crawl or end in a cycle around the optimum.
     """
     if not problem.normalised:
         raise ValueError("solver='mw' minimises a largest term; use solver='dual' for criterion='nash'.")
     k = joint.n_matrices
     weights = np.full(k, 1.0 / k)
     average = np.zeros((joint.size, joint.size))
-    best, bound, basis, dual = np.inf, -np.inf, None, weights
-    start = None
-    n_iter = 0
-    for n_iter in range(1, max_iter + 1):
+    best, bound, dual = np.inf, -np.inf, weights
+    basis = start = None
+    steps = 0
+    while steps < max(max_iter, 1):
+        steps += 1
         point = joint.point(weights, start=start)
         start = point.basis
         average += point.basis @ point.basis.T
@@ -44,13 +48,13 @@ def multiplicative_weights(
         if best - bound <= tol:
             break
         if rate is None:
-            rate = 1.0 / max(float(np.ptp(terms)), np.finfo(float).tiny)
-        elif not improved:
-            rate *= 0.8
+            rate = 1.0 / max(float(np.abs(terms).max()), np.finfo(float).tiny)
+        else:
+            rate *= _FASTER if improved else _SLOWER
         weights = weights * np.exp(rate * (terms - terms.max()))
         weights = weights / weights.sum()
     leading = top_eigenpairs(average, joint.dimension)[1]
-    if problem.value(joint.captured(leading)) < best:
+    if basis is None or problem.value(joint.captured(leading)) < best:
         best, basis = problem.value(joint.captured(leading)), leading
     status = Status.OPTIMAL if best - bound <= tol else Status.MAX_ITER
-    return SolverResult(basis, best, bound, dual, status, n_iter, joint.calls)
+    return SolverResult(basis, best, bound, dual, status, steps, joint.calls)

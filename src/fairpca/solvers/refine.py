@@ -52,9 +52,7 @@ def refine_subspace(
 class _Step:
     """The quadratic model of one basis, solved for any damping without new eigenproblems."""
 
-    def __init__(
-        self, problem: RangeProblem, joint: JointRange, basis: np.ndarray, weights: np.ndarray
-    ) -> None:
+    def __init__(self, problem: RangeProblem, joint: JointRange, basis: np.ndarray, weights: np.ndarray) -> None:
         self._problem = problem
         d = basis.shape[1]
         combined = joint.combine(weights)
@@ -67,7 +65,8 @@ class _Step:
         self._captured = np.einsum("pi,api->a", basis @ rotation, images)
         self._slopes = 2.0 * (self._outside.T @ images).reshape(joint.n_matrices, -1)
         self._curvature = 2.0 * (inner_values[None, :] - outer_values[:, None]).reshape(-1)
-        self.scale = float(np.abs(self._curvature).max(initial=np.finfo(float).tiny))
+        size = max(np.abs(inner_values).max(initial=0.0), np.abs(outer_values).max(initial=0.0), np.finfo(float).tiny)
+        self.scale = max(float(np.abs(self._curvature).max(initial=0.0)), 1e-3 * size)
         self._shape = (len(outer_values), d)
         self._start = np.full(joint.n_matrices, 1.0 / joint.n_matrices)
 
@@ -81,9 +80,7 @@ class _Step:
             return float(0.5 * weights @ (self._captured + gradient)), gradient, quadratic
 
         start = self._problem.scaled_weights(self._start, float(self._start @ self._captured))
-        weights, _ = maximise_weights(
-            self._problem, support, start, start=0.1 * self.scale, end=1e-18, shrink=0.02
-        )
+        weights, _ = maximise_weights(self._problem, support, start, start=0.1 * self.scale, end=1e-18, shrink=0.02)
         if self._problem.normalised:
             weights = self._on_active_set(weights, quadratic)
         step = (weights @ self._slopes / stiffness).reshape(self._shape)

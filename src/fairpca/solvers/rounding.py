@@ -11,11 +11,16 @@ __all__ = ["reduce_rank"]
 _FRACTIONAL = 1e-7
 
 
-def reduce_rank(matrices: np.ndarray, vectors: np.ndarray, eigenvalues: np.ndarray) -> RelaxedSolution:
+def reduce_rank(
+    matrices: np.ndarray, vectors: np.ndarray, eigenvalues: np.ndarray, wanted: np.ndarray | None = None
+) -> RelaxedSolution:
     """Move P within its face, keeping every <A_a, P> and the trace, until no fractional eigenvalue can be spared.
 
     A face whose fractional part has dimension f allows a move while f (f + 1) / 2 exceeds the number of kept
     quantities (Pataki; Tantipongpipat et al. 2019).
+
+    ``wanted``, where given, holds the <A_a, P> that optimality prescribes (NaN: nothing prescribed). The weights on
+    the central path are far more accurate than P on a face of tied eigenvalues, so P is first corrected to them.
     """
     order = np.argsort(eigenvalues)[::-1]
     vectors, eigenvalues = vectors[:, order], eigenvalues[order]
@@ -25,6 +30,8 @@ def reduce_rank(matrices: np.ndarray, vectors: np.ndarray, eigenvalues: np.ndarr
     basis, values = vectors[:, mixed], eigenvalues[mixed]
     if values.size:  # what rounding to whole eigenvalues lost goes to the fractional ones
         values = np.clip(values + (dimension - whole.shape[1] - values.sum()) / values.size, 0.0, 1.0)
+    if values.size and wanted is not None:
+        values, basis = _corrected(matrices, whole, basis, values, wanted)
     while values.size:
         direction = _face_direction(matrices, basis)
         if direction is None:
@@ -35,26 +42,49 @@ def reduce_rank(matrices: np.ndarray, vectors: np.ndarray, eigenvalues: np.ndarr
     return RelaxedSolution(np.hstack([whole, basis]), all_values)
 
 
-def _face_direction(matrices: np.ndarray, basis: np.ndarray) -> np.ndarray | None:
-    """A symmetric matrix orthogonal to the identity and to all matrices on the face, or None."""
+def _corrected(
+    matrices: np.ndarray, whole: np.ndarray, basis: np.ndarray, values: np.ndarray, wanted: np.ndarray
+) -> tuple[np.ndarray, np.ndarray]:
+    """The smallest change of the fractional part after which every prescribed <A_a, P> holds."""
+    known = np.isfinite(wanted)
+    captured = np.einsum("pi,api->a", whole, matrices @ whole) + np.einsum(
+        "pi,api,i->a", basis, matrices @ basis, values
+    )
+    system = _kept_quantities(matrices[known], basis)
+    missing = np.append(0.0, (wanted - captured)[known])  # the trace stays
+    change = _symmetric(np.linalg.lstsq(system, missing, rcond=1e-9)[0], basis.shape[1])
+    corrected, rotation = np.linalg.eigh(np.diag(values) + change)
+    return np.clip(corrected, 0.0, 1.0), basis @ rotation
+
+
+def _kept_quantities(matrices: np.ndarray, basis: np.ndarray) -> np.ndarray:
+    """Rows: the identity and the matrices on the face, as vectors with the inner product of symmetric matrices."""
     f = basis.shape[1]
     rows, columns = np.triu_indices(f)
     factor = np.where(rows == columns, 1.0, np.sqrt(2.0))
     kept = [np.eye(f), *(basis.T @ matrix @ basis for matrix in matrices)]
-    system = np.stack([matrix[rows, columns] * factor for matrix in kept])
+    return np.stack([matrix[rows, columns] * factor for matrix in kept])
+
+
+def _symmetric(vector: np.ndarray, size: int) -> np.ndarray:
+    """The symmetric matrix that a row of :func:`_kept_quantities` stands for."""
+    rows, columns = np.triu_indices(size)
+    matrix = np.zeros((size, size))
+    matrix[rows, columns] = np.where(rows == columns, vector, vector / np.sqrt(2.0))
+    return matrix + np.triu(matrix, 1).T
+
+
+def _face_direction(matrices: np.ndarray, basis: np.ndarray) -> np.ndarray | None:
+    """A symmetric matrix orthogonal to the identity and to all matrices on the face, or None."""
+    system = _kept_quantities(matrices, basis)
     system /= np.maximum(np.linalg.norm(system, axis=1, keepdims=True), np.finfo(float).tiny)
     _, sizes, directions = np.linalg.svd(system)
-    rank = int((sizes > 1e-9).sum())
-    if rank >= len(rows):
+    if int((sizes > 1e-9).sum()) >= system.shape[1]:
         return None
-    direction = np.zeros((f, f))
-    direction[rows, columns] = directions[-1] / factor
-    return direction + np.triu(direction, 1).T
+    return _symmetric(directions[-1], basis.shape[1])
 
 
-def _move(
-    values: np.ndarray, basis: np.ndarray, direction: np.ndarray
-) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
+def _move(values: np.ndarray, basis: np.ndarray, direction: np.ndarray) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
     """Go along ``direction`` until an eigenvalue reaches 0 or 1; return the rest and the vectors that became whole."""
     step = min(_step_to_bound(values, direction), key=abs)
     moved, rotation = np.linalg.eigh(np.diag(values) + step * direction)

@@ -1,0 +1,86 @@
+"""FairPCA against ordinary PCA on the same data, and against the 2018 paper's algorithms."""
+
+from __future__ import annotations
+
+import os
+import subprocess
+import sys
+import warnings
+from pathlib import Path
+
+import numpy as np
+from _timing import alternate, peak_memory
+from sklearn.decomposition import PCA
+
+from fairpca import FairPCA
+from fairpca.datasets import load_german_credit
+
+DATA = Path(os.environ.get("FAIRPCA_DATA", Path(__file__).parents[2] / "shared" / "data"))
+
+
+def against_pca(name: str, X: np.ndarray, groups: np.ndarray, d: int, repeats: int) -> None:
+    ordinary = PCA(d, svd_solver="covariance_eigh")
+    balanced = FairPCA(d)
+    seconds = alternate(
+        {"pca": lambda: ordinary.fit(X), "fair": lambda: balanced.fit(X, sensitive_features=groups)}, repeats
+    )
+    total = balanced.explained_variance_[0] / balanced.explained_variance_ratio_[0]
+    memory = peak_memory(lambda: FairPCA(d).fit(X, sensitive_features=groups))
+    square = X.shape[1] ** 2 * 8 / 1e6
+    print(
+        f"{name:<28} {seconds['fair'] / seconds['pca']:>6.2f} x  "
+        f"{balanced.n_oracle_calls_:>4}  {balanced.duality_gap_ / total:>8.0e}  "
+        f"{abs(np.diff(balanced.group_losses_)[0]) / total:>8.0e}  {memory:>7.0f} MB = {memory / square:.1f} p x p"
+    )
+
+
+def fit_time_table() -> None:
+    print("FairPCA against sklearn PCA(svd_solver='covariance_eigh'), median of alternating runs")
+    print(f"{'data':<28} {'time':>8}  {'calls':>4} {'gap':>9} {'losses':>9}  peak extra memory")
+    faces = DATA / "samadi2018" / "lfw_42x42.npz"
+    if faces.exists():
+        file = np.load(faces)
+        X = file["lut"][file["gray3"]] / 255
+        against_pca("LFW 13232 x 1764, d = 20", X, file["sex"], 20, repeats=5)
+    else:
+        print(f"(no LFW faces at {faces})")
+    rng = np.random.default_rng(0)
+    X = rng.normal(size=(1_000_000, 50)) * np.linspace(2, 0.5, 50)
+    groups = rng.integers(0, 2, len(X))
+    X[groups == 1] = X[groups == 1][:, ::-1]
+    against_pca("1000000 x 50, d = 5", X, groups, 5, repeats=7)
+
+
+def solvers_table() -> None:
+    X, sex = load_german_credit(return_X_s=True)
+    print("\nSolvers on German credit (1000 x 57, d = 5)")
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")
+        fits = {
+            "dual": lambda: FairPCA(5).fit(X, sensitive_features=sex),
+            "mw (20 steps)": lambda: FairPCA(5, solver="mw", max_iter=20).fit(X, sensitive_features=sex),
+            "mw (500 steps)": lambda: FairPCA(5, solver="mw").fit(X, sensitive_features=sex),
+            "sdp": lambda: FairPCA(5, solver="sdp").fit(X, sensitive_features=sex),
+        }
+        seconds = alternate(fits, repeats=3)
+        for name, fit in fits.items():
+            pca = fit()
+            ratio = seconds[name] / seconds["dual"]
+            print(f"{name:<16} {ratio:>8.1f} x  objective {pca.objective_:.9f}  gap {pca.duality_gap_:.0e}")
+
+
+def import_cost() -> None:
+    code = "import time, sys; t = time.perf_counter(); import {}; print(time.perf_counter() - t)"
+
+    def seconds(module: str) -> float:
+        return float(subprocess.run([sys.executable, "-c", code.format(module)], capture_output=True, text=True).stdout)
+
+    pairs = [(seconds("sklearn.decomposition"), seconds("fairpca")) for _ in range(5)]
+    base, ours = np.median(pairs, axis=0)
+    print(f"\nimport fairpca: {ours / base:.2f} x importing sklearn.decomposition")
+
+
+if __name__ == "__main__":
+    fit_time_table()
+    solvers_table()
+    import_cost()

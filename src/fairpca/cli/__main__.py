@@ -1,0 +1,7 @@
+"""``python -m fairpca.cli``."""
+
+import sys
+
+from fairpca.cli import main
+
+sys.exit(main())

@@ -1,0 +1,253 @@
+"""How well a projection represents each group: the quantities that FairPCA and RobustFairPCA balance."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
+from typing import Any, Literal
+
+import numpy as np
+
+from fairpca._validation import check_choice, check_groups, check_plain_matrix, check_sample_weight
+from fairpca.moments import GroupMoments, accumulate
+from fairpca.problems import best_captured, group_errors, group_losses
+
+__all__ = [
+    "GroupValues",
+    "explained_variance_ratio",
+    "reconstruction_error",
+    "reconstruction_gap",
+    "reconstruction_loss",
+]
+
+Center = Literal["pooled", "group"]
+
+
+@dataclass(frozen=True)
+class GroupValues(Mapping):
+    """One figure a group, and the figure of all rows: ``values["female"]``, ``values.gap``, ``values.overall``."""
+
+    by_group: dict[Any, float]
+    overall: float
+
+    def __getitem__(self, label: Any) -> float:
+        return self.by_group[label]
+
+    def __iter__(self) -> Iterator[Any]:
+        return iter(self.by_group)
+
+    def __len__(self) -> int:
+        return len(self.by_group)
+
+    @property
+    def max(self) -> float:
+        """The largest group's figure."""
+        return max(self.by_group.values())
+
+    @property
+    def min(self) -> float:
+        """The smallest group's figure."""
+        return min(self.by_group.values())
+
+    @property
+    def gap(self) -> float:
+        """The largest difference between two groups."""
+        return self.max - self.min
+
+
+def reconstruction_error(
+    X: Any,
+    projector: Any,
+    *,
+    sensitive_features: Any = None,
+    sample_weight: Any = None,
+    center: Center = "pooled",
+    mean: Any = None,
+) -> float | GroupValues:
+    """Mean squared distance between the rows and their reconstruction.
+
+    ``z_a = tr M_a - <M_a, V V^T>``, with M_a the second moment of group a.
+
+    Parameters
+    ----------
+    X : array-like or sparse matrix of shape (n_samples, n_features)
+        Any data, for example held-out rows.
+    projector : fitted estimator or array of shape (n_components, n_features)
+        Anything with orthonormal ``components_`` (fairpca's estimators, scikit-learn's PCA), or the matrix itself.
+    sensitive_features : array-like, optional
+        Groups; without them the figure of all rows is returned.
+    sample_weight : array-like, optional
+        Counts like repeated rows.
+    center : {"pooled", "group"}, default="pooled"
+        Distances about the projector's mean, or about each group's own mean in X.
+    mean : array-like of shape (n_features,), optional
+        Replaces the projector's mean. A bare matrix has none: then the mean of X is used.
+
+    Returns
+    -------
+    float, or GroupValues when ``sensitive_features`` is given
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from fairpca.metrics import reconstruction_error
+    >>> X = np.array([[1.0, 0.0], [-1.0, 0.0], [0.0, 2.0], [0.0, -2.0]])
+    >>> errors = reconstruction_error(X, np.array([[1.0, 0.0]]), sensitive_features=["a", "a", "b", "b"])
+    >>> errors["a"], errors["b"], errors.gap, errors.overall
+    (0.0, 4.0, 4.0, 2.0)
+    """
+    view = _View(X, projector, sensitive_features, sample_weight, center, mean)
+    return view.report(group_errors(view.matrices, view.basis))
+
+
+def reconstruction_loss(
+    X: Any,
+    projector: Any,
+    *,
+    sensitive_features: Any = None,
+    sample_weight: Any = None,
+    center: Center = "pooled",
+    mean: Any = None,
+) -> float | GroupValues:
+    """Error beyond the best that as many dimensions could do for each group alone, on these rows.
+
+    ``l_a = b_a - <M_a, V V^T> >= 0``, with b_a the sum of the largest eigenvalues of M_a (Samadi et al. 2018,
+    Definition 4.3). The overall figure is the loss of all rows taken as one group. Parameters as in
+    :func:`reconstruction_error`.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from fairpca.metrics import reconstruction_loss
+    >>> X = np.array([[1.0, 0.0], [-1.0, 0.0], [0.0, 2.0], [0.0, -2.0]])
+    >>> dict(reconstruction_loss(X, np.array([[1.0, 0.0]]), sensitive_features=["a", "a", "b", "b"]))
+    {'a': 0.0, 'b': 4.0}
+    """
+    view = _View(X, projector, sensitive_features, sample_weight, center, mean)
+    losses = group_losses(view.matrices, view.basis, best_captured(view.matrices, view.basis.shape[1]))
+    pooled = view.pooled[None]
+    overall = group_losses(pooled, view.basis, best_captured(pooled, view.basis.shape[1]))[0]
+    return view.report(np.maximum(losses, 0.0), overall=max(float(overall), 0.0))
+
+
+def reconstruction_gap(
+    X: Any,
+    projector: Any,
+    *,
+    sensitive_features: Any,
+    of: Literal["error", "loss"] = "error",
+    sample_weight: Any = None,
+    center: Center = "pooled",
+    mean: Any = None,
+) -> float:
+    """The largest difference between two groups' errors (or losses): ABDiff of Vu et al. (2022) for two groups.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from fairpca.metrics import reconstruction_gap
+    >>> X = np.array([[1.0, 0.0], [-1.0, 0.0], [0.0, 2.0], [0.0, -2.0]])
+    >>> reconstruction_gap(X, np.array([[1.0, 0.0]]), sensitive_features=["a", "a", "b", "b"])
+    4.0
+    """
+    measure = {"error": reconstruction_error, "loss": reconstruction_loss}[check_choice("of", of, ("error", "loss"))]
+    values = measure(
+        X,
+        projector,
+        sensitive_features=check_groups(sensitive_features, np.shape(X)[0]).codes,
+        sample_weight=sample_weight,
+        center=center,
+        mean=mean,
+    )
+    assert isinstance(values, GroupValues)
+    return values.gap
+
+
+def explained_variance_ratio(
+    X: Any,
+    projector: Any,
+    *,
+    sensitive_features: Any = None,
+    sample_weight: Any = None,
+    center: Center = "pooled",
+    mean: Any = None,
+) -> float | GroupValues:
+    """Share of the variance that the projection keeps, ``<M_a, V V^T> / tr M_a``: overall and by group.
+
+    Parameters as in :func:`reconstruction_error`. A group without any variance is kept entirely (1.0).
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from fairpca.metrics import explained_variance_ratio
+    >>> X = np.array([[1.0, 0.0], [-1.0, 0.0], [0.0, 2.0], [0.0, -2.0]])
+    >>> round(explained_variance_ratio(X, np.array([[1.0, 0.0]])), 3)
+    0.2
+    """
+    view = _View(X, projector, sensitive_features, sample_weight, center, mean)
+    shares = 1.0 - _ratio(group_errors(view.matrices, view.basis), np.einsum("aii->a", view.matrices))
+    overall = 1.0 - _ratio(group_errors(view.pooled[None], view.basis), np.trace(view.pooled))[0]
+    return view.report(shares, overall=float(overall))
+
+
+def _ratio(errors: np.ndarray, totals: Any) -> np.ndarray:
+    totals = np.broadcast_to(totals, errors.shape)
+    return np.divide(errors, totals, out=np.zeros_like(errors), where=totals > 0)
+
+
+class _View:
+    """Moments of the data as a projector sees them."""
+
+    def __init__(
+        self, X: Any, projector: Any, sensitive_features: Any, sample_weight: Any, center: str, mean: Any
+    ) -> None:
+        X = check_plain_matrix(X)
+        self._grouped = sensitive_features is not None
+        labels = sensitive_features if self._grouped else np.zeros(X.shape[0], dtype=np.uint8)
+        groups = check_groups(labels, X.shape[0])
+        self._moments = accumulate(X, groups, check_sample_weight(sample_weight, X.shape[0]))
+        self.basis = _basis(projector, X.shape[1])
+        point = _mean(projector, mean, self._moments)
+        check_choice("center", center, ("pooled", "group"))
+        self.matrices = self._moments.second_moments("group" if center == "group" else point)
+
+    @property
+    def pooled(self) -> np.ndarray:
+        return np.tensordot(self._moments.shares, self.matrices, axes=1)
+
+    def report(self, values: np.ndarray, overall: float | None = None) -> float | GroupValues:
+        if overall is None:
+            overall = float(self._moments.shares @ values)
+        if not self._grouped:
+            return overall
+        by_group = dict(zip(self._moments.labels, map(float, values), strict=True))
+        return GroupValues(by_group, overall)
+
+
+def _basis(projector: Any, n_features: int) -> np.ndarray:
+    components = np.atleast_2d(np.asarray(getattr(projector, "components_", projector), dtype=np.float64))
+    if components.ndim != 2 or components.shape[1] != n_features:
+        raise ValueError(
+            f"projector has components of shape {components.shape}, but X has {n_features} features: give a fitted "
+            "estimator or an array of shape (n_components, n_features)."
+        )
+    gram = components @ components.T
+    if not np.allclose(gram, np.eye(len(gram)), atol=1e-5):
+        raise ValueError(
+            "projector needs orthonormal components; for other rows pass numpy.linalg.qr(components.T)[0].T, which "
+            "spans the same subspace."
+        )
+    return components.T
+
+
+def _mean(projector: Any, mean: Any, moments: GroupMoments) -> np.ndarray:
+    if mean is None:
+        mean = getattr(projector, "mean_", None)
+    if mean is None:
+        # An estimator without a mean does not centre; a bare matrix is used on centred rows.
+        fitted = hasattr(projector, "components_")
+        mean = np.zeros(moments.n_features) if fitted else moments.pooled_mean
+    mean = np.asarray(mean, dtype=np.float64)
+    if mean.shape != (moments.n_features,):
+        raise ValueError(f"mean has shape {mean.shape}; X has {moments.n_features} features.")
+    return mean

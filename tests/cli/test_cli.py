@@ -1,0 +1,64 @@
+"""The command line as a user meets it."""
+
+from __future__ import annotations
+
+import json
+import subprocess
+import sys
+
+import pytest
+
+import fairpca
+from fairpca.cli import main
+
+
+def test_demo_shows_equal_losses(capsys):
+    assert main(["demo", "--components", "1,3"]) == 0
+    text = capsys.readouterr().out
+    assert "female" in text
+    assert "certificate" in text.lower()
+    rows = [line.split() for line in text.splitlines() if "FairPCA " in line and line.startswith(" ")]
+    assert len(rows) == 2
+    for row in rows:
+        assert row[3] == row[4]  # both losses, to four digits
+        assert row[5] == "0.0000"
+
+
+def test_demo_as_json(capsys):
+    assert main(["demo", "--components", "2", "--json"]) == 0
+    ordinary, balanced = json.loads(capsys.readouterr().out)
+    assert (ordinary["method"], balanced["method"]) == ("PCA", "FairPCA")
+    assert balanced["loss_gap"] < 1e-9 < ordinary["loss_gap"]
+    assert balanced["relative_duality_gap"] < 1e-10
+    assert balanced["explained_variance"] < ordinary["explained_variance"]
+
+
+@pytest.mark.parametrize("text", ["x", "0", "3-1", ""])
+def test_bad_lists_of_components(text, capsys):
+    with pytest.raises(SystemExit) as stop:
+        main(["demo", "--components", text])
+    assert stop.value.code == 2
+    assert "--components" in capsys.readouterr().err
+
+
+def test_too_many_components_end_in_one_sentence(capsys):
+    assert main(["demo", "--components", "99"]) == 2
+    error = capsys.readouterr().err
+    assert error.startswith("fairpca: n_components=99 must lie between 1")
+    assert "Traceback" not in error
+
+
+def test_info_and_version(capsys):
+    assert main(["info"]) == 0
+    text = capsys.readouterr().out
+    assert fairpca.__version__ in text
+    assert "scikit-learn" in text
+    with pytest.raises(SystemExit) as stop:
+        main(["--version"])
+    assert stop.value.code == 0
+
+
+def test_installed_command_runs():
+    done = subprocess.run([sys.executable, "-m", "fairpca.cli", "--help"], capture_output=True, text=True, check=False)
+    assert done.returncode == 0
+    assert "demo" in done.stdout

@@ -1,0 +1,325 @@
+"""What every moment-based estimator promises: scikit-learn's contract, groups of any kind, clear errors."""
+
+from __future__ import annotations
+
+import pickle
+import warnings
+
+import numpy as np
+import pandas as pd
+import pytest
+from scipy import sparse
+from sklearn import config_context
+from sklearn.base import clone
+from sklearn.linear_model import LogisticRegression
+from sklearn.model_selection import GridSearchCV, KFold, cross_validate
+from sklearn.pipeline import make_pipeline
+from sklearn.preprocessing import StandardScaler
+from sklearn.utils.estimator_checks import parametrize_with_checks
+
+from fairpca import FairPCA
+
+ESTIMATORS = [FairPCA]
+
+
+def supplied_groups(X):
+    """Two groups as a function of the row's content, so that they survive shuffling and repetition of rows."""
+    try:
+        array = np.asarray(X.toarray() if sparse.issparse(X) else X, dtype=object).astype(float)
+        array = np.nan_to_num(array, posinf=0.0, neginf=0.0)
+    except (TypeError, ValueError):
+        return [0]  # the estimator must complain about X itself
+    if array.ndim != 2 or not array.size:
+        return [0]
+    groups = (np.floor(1e3 * (array @ np.cos(np.arange(array.shape[1])))) % 2).astype(int)
+    return groups if len(set(groups)) > 1 else np.arange(len(groups)) % 2
+
+
+class WithGroups:
+    """Mixin for scikit-learn's checks, which know nothing of groups."""
+
+    def fit(self, X, y=None, sample_weight=None):
+        return super().fit(X, y, sensitive_features=supplied_groups(X), sample_weight=sample_weight)
+
+    def partial_fit(self, X, y=None, sample_weight=None):
+        return super().partial_fit(X, y, sensitive_features=supplied_groups(X), sample_weight=sample_weight)
+
+
+class FairPCAWithGroups(WithGroups, FairPCA):
+    pass
+
+
+@pytest.mark.filterwarnings("ignore:Groups smaller than n_components")
+@pytest.mark.filterwarnings("ignore:X contains the sensitive feature")
+@parametrize_with_checks([FairPCAWithGroups()])
+def test_scikit_learn_checks(estimator, check):
+    check(estimator)
+
+
+@pytest.fixture(params=ESTIMATORS, ids=lambda cls: cls.__name__)
+def estimator(request):
+    return request.param(n_components=2)
+
+
+def same_fit(first, second, tol=1e-9):
+    assert np.allclose(first.components_, second.components_, atol=tol)
+    assert np.allclose(first.group_errors_, second.group_errors_, atol=tol)
+    return True
+
+
+def test_sensitive_features_are_required(estimator, two_groups):
+    X, _ = two_groups
+    with pytest.raises(ValueError, match="sensitive_features is required"):
+        estimator.fit(X)
+    with pytest.raises(ValueError, match="sensitive_features is required"):
+        estimator.partial_fit(X)
+
+
+@pytest.mark.parametrize(
+    ("change", "error", "words"),
+    [
+        (lambda X, s: (X, s[:-1]), ValueError, "sensitive_features has 299 rows, but X has 300"),
+        (lambda X, s: (X, np.where(np.arange(300) == 3, None, s)), ValueError, "missing values"),
+        (lambda X, s: (X, np.where(np.arange(300) < 9, np.nan, 1.0)), ValueError, "missing values"),
+        (lambda X, s: (X, np.zeros(300)), ValueError, "single group"),
+        (lambda X, s: (X, X[:, 0]), ValueError, "looks like a measurement"),
+        (lambda X, s: (X, "sex"), TypeError, "single string"),
+        (lambda X, s: (X, sparse.csr_array(np.eye(300))), TypeError, "must be dense"),
+        (lambda X, s: (X, np.zeros((300, 2, 2))), ValueError, "one or two dimensions"),
+        (lambda X, s: (np.where(X > 3, np.nan, X), s), ValueError, "NaN"),
+        (lambda X, s: (np.where(X > 3, np.inf, X), s), ValueError, "infinity"),
+        (lambda X, s: (X * 1e200, s), ValueError, "squares overflow"),
+        (lambda X, s: (np.full(X.shape, "text"), s), ValueError, "could not convert"),
+        (lambda X, s: (X[:0], s[:0]), ValueError, "0 sample"),
+        (lambda X, s: (X[:, :0], s), ValueError, "0 feature"),
+    ],
+)
+def test_bad_data_gets_a_clear_error(estimator, two_groups, change, error, words):
+    X, groups = change(*two_groups)
+    with pytest.raises(error, match=words):
+        estimator.fit(X, sensitive_features=groups)
+    assert not hasattr(estimator, "components_")
+
+
+@pytest.mark.parametrize("n_components", [0, -1, 8, 1.5, "two", True, None])
+def test_bad_number_of_components(estimator, two_groups, n_components):
+    X, groups = two_groups
+    with pytest.raises((ValueError, TypeError), match="n_components"):
+        estimator.set_params(n_components=n_components).fit(X, sensitive_features=groups)
+
+
+@pytest.mark.parametrize(
+    ("weights", "words"),
+    [
+        (np.ones(299), "sample_weight has shape"),
+        (-np.ones(300), "not negative"),
+        (np.full(300, np.nan), "finite"),
+        (np.zeros(300), "zero for every row"),
+        (np.full(300, 1 / 300), "sums to 1"),
+    ],
+)
+def test_bad_sample_weight(estimator, two_groups, weights, words):
+    X, groups = two_groups
+    with pytest.raises(ValueError, match=words):
+        estimator.fit(X, sensitive_features=groups, sample_weight=weights)
+
+
+@pytest.mark.parametrize(("name", "value"), [("tol", -1.0), ("tol", "small"), ("max_iter", 0), ("max_iter", 2.5)])
+def test_bad_numbers_name_the_argument(estimator, two_groups, name, value):
+    X, groups = two_groups
+    with pytest.raises((ValueError, TypeError), match=f"{name} must be"):
+        estimator.set_params(**{name: value}).fit(X, sensitive_features=groups)
+
+
+def test_bad_choice_names_the_argument(estimator, two_groups):
+    X, groups = two_groups
+    with pytest.raises(ValueError, match=r"solver='newton' is unknown; choose one of 'auto'"):
+        estimator.set_params(solver="newton").fit(X, sensitive_features=groups)
+
+
+@pytest.mark.parametrize(
+    "convert",
+    [
+        list,
+        pd.Series,
+        lambda s: s == "b",
+        lambda s: (s == "b").astype(float),
+        lambda s: np.where(s == "a", -3, 10**9),
+        lambda s: pd.Series(s, dtype="category").cat.add_categories("never"),
+        lambda s: pd.Categorical(s, categories=["b", "a"], ordered=True),
+        lambda s: s[:, None],
+        lambda s: pd.DataFrame({"group": s}),
+        lambda s: pd.Series(s, dtype="string"),
+        lambda s: s.astype(object),
+        lambda s: [b"x" if label == "a" else b"y" for label in s],
+    ],
+)
+def test_groups_of_any_kind(estimator, two_groups, convert):
+    X, groups = two_groups
+    expected = clone(estimator).fit(X, sensitive_features=groups)
+    fitted = estimator.fit(X, sensitive_features=convert(groups))
+    assert len(fitted.groups_) == 2
+    order = np.argsort(fitted.group_counts_)[::-1]  # the order of labels may differ, the figures may not
+    assert np.allclose(fitted.group_errors_[order], expected.group_errors_)
+
+
+def test_several_columns_make_intersections(estimator, two_groups):
+    X, groups = two_groups
+    other = np.arange(300) % 3
+    table = pd.DataFrame({"letter": groups, "number": other})
+    fitted = estimator.fit(X, sensitive_features=table)
+    assert fitted.groups_.tolist() == [(letter, number) for letter in "ab" for number in range(3)]
+    joined = [f"{letter}{number}" for letter, number in zip(groups, other, strict=True)]
+    same_fit(fitted, clone(estimator).fit(X, sensitive_features=joined))
+
+
+def test_row_order_and_group_names_do_not_matter(estimator, two_groups, rng):
+    X, groups = two_groups
+    order = rng.permutation(len(X))
+    first = clone(estimator).fit(X, sensitive_features=groups)
+    same_fit(first, clone(estimator).fit(X[order], sensitive_features=groups[order]))
+    renamed = clone(estimator).fit(X, sensitive_features=np.where(groups == "a", "z", "b"))
+    assert np.allclose(renamed.group_errors_, first.group_errors_[::-1])
+    assert np.allclose(renamed.components_, first.components_)
+
+
+def test_weights_count_like_repeated_rows(estimator, two_groups, rng):
+    X, groups = two_groups
+    weights = rng.integers(0, 4, len(X))
+    weighted = clone(estimator).fit(X, sensitive_features=groups, sample_weight=weights)
+    repeated = clone(estimator).fit(np.repeat(X, weights, axis=0), sensitive_features=np.repeat(groups, weights))
+    same_fit(weighted, repeated)
+    assert weighted.n_samples_seen_ == repeated.n_samples_seen_
+    assert np.allclose(weighted.explained_variance_, repeated.explained_variance_)
+    assert np.array_equal(weighted.group_counts_, repeated.group_counts_)
+
+
+def test_chunks_in_any_order_equal_the_batch(estimator, two_groups):
+    X, groups = two_groups
+    batch = clone(estimator).fit(X, sensitive_features=groups)
+    cuts = [slice(0, 150), slice(150, 180), slice(180, 300)]  # the first chunk holds a single group
+    for order in ([0, 1, 2], [2, 0, 1], [1, 2, 0]):
+        chunked = clone(estimator)
+        for i in order:
+            chunked.partial_fit(X[cuts[i]], sensitive_features=groups[cuts[i]])
+        same_fit(chunked, batch)
+        assert chunked.n_samples_seen_ == 300
+
+
+def test_single_rows_and_tiny_chunks(estimator, two_groups):
+    X, groups = two_groups
+    groups = groups[::-1]  # the smaller group first
+    chunked = clone(estimator)
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")  # groups are small at first
+        for rows in (slice(0, 1), slice(1, 3), slice(3, 300)):
+            chunked.partial_fit(X[rows], sensitive_features=groups[rows])
+    same_fit(chunked, clone(estimator).fit(X, sensitive_features=groups))
+
+
+def test_chunks_must_have_the_same_columns(estimator, two_groups):
+    X, groups = two_groups
+    estimator.partial_fit(X, sensitive_features=groups)
+    with pytest.raises(ValueError, match="features"):
+        estimator.partial_fit(X[:, :5], sensitive_features=groups)
+
+
+def test_sparse_equals_dense(estimator, rng):
+    dense = rng.normal(size=(200, 6)) * (rng.random((200, 6)) < [0.9, 0.2, 0.3, 0.1, 1.0, 0.4])
+    groups = rng.integers(0, 2, 200)
+    expected = clone(estimator).fit(dense, sensitive_features=groups)
+    for form in (sparse.csr_array, sparse.csc_matrix):
+        fitted = clone(estimator).fit(form(dense), sensitive_features=groups)
+        same_fit(fitted, expected)
+        assert np.allclose(fitted.transform(form(dense)), expected.transform(dense))
+        assert np.isclose(fitted.score(form(dense)), expected.score(dense))
+
+
+def test_sensitive_column_left_in_X_is_named(estimator, two_groups):
+    X, groups = two_groups
+    frame = pd.DataFrame(X, columns=list("pqrstuv"))
+    frame["sex_code"] = np.where(groups == "a", 10.0, -1.0)
+    with pytest.warns(UserWarning, match="copy of it: 'sex_code'"):
+        estimator.fit(frame, sensitive_features=groups)
+    with pytest.warns(UserWarning, match="column 7"):
+        clone(estimator).fit(frame.to_numpy(), sensitive_features=groups)
+
+
+def test_constant_column_is_no_copy(estimator, two_groups):
+    X, groups = two_groups
+    estimator.fit(np.column_stack([X, np.full(300, 1e7)]), sensitive_features=groups)
+
+
+def test_small_group_is_named(estimator, two_groups):
+    X, _ = two_groups
+    groups = np.where(np.arange(300) == 5, "lonely", "many")
+    with pytest.warns(UserWarning, match=r"smaller than n_components=2: 'lonely' \(1\)"):
+        estimator.fit(X, sensitive_features=groups)
+
+
+def test_routing_through_pipeline_and_search(estimator, two_groups, rng):
+    X, groups = two_groups
+    y = (X[:, 0] + rng.normal(size=300) > 0).astype(int)
+    with config_context(enable_metadata_routing=True):
+        pipeline = make_pipeline(StandardScaler(), clone(estimator), LogisticRegression())
+        pipeline.fit(X, y, sensitive_features=groups)
+        scores = cross_validate(pipeline, X, y, params={"sensitive_features": groups}, cv=3)
+        assert scores["test_score"].shape == (3,)
+        search = GridSearchCV(clone(estimator), {"n_components": [1, 2, 3]}, cv=KFold(3, shuffle=True, random_state=0))
+        search.fit(X, sensitive_features=groups)
+        assert search.best_params_ == {"n_components": 3}
+    scaled = StandardScaler().fit_transform(X)
+    same_fit(pipeline[1], clone(estimator).fit(scaled, sensitive_features=groups))
+
+
+def test_pandas_output_and_names(estimator, two_groups):
+    X, groups = two_groups
+    frame = pd.DataFrame(X, columns=list("pqrstuv"), index=np.arange(300) + 5)
+    scores = estimator.set_output(transform="pandas").fit_transform(frame, sensitive_features=groups)
+    names = [f"{type(estimator).__name__.lower()}{i}" for i in range(2)]
+    assert list(scores.columns) == names == list(estimator.get_feature_names_out())
+    assert scores.index.equals(frame.index)
+    assert list(estimator.feature_names_in_) == list("pqrstuv")
+
+
+def test_clone_and_pickle(estimator, two_groups):
+    X, groups = two_groups
+    fitted = estimator.fit(X, sensitive_features=groups)
+    assert clone(fitted).get_params() == fitted.get_params()
+    restored = pickle.loads(pickle.dumps(fitted))
+    same_fit(restored, fitted, tol=0)
+    restored.partial_fit(X, sensitive_features=groups)
+    assert restored.n_samples_seen_ == 600
+
+
+def test_projection_attributes(estimator, two_groups):
+    X, groups = two_groups
+    fitted = estimator.fit(X, sensitive_features=groups)
+    scores = fitted.transform(X)
+    assert np.allclose(fitted.components_ @ fitted.components_.T, np.eye(2), atol=1e-12)
+    covariance = np.cov(scores.T)
+    assert abs(covariance[0, 1]) < 1e-10
+    assert np.allclose(np.diag(covariance), fitted.explained_variance_)
+    assert fitted.explained_variance_[0] >= fitted.explained_variance_[1]
+    assert np.allclose(fitted.explained_variance_ratio_, np.diag(covariance) / np.cov(X.T).trace())
+    assert (np.abs(fitted.components_).max(axis=1) == fitted.components_.max(axis=1)).all()
+    errors = np.square(X - fitted.inverse_transform(scores)).sum(axis=1)
+    assert np.isclose(fitted.score(X), -errors.mean())
+    assert np.allclose(fitted.group_errors_, [errors[groups == label].mean() for label in "ab"])
+    assert np.isclose(np.trace(fitted.get_covariance()), np.cov(X.T).trace())
+    assert fitted.get_feature_names_out().shape == (2,)
+
+
+def test_float32_is_kept_in_the_output_and_accumulated_in_float64(estimator, two_groups):
+    X, groups = two_groups
+    narrow = X.astype(np.float32)
+    fitted = clone(estimator).fit(narrow, sensitive_features=groups)
+    same_fit(fitted, clone(estimator).fit(narrow.astype(np.float64), sensitive_features=groups), tol=1e-12)
+    assert fitted.transform(narrow).dtype == np.float32
+
+
+def test_all_dimensions_are_a_rotation(estimator, two_groups):
+    X, groups = two_groups
+    fitted = estimator.set_params(n_components=7).fit(X, sensitive_features=groups)
+    assert np.allclose(fitted.group_errors_, 0, atol=1e-12)
+    assert np.allclose(fitted.inverse_transform(fitted.transform(X)), X)

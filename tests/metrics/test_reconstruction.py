@@ -1,0 +1,125 @@
+"""Reconstruction metrics against their definitions on rows."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+from scipy import sparse
+from sklearn.decomposition import PCA, TruncatedSVD
+
+from fairpca import FairPCA
+from fairpca.metrics import (
+    GroupValues,
+    explained_variance_ratio,
+    reconstruction_error,
+    reconstruction_gap,
+    reconstruction_loss,
+)
+
+
+def row_errors(X, components, mean):
+    centred = X - mean
+    return np.square(centred - centred @ components.T @ components).sum(axis=1)
+
+
+def test_error_of_any_projector(two_groups):
+    X, groups = two_groups
+    train, test = X[::2], X[1::2]
+    labels = groups[1::2]
+    ordinary = PCA(3).fit(train)
+    own = FairPCA(3).fit(train, sensitive_features=groups[::2])
+    uncentred = TruncatedSVD(3, algorithm="arpack").fit(train)
+    cases = [
+        (ordinary, ordinary.components_, ordinary.mean_),
+        (own, own.components_, own.mean_),
+        (uncentred, uncentred.components_, 0.0),
+        (ordinary.components_, ordinary.components_, test.mean(axis=0)),
+    ]
+    for projector, components, mean in cases:
+        rows = row_errors(test, components, mean)
+        values = reconstruction_error(test, projector, sensitive_features=labels)
+        assert np.isclose(values["a"], rows[labels == "a"].mean())
+        assert np.isclose(values["b"], rows[labels == "b"].mean())
+        assert np.isclose(values.overall, rows.mean())
+        assert np.isclose(reconstruction_error(test, projector), rows.mean())
+        assert np.isclose(values.gap, abs(values["a"] - values["b"]))
+        assert values.max == max(values["a"], values["b"])
+        assert values.min == min(values["a"], values["b"])
+    assert np.isclose(reconstruction_error(test, ordinary), -own.score(test), rtol=0.5)
+    assert np.isclose(reconstruction_error(test, own), -own.score(test))
+
+
+def test_loss_is_error_beyond_the_best(two_groups):
+    X, groups = two_groups
+    own = FairPCA(3).fit(X, sensitive_features=groups)
+    losses = reconstruction_loss(X, own, sensitive_features=groups)
+    for label in "ab":
+        rows = (X - own.mean_)[groups == label]
+        best = (np.linalg.svd(rows, compute_uv=False)[3:] ** 2).sum() / len(rows)
+        error = row_errors(X, own.components_, own.mean_)[groups == label].mean()
+        assert np.isclose(losses[label], error - best)
+    assert np.isclose(reconstruction_loss(X, PCA(3, svd_solver="full").fit(X)), 0, atol=1e-10)
+
+
+def test_group_centring(two_groups):
+    X, groups = two_groups
+    components = np.eye(7)[:2]
+    values = reconstruction_error(X, components, sensitive_features=groups, center="group")
+    for label in "ab":
+        rows = X[groups == label]
+        assert np.isclose(values[label], rows[:, 2:].var(axis=0).sum())
+
+
+def test_explained_variance_ratio(two_groups):
+    X, groups = two_groups
+    ordinary = PCA(2).fit(X)
+    values = explained_variance_ratio(X, ordinary, sensitive_features=groups)
+    assert np.isclose(values.overall, ordinary.explained_variance_ratio_.sum())
+    errors = reconstruction_error(X, ordinary, sensitive_features=groups)
+    for label in "ab":
+        total = np.square(X - X.mean(axis=0))[groups == label].sum(axis=1).mean()
+        assert np.isclose(values[label], 1 - errors[label] / total)
+    assert explained_variance_ratio(np.ones((4, 3)), np.eye(3)[:1]) == 1.0
+
+
+def test_gap(two_groups):
+    X, groups = two_groups
+    own = FairPCA(2).fit(X, sensitive_features=groups)
+    assert reconstruction_gap(X, own, sensitive_features=groups, of="loss") < 1e-9
+    expected = reconstruction_error(X, own, sensitive_features=groups).gap
+    assert np.isclose(reconstruction_gap(X, own, sensitive_features=groups), expected)
+
+
+def test_weights_and_sparse(two_groups, rng):
+    X, groups = two_groups
+    weights = rng.integers(0, 3, len(X))
+    components = np.eye(7)[:2]
+    values = reconstruction_error(X, components, sensitive_features=groups, sample_weight=weights)
+    repeated = reconstruction_error(
+        np.repeat(X, weights, axis=0), components, sensitive_features=np.repeat(groups, weights)
+    )
+    assert dict(values) == pytest.approx(dict(repeated))
+    assert reconstruction_error(sparse.csr_array(X), components) == pytest.approx(reconstruction_error(X, components))
+
+
+def test_bad_calls(two_groups):
+    X, groups = two_groups
+    with pytest.raises(ValueError, match="orthonormal"):
+        reconstruction_error(X, np.ones((1, 7)))
+    with pytest.raises(ValueError, match="X has 7 features"):
+        reconstruction_error(X, np.eye(6)[:2])
+    with pytest.raises(ValueError, match="mean has shape"):
+        reconstruction_error(X, np.eye(7)[:2], mean=np.zeros(3))
+    with pytest.raises(ValueError, match="center='median'"):
+        reconstruction_error(X, np.eye(7)[:2], center="median")
+    with pytest.raises(ValueError, match="of='variance'"):
+        reconstruction_gap(X, np.eye(7)[:2], sensitive_features=groups, of="variance")
+    with pytest.raises(ValueError, match="sensitive_features is required"):
+        reconstruction_gap(X, np.eye(7)[:2], sensitive_features=None)
+
+
+def test_group_values_is_a_mapping():
+    values = GroupValues({"a": 1.0, "b": 3.0}, 2.0)
+    assert list(values) == ["a", "b"]
+    assert dict(values) == {"a": 1.0, "b": 3.0}
+    assert (values.max, values.min, values.gap, values.overall) == (3.0, 1.0, 2.0, 2.0)

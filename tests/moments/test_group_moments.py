@@ -1,0 +1,182 @@
+"""Group statistics against their definitions."""
+
+from __future__ import annotations
+
+import itertools
+
+import numpy as np
+import pytest
+from scipy import sparse
+
+from fairpca.moments import GroupMoments, group_moments
+
+
+def by_definition(X, groups, label):
+    rows = X[groups == label].astype(np.longdouble)
+    mean = rows.mean(axis=0)
+    return len(rows), mean, (rows - mean).T @ (rows - mean)
+
+
+def assert_same(first, second, rtol=1e-10):
+    assert first.labels == second.labels
+    assert np.allclose(first.counts, second.counts, rtol=rtol)
+    assert np.allclose(first.means, second.means, rtol=rtol)
+    scale = np.abs(second.scatters).max()
+    assert np.allclose(first.scatters, second.scatters, atol=rtol * scale)
+
+
+@pytest.fixture
+def sample(rng):
+    X = rng.normal(size=(1000, 5)) @ rng.normal(size=(5, 5))
+    return X, rng.integers(0, 3, 1000)
+
+
+@pytest.mark.parametrize("offset", [0.0, 1e3, 1e8])
+@pytest.mark.parametrize("scale", [1.0, 1e-150, 1e140])
+def test_definition_near_and_far_from_the_origin(sample, offset, scale):
+    X, groups = sample
+    X = (X + offset * (1 + groups[:, None])) * scale
+    moments = group_moments(X, groups)
+    for a, label in enumerate(moments.labels):
+        count, mean, scatter = by_definition(X, groups, label)
+        assert moments.counts[a] == count
+        assert np.allclose(moments.means[a], mean.astype(float), rtol=1e-14)
+        assert np.allclose(moments.scatters[a], scatter.astype(float), atol=1e-8 * np.abs(scatter).max())
+
+
+def test_an_outlier_in_front_does_not_spoil_the_rest(rng):
+    X = rng.normal(size=(5000, 2)) + 1e8
+    X[0] = 0.0
+    groups = np.arange(5000) % 2
+    moments = group_moments(X, groups)
+    _, _, scatter = by_definition(X, groups, 1)
+    assert np.allclose(moments.scatters[1], scatter.astype(float), rtol=1e-6)
+
+
+def test_merging_in_any_order_equals_the_batch(sample):
+    X, groups = sample
+    batch = group_moments(X, groups)
+    cuts = [slice(0, 10), slice(10, 400), slice(400, 1000)]
+    parts = [group_moments(X[cut], groups[cut]) for cut in cuts]
+    for order in itertools.permutations(parts):
+        assert_same(order[0].merge(order[1]).merge(order[2]), batch)
+        assert_same(order[0].merge(order[1].merge(order[2])), batch)
+        assert_same(order[0].merge(*order[1:]), batch)
+    empty = GroupMoments.empty(5)
+    assert_same(empty.merge(batch), batch, rtol=0)
+    assert_same(batch.merge(empty), batch, rtol=0)
+
+
+def test_chunks_whose_groups_differ(sample):
+    X, groups = sample
+    chunks = ((X[groups == label], groups[groups == label]) for label in (2, 0, 1))
+    assert_same(group_moments(chunks), group_moments(X, groups))
+
+
+def test_weights_are_repetitions(sample, rng):
+    X, groups = sample
+    weights = rng.integers(0, 3, len(X))
+    weighted = group_moments(X, groups, sample_weight=weights)
+    assert_same(weighted, group_moments(np.repeat(X, weights, axis=0), np.repeat(groups, weights)))
+    sparse_weighted = group_moments(sparse.csr_array(X), groups, sample_weight=weights)
+    assert_same(sparse_weighted, weighted)
+
+
+def test_a_group_of_weight_zero_is_absent(sample):
+    X, groups = sample
+    moments = group_moments(X, groups, sample_weight=(groups != 1).astype(float))
+    assert moments.labels == (0, 2)
+
+
+@pytest.mark.parametrize("offset", [0.0, 1e7])
+def test_sparse_equals_dense_even_far_from_the_origin(rng, offset):
+    X = rng.normal(size=(400, 6)) * (rng.random((400, 6)) < [1.0, 0.05, 0.3, 0.6, 0.0, 0.9])
+    X[:, 0] += offset
+    groups = rng.integers(0, 2, 400)
+    dense, thin = group_moments(X, groups), group_moments(sparse.csr_array(X), groups)
+    assert np.allclose(thin.means, dense.means)
+    assert np.allclose(thin.scatters, dense.scatters, atol=1e-6)
+
+
+def test_float32_is_accumulated_in_float64(rng):
+    X = (rng.normal(size=(3000, 4)) + 100).astype(np.float32)
+    groups = np.arange(3000) % 2
+    assert_same(group_moments(X, groups), group_moments(X.astype(np.float64), groups), rtol=1e-13)
+
+
+def test_fortran_order_and_views(sample):
+    X, groups = sample
+    expected = group_moments(X, groups)
+    assert_same(group_moments(np.asfortranarray(X), groups), expected, rtol=1e-14)
+    assert_same(group_moments(np.repeat(X, 2, axis=0)[::2], groups), expected, rtol=1e-14)
+
+
+def test_input_is_not_changed(sample):
+    X, groups = sample
+    before = X.copy()
+    group_moments(X, np.sort(groups))  # sorted groups need no gathering
+    assert np.array_equal(X, before)
+
+
+def test_second_moments_and_pooled_covariance(sample):
+    X, groups = sample
+    moments = group_moments(X, groups)
+    centred = X - X.mean(axis=0)
+    for a, label in enumerate(moments.labels):
+        rows = centred[groups == label]
+        assert np.allclose(moments.second_moments("pooled")[a], rows.T @ rows / len(rows))
+        assert np.allclose(moments.second_moments("group")[a], np.cov(rows.T, ddof=0))
+        raw = X[groups == label]
+        assert np.allclose(moments.second_moments(np.zeros(5))[a], raw.T @ raw / len(raw))
+    assert np.allclose(moments.pooled_covariance(), np.cov(X.T, ddof=0))
+    pooled = np.tensordot(moments.shares, moments.second_moments("pooled"), axes=1)
+    assert np.allclose(pooled, moments.pooled_covariance())
+
+
+def test_it_is_frozen(sample):
+    moments = group_moments(*sample)
+    with pytest.raises(AttributeError):
+        moments.counts = np.ones(3)
+    with pytest.raises(ValueError, match="read-only"):
+        moments.means[0] = 0.0
+
+
+def test_errors():
+    with pytest.raises(ValueError, match="4 and 3 features"):
+        group_moments(np.ones((4, 4)), [0, 1, 0, 1]).merge(group_moments(np.ones((4, 3)), [0, 1, 0, 1]))
+    with pytest.raises(ValueError, match="empty iterable"):
+        group_moments(iter([]))
+    with pytest.raises(ValueError, match="iterable of"):
+        group_moments([np.ones((3, 2))])
+    with pytest.raises(ValueError, match="do not describe the same"):
+        GroupMoments(("a",), np.ones(2), np.ones((2, 3)), np.ones((2, 3, 3)))
+
+
+@pytest.mark.parametrize("far", [0.0, 1e6])
+def test_columns_fixed_by_group(rng, far):
+    groups = rng.integers(0, 3, 500)
+    X = rng.normal(size=(500, 5)) + far
+    X[:, 1] = far + (groups == 2)  # one level of the group
+    X[:, 3] = far  # constant: no copy
+    assert group_moments(X, groups).columns_fixed_by_group().tolist() == [1]
+
+
+def test_threads_change_nothing(monkeypatch, rng):
+    X, groups = rng.normal(size=(4001, 3)) + 1e5, np.sort(rng.integers(0, 3, 4001))
+    weights = rng.random(4001) + 1
+    alone = group_moments(X, groups, sample_weight=weights)
+    monkeypatch.setattr("fairpca.moments._accumulate._PARALLEL_SIZE", 0)  # sorted: parts without some of the groups
+    assert_same(group_moments(X, groups, sample_weight=weights), alone)
+
+
+@pytest.mark.parametrize("rows_a_block", [1, 7, 100])
+def test_many_blocks_equal_one(monkeypatch, sample, rows_a_block):
+    X, groups = sample
+    X = X + np.arange(1000)[:, None]  # a drift: block means differ
+    monkeypatch.setattr("fairpca.moments._accumulate._BLOCK_MAX_ROWS_OF_WIDE", 1)
+    monkeypatch.setattr("fairpca.moments._accumulate._BLOCK_BYTES", rows_a_block * 8 * 5)
+    moments = group_moments(X, groups)
+    for a, label in enumerate(moments.labels):
+        _, mean, scatter = by_definition(X, groups, label)
+        assert np.allclose(moments.means[a], mean.astype(float))
+        assert np.allclose(moments.scatters[a], scatter.astype(float), rtol=1e-10)

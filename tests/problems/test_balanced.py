@@ -1,0 +1,70 @@
+"""The criteria: values, dual bounds and derivatives."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+
+from fairpca.problems import CRITERIA, balanced_problem, best_captured, group_errors, group_losses
+
+
+@pytest.fixture
+def case(rng):
+    factors = rng.normal(size=(2, 6, 6))
+    matrices = factors @ factors.transpose(0, 2, 1)
+    return matrices, np.linalg.qr(rng.normal(size=(6, 2)))[0]
+
+
+@pytest.mark.parametrize("criterion", CRITERIA)
+def test_weak_duality(rng, case, criterion):
+    matrices, basis = case
+    problem = balanced_problem(criterion, matrices, best_captured(matrices, 2))
+    value = problem.value(np.einsum("pi,apq,qi->a", basis, matrices, basis))
+    for _ in range(20):
+        weights = rng.dirichlet([1, 1])
+        support = np.linalg.eigvalsh(np.tensordot(weights, matrices, axes=1))[-2:].sum()
+        assert problem.bound(weights, support) <= value + 1e-12
+        scaled = problem.scaled_weights(weights, support)
+        scaled_support = support * scaled[0] / weights[0]
+        assert np.isclose(problem.dual(scaled)[0] - scaled_support, problem.bound(weights, support))
+
+
+@pytest.mark.parametrize("criterion", CRITERIA)
+def test_bound_along_the_segment_by_differences(case, criterion):
+    matrices, _ = case
+    problem = balanced_problem(criterion, matrices, best_captured(matrices, 2))
+
+    def support(s):
+        return np.linalg.eigvalsh((1 - s) * matrices[0] + s * matrices[1])[-2:].sum()
+
+    def bound(s):
+        return problem.bound(np.array([1 - s, s]), support(s))
+
+    s, step = 0.37, 1e-4
+    slope = (support(s + step) - support(s - step)) / (2 * step)
+    curvature = (support(s + step) - 2 * support(s) + support(s - step)) / step**2
+    value, first, second = problem.along(s, support(s), slope, curvature)
+    assert np.isclose(value, bound(s))
+    assert np.isclose(first, (bound(s + step) - bound(s - step)) / (2 * step), rtol=1e-5)
+    assert np.isclose(second, (bound(s + step) - 2 * bound(s) + bound(s - step)) / step**2, rtol=1e-4)
+
+
+@pytest.mark.parametrize("criterion", CRITERIA)
+def test_rescaling(case, criterion):
+    matrices, basis = case
+    captured = np.einsum("pi,apq,qi->a", basis, matrices, basis)
+    plain = balanced_problem(criterion, matrices, best_captured(matrices, 2))
+    scaled = balanced_problem(criterion, matrices / 7, best_captured(matrices / 7, 2))
+    assert np.isclose(scaled.rescale(scaled.value(captured / 7), 7.0, 2), plain.value(captured))
+
+
+def test_errors_and_losses_by_definition(case, rng):
+    _, basis = case
+    X = rng.normal(size=(80, 6))
+    matrices = np.stack([X.T @ X / 80])
+    residual = X - X @ basis @ basis.T
+    assert np.isclose(group_errors(matrices, basis)[0], np.square(residual).sum(axis=1).mean())
+    singular = np.linalg.svd(X, compute_uv=False)
+    best_error = (singular[2:] ** 2).sum() / 80
+    losses = group_losses(matrices, basis, best_captured(matrices, 2))
+    assert np.isclose(losses[0], np.square(residual).sum(axis=1).mean() - best_error)
