@@ -67,9 +67,7 @@ def never_worse(tables: dict, n_init: int) -> None:
         moments, excess = moments_of(table), []
         for alpha, penalty in itertools.product(ALPHAS, PENALTIES):
             exact = RobustFairPCA(3, radius=alpha, penalty=penalty).fit_moments(moments)
-            descent = RobustFairPCA(
-                3, radius=alpha, penalty=penalty, solver="subgradient", n_init=n_init, n_jobs=-1
-            )
+            descent = RobustFairPCA(3, radius=alpha, penalty=penalty, solver="subgradient", n_init=n_init, n_jobs=-1)
             excess.append(descent.fit_moments(moments).objective_ / exact.objective_ - 1)
         print(f"{name:<24} {min(excess):>10.1e} {np.median(excess):>10.1e} {max(excess):>10.1e}")
 
@@ -90,9 +88,7 @@ def step_cost(moments: GroupMoments) -> None:
         _descend(problem, matrices, frame, 1e-3, steps, "qr")
 
     seconds = alternate({"bare": bare, "whole": whole}, repeats=7)
-    print(
-        f"\nOne step of the subgradient method: {seconds['whole'] / seconds['bare']:.2f} x its bare QR and products"
-    )
+    print(f"\nOne step of the subgradient method: {seconds['whole'] / seconds['bare']:.2f} x its bare QR and products")
 
 
 def main(full: bool) -> None:

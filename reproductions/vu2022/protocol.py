@@ -135,9 +135,7 @@ def linear_separation(X: np.ndarray, groups: np.ndarray, basis: np.ndarray) -> f
 
     def held_out(strength: float) -> float:
         return float(
-            np.mean(
-                [_separation(_svm(scores[a], groups[a], strength), scores[b], groups[b]) for a, b in folds]
-            )
+            np.mean([_separation(_svm(scores[a], groups[a], strength), scores[b], groups[b]) for a, b in folds])
         )
 
     best = max((1e-4, 1e-2, 1.0, 1e2), key=held_out)

@@ -66,12 +66,8 @@ def reproduce_toy(*, random_state: int | None = None) -> Toy:
     for penalty in PENALTIES:
         fitted = RobustFairPCA(1, radius=_RADIUS, penalty=penalty).fit_moments(moments)
         name = f"RobustFairPCA penalty {penalty:g}"
-        directions.append(
-            Direction(name, _angle(fitted.components_[0]), fitted.group_errors_, fitted.group_losses_)
-        )
-    directions.append(
-        Direction("FairPCA", _angle(fair.components_[0]), fair.group_errors_, fair.group_losses_)
-    )
+        directions.append(Direction(name, _angle(fitted.components_[0]), fitted.group_errors_, fitted.group_losses_))
+    directions.append(Direction("FairPCA", _angle(fair.components_[0]), fair.group_errors_, fair.group_losses_))
     return Toy(directions)
 
 

@@ -7,9 +7,7 @@ from fairpca.datasets import load_table, load_tables, make_toy
 
 
 def test_layout(tmp_path):
-    (tmp_path / "one.csv").write_text(
-        'a,"""b""", c,constant,label,group\n1,2,3,9,0,1\n4,5,6,9,1,0\n1,1,1,9,0,0\n'
-    )
+    (tmp_path / "one.csv").write_text('a,"""b""", c,constant,label,group\n1,2,3,9,0,1\n4,5,6,9,1,0\n1,1,1,9,0,0\n')
     (tmp_path / "two.csv").write_text("x,y,g\n0.5,1,0\n0.25,0,1\n")
     tables = load_tables(tmp_path)
     assert list(tables) == ["one", "two"]

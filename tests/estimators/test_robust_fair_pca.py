@@ -18,9 +18,7 @@ PENALTIES = (0.0, 0.5, 1.0, 1.5, 2.0, 2.5)
 @pytest.fixture(scope="module")
 def data():
     rng = np.random.default_rng(0)
-    rows = [
-        rng.standard_normal((n, 6)) @ rng.standard_normal((6, 6)) + rng.standard_normal(6) for n in (80, 50)
-    ]
+    rows = [rng.standard_normal((n, 6)) @ rng.standard_normal((6, 6)) + rng.standard_normal(6) for n in (80, 50)]
     return np.vstack(rows), np.repeat(["a", "b"], [80, 50])
 
 
@@ -70,9 +68,7 @@ def test_proposition_2_2_of_the_paper_fails():
     """Moments whose difference has full rank 4 > d = 2, and yet a projection with equal errors."""
     difference = np.diag([1.0, -1.0, 1.0, -1.0])
     base = np.diag([5.0, 4.0, 3.0, 2.0])
-    moments = GroupMoments(
-        (0, 1), np.full(2, 50.0), np.zeros((2, 4)), 50 * np.stack([base + difference, base])
-    )
+    moments = GroupMoments((0, 1), np.full(2, 50.0), np.zeros((2, 4)), 50 * np.stack([base + difference, base]))
     assert np.linalg.matrix_rank(difference) > 2
     fitted = RobustFairPCA(2, radius=0.0, penalty=100.0).fit_moments(moments)
     assert np.ptp(fitted.group_errors_) < 1e-8
@@ -86,9 +82,7 @@ def test_figures_describe_the_returned_components(data):
     errors = np.array([(residual[groups == label] ** 2).sum(axis=1).mean() for label in fitted.groups_])
     np.testing.assert_allclose(fitted.group_errors_, errors)
     np.testing.assert_allclose(fitted.radii_, 0.4 / np.sqrt([80, 50]))
-    np.testing.assert_allclose(
-        fitted.worst_case_group_errors_, (np.sqrt(errors) + np.sqrt(fitted.radii_)) ** 2
-    )
+    np.testing.assert_allclose(fitted.worst_case_group_errors_, (np.sqrt(errors) + np.sqrt(fitted.radii_)) ** 2)
     problem = RobustGap(np.array([80, 50]) / 130, fitted.radii_, 1.5)
     assert fitted.objective_ == pytest.approx(problem.value(errors), rel=1e-12)
     assert 0 <= fitted.duality_gap_ <= 1e-9 * fitted.objective_
@@ -194,8 +188,9 @@ def test_radius_by_label(data):
 @pytest.mark.parametrize(
     ("options", "message"),
     [
-        ({"penalty": -1.0}, "penalty"),
-        ({"penalty": np.inf}, "penalty"),
+        ({"penalty": -1.0}, "penalty must be"),
+        ({"penalty": np.inf}, "penalty must be"),
+        ({"n_init": -1}, "n_init must be"),
         ({"radius": [0.1]}, "radius"),
         ({"radius": -0.1}, "radius"),
         ({"solver": "sdp"}, "solver"),
@@ -267,8 +262,6 @@ def test_never_worse_than_the_papers_solver(shared_data, name):
     moments = group_moments(X, table.sensitive_features)
     for alpha, penalty in [(0.05, 0.5), (0.15, 2.5)]:
         exact = RobustFairPCA(3, radius=alpha, penalty=penalty).fit_moments(moments)
-        descent = RobustFairPCA(
-            3, radius=alpha, penalty=penalty, solver="subgradient", n_init=3, max_iter=500
-        )
+        descent = RobustFairPCA(3, radius=alpha, penalty=penalty, solver="subgradient", n_init=3, max_iter=500)
         descent.fit_moments(moments)
         assert exact.objective_ <= descent.objective_ + 1e-9 * exact.objective_

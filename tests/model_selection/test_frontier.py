@@ -86,9 +86,7 @@ def test_gap_that_cannot_be_closed():
 
 def test_tied_directions_are_equalised():
     scatters = 50 * np.stack([np.diag([2.0, 0.0, 1.0]), np.diag([0.0, 2.0, 1.0])])
-    moments = GroupMoments(
-        (0, 1), np.array([60.0, 40.0]), np.zeros((2, 3)), scatters * np.array([[[1.2]], [[0.8]]])
-    )
+    moments = GroupMoments((0, 1), np.array([60.0, 40.0]), np.zeros((2, 3)), scatters * np.array([[[1.2]], [[0.8]]]))
     curve = frontier(moments, n_components=1)
     assert curve.gap[-1] < 1e-9
 

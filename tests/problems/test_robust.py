@@ -74,9 +74,7 @@ def test_gradients_by_slopes(rng):
     problem = random_problem(rng, 3, penalty=1.2)
     errors, direction, step = rng.uniform(0.2, 2, 3), rng.standard_normal(3), 1e-6
     ahead, behind = (problem.pieces(errors + s * step * direction) for s in (1, -1))
-    np.testing.assert_allclose(
-        problem.gradients(errors) @ direction, (ahead - behind) / (2 * step), rtol=1e-6
-    )
+    np.testing.assert_allclose(problem.gradients(errors) @ direction, (ahead - behind) / (2 * step), rtol=1e-6)
     active = problem.pieces(errors).argmax()
     value, slopes = problem.value_and_slopes(errors)
     assert value == pytest.approx(problem.value(errors), rel=1e-14)

@@ -37,9 +37,7 @@ def errors_of(joint, basis):
 def brute_force(joint, problem, rng):
     values = []
     for angle in np.linspace(0, 2 * np.pi, 181):
-        values.append(
-            problem.value(errors_of(joint, joint.point(np.array([np.cos(angle), np.sin(angle)])).basis))
-        )
+        values.append(problem.value(errors_of(joint, joint.point(np.array([np.cos(angle), np.sin(angle)])).basis)))
     for _ in range(50):
         basis = np.linalg.qr(rng.standard_normal((joint.size, joint.dimension)))[0]
         values.append(problem.value(errors_of(joint, basis)))

@@ -42,9 +42,7 @@ def load_tables(folder: Any, *, drop_constant: bool = True) -> dict[str, Bunch]:
     folder = Path(folder)
     paths = sorted(folder.glob("*.csv"))
     if not paths:
-        raise FileNotFoundError(
-            f"folder={str(folder)!r} holds no .csv file; give the folder with the tables."
-        )
+        raise FileNotFoundError(f"folder={str(folder)!r} holds no .csv file; give the folder with the tables.")
     return {path.stem: load_table(path, drop_constant=drop_constant) for path in paths}
 
 

@@ -2,13 +2,12 @@
 
 from __future__ import annotations
 
-import numbers
 from typing import Any
 
 import numpy as np
 from sklearn.utils import check_random_state
 
-from fairpca._validation import check_choice
+from fairpca._validation import check_choice, check_number
 from fairpca.estimators._base import MomentEstimator
 from fairpca.joint_range import JointRange
 from fairpca.moments import GroupMoments
@@ -155,9 +154,12 @@ feature_names_in_, n_samples_seen_
         self.random_state = random_state
 
     def _solve(self, moments: GroupMoments, n_components: int) -> None:
+        check_number("tol", self.tol, at_least=0)
+        check_number("max_iter", self.max_iter, at_least=1, integer=True)
+        check_number("n_init", self.n_init, at_least=0, integer=True)
         matrices = moments.second_moments(check_choice("center", self.center, ("pooled", "group")))
         self.radii_ = group_radii(self.radius, moments.labels, moments.counts)
-        penalty = _check_penalty(self.penalty)
+        penalty = float(check_number("penalty", self.penalty, at_least=0))
         totals = np.einsum("aii->a", matrices)
         scale = float(moments.shares @ totals)
         if not scale > 0:
@@ -171,7 +173,7 @@ feature_names_in_, n_samples_seen_
         problem = RobustGap(moments.shares, self.radii_, penalty, totals)
         self._set_certificate(problem, result, scale)
         if result.status is not Status.UNCERTIFIED:
-            self._warn_unless_converged(result.status.value)
+            self._warn_unless_converged(f"max_iter={self.max_iter} was reached: raise max_iter or tol.")
 
     def _run(self, problem: RobustGap, joint: JointRange) -> SolverResult:
         solver = check_choice("solver", self.solver, _SOLVERS)
@@ -188,9 +190,7 @@ feature_names_in_, n_samples_seen_
             )  # fmt: skip
         if joint.n_matrices == 2:
             return sweep_range(problem, joint, tol=self.tol, max_iter=self.max_iter)
-        return descend_pieces(
-            problem, joint, problem.shares, Minimax, tol=self.tol, max_iter=self.max_iter, rng=rng
-        )
+        return descend_pieces(problem, joint, problem.shares, Minimax, tol=self.tol, max_iter=self.max_iter, rng=rng)
 
     def _set_certificate(self, problem: RobustGap, result: SolverResult, scale: float) -> None:
         """In the units of the data; the bound never exceeds the objective, not even by rounding."""
@@ -205,14 +205,5 @@ feature_names_in_, n_samples_seen_
         self.converged_ = result.status in (Status.OPTIMAL, Status.STATIONARY)
 
 
-def _check_penalty(penalty: Any) -> float:
-    value = float(penalty) if isinstance(penalty, numbers.Real) else np.nan
-    if not 0 <= value < np.inf:
-        raise ValueError(f"penalty={penalty!r} must be a finite number that is not negative.")
-    return value
-
-
 def _in_units(record: dict[str, Any], scale: float) -> dict[str, Any]:
-    return {
-        key: value * scale if key in ("objective", "lower_bound") else value for key, value in record.items()
-    }
+    return {key: value * scale if key in ("objective", "lower_bound") else value for key, value in record.items()}

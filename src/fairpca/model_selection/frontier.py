@@ -125,12 +125,8 @@ def frontier(
     >>> bool(curve.gap[-1] < curve.gap[0])
     True
     """
-    moments = (
-        X
-        if isinstance(X, GroupMoments)
-        else group_moments(X, sensitive_features, sample_weight=sample_weight)
-    )
-    check_several_groups(moments.labels)
+    moments = X if isinstance(X, GroupMoments) else group_moments(X, sensitive_features, sample_weight=sample_weight)
+    check_several_groups(moments.labels, moments.total_count)
     n_components = check_n_components(n_components, moments.n_features)
     matrices = moments.second_moments(check_choice("center", center, ("pooled", "group")))
     study = _Study(moments, matrices, n_components, center)
@@ -210,9 +206,7 @@ class _Study:
             implied.append(last)
         return points, np.array(implied)
 
-    def _closing(
-        self, shares: np.ndarray, penalty: np.ndarray, sign: float
-    ) -> tuple[float, np.ndarray | None]:
+    def _closing(self, shares: np.ndarray, penalty: np.ndarray, sign: float) -> tuple[float, np.ndarray | None]:
         """The penalty that closes the gap and the subspace that does; the latter is None where none does."""
 
         def at(angle: float) -> BoundaryPoint:

@@ -42,9 +42,7 @@ class RobustGap:
         ``tr M_a``; errors within rounding of zero on this scale are taken as zero.
     """
 
-    def __init__(
-        self, shares: np.ndarray, radii: np.ndarray, penalty: float, totals: np.ndarray | None = None
-    ) -> None:
+    def __init__(self, shares: np.ndarray, radii: np.ndarray, penalty: float, totals: np.ndarray | None = None) -> None:
         self.shares = np.asarray(shares, dtype=float)
         self.radii = np.asarray(radii, dtype=float)
         self.penalty = float(penalty)

@@ -244,11 +244,7 @@ class _Search:
             return float(np.diff(self._problem.pieces(self._boundary.totals - path.captured(forms, t)))[0])
 
         first, last = excess(0.0), excess(1.0)
-        t = (
-            brentq(excess, 0.0, 1.0, xtol=1e-16, rtol=1e-15)
-            if first * last < 0
-            else float(abs(last) < abs(first))
-        )
+        t = brentq(excess, 0.0, 1.0, xtol=1e-16, rtol=1e-15) if first * last < 0 else float(abs(last) < abs(first))
         basis = path.basis(t)
         errors = self._boundary.totals - self._boundary.joint.captured(basis)
         normal = _chord_normal(piece.left, piece.right)
@@ -287,9 +283,7 @@ def _height(piece: _Piece, middle: BoundaryPoint) -> float:
     return max(float(middle.weights @ end) for end in ends)
 
 
-def trace_boundary(
-    joint: JointRange, first: np.ndarray, last: np.ndarray, n_points: int
-) -> list[BoundaryPoint]:
+def trace_boundary(joint: JointRange, first: np.ndarray, last: np.ndarray, n_points: int) -> list[BoundaryPoint]:
     """Points of the boundary from direction ``first`` to ``last``, in order, where it bends most.
 
     The chords between them deviate from the boundary as little as best-first splitting achieves.

@@ -87,4 +87,3 @@ def _descend(
         # F does not see a change of signs of the columns, so the Q factor needs no care for them.
         frame = orthonormalise(frame + ambient) if retraction == "qr" else retract_polar(frame, ambient)
     return _Descent(best_frame, best_value, values)
-
