@@ -22,6 +22,8 @@ __all__ = ["SmoothableProblem", "SmoothedResult", "minimise_smoothed", "restore_
 
 #: The temperature falls by this factor from one search to the next, which starts where the last one ended.
 _COOLING = 0.2
+#: Warm searches only prepare the next one: their gradient need not be smaller than this share of the smoothing error.
+_WARM_ACCURACY = 0.1
 #: All starts are compared at this accuracy; only the best is followed further.
 _COARSE = 1e-3
 #: Stiffness of the limits at first; it grows where they are not met.
@@ -154,7 +156,8 @@ class _Search:
             value += float((pressure**2 - self._multipliers**2).sum() / (2 * self._stiffness))
             return value, gradient + self._problem.limits_gradient(basis, pressure)
 
-        result = minimise_on_stiefel(lagrangian, self._basis, tol=self._tol, max_iter=self._max_iter)
+        tol = max(self._tol, _WARM_ACCURACY * temperature * self._problem.smoothing_error(self._basis))
+        result = minimise_on_stiefel(lagrangian, self._basis, tol=tol, max_iter=self._max_iter)
         self._basis = result.basis
         self._n_iter += result.n_iter
         self._n_evaluations += result.n_evaluations
