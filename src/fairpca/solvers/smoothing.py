@@ -1,9 +1,9 @@
 """Non-smooth functions of a subspace, by smooth approximations of falling temperature.
 
 A problem offers ``smoothed(V, T)``, a little above its true value and with a gradient that is a weighted mean of those
-of the nearly active pieces. Where that gradient vanishes at a small T, V is stationary for the true
-function. Smooth limits ``c_j(V) <= 0`` are kept by an augmented Lagrangian, whose multipliers are updated as the
-temperature falls, and met to rounding by a few Newton steps at the end.
+of the nearly active pieces. Where that gradient vanishes at a small T, V is stationary for the true function. Smooth
+limits ``c_j(V) <= 0`` are kept by an augmented Lagrangian, whose multipliers are updated as the temperature falls, and
+met to rounding by a few Newton steps at the end.
 """
 
 from __future__ import annotations
@@ -84,11 +84,14 @@ def minimise_smoothed(
     kept = [restore_limits(problem, start) for start in starts]
     candidates = [(fine.basis, fine.feasible), (best.basis, best.feasible), *kept]
     basis, feasible = min(candidates, key=lambda pair: (not pair[1], problem.value(pair[0])))
+    value = problem.value(basis)
     return dataclasses.replace(
         fine,
         basis=basis,
-        value=problem.value(basis),
+        value=value,
         feasible=feasible,
+        # A start may beat the search by the smoothing error; if by more, the search is no proof of stationarity there.
+        converged=fine.converged and fine.value - value <= tol,
         n_iter=fine.n_iter + sum(result.n_iter for result in coarse),
         n_evaluations=fine.n_evaluations + sum(result.n_evaluations for result in coarse),
     )
