@@ -1,7 +1,7 @@
 """fairpca: principal component analysis with balanced quality and parity between groups."""
 
-from fairpca.estimators import FairPCA, RobustFairPCA
+from fairpca.estimators import FairPCA, KernelParityPCA, ParityPCA, RobustFairPCA
 
 __version__ = "0.1.0"
 
-__all__ = ["FairPCA", "RobustFairPCA", "__version__"]
+__all__ = ["FairPCA", "KernelParityPCA", "ParityPCA", "RobustFairPCA", "__version__"]

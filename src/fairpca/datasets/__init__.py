@@ -1,7 +1,17 @@
-"""Bundled data, generators of the papers' examples, and readers of the authors' folders."""
+"""Bundled data, generators of the papers' examples, and readers of files and of the authors' folders."""
 
 from fairpca.datasets.folders import load_table, load_tables
+from fairpca.datasets.generators import make_projected_gaussians, make_same_moments
 from fairpca.datasets.german import load_german_credit
+from fairpca.datasets.splits import load_splits
 from fairpca.datasets.toy import make_toy
 
-__all__ = ["load_german_credit", "load_table", "load_tables", "make_toy"]
+__all__ = [
+    "load_german_credit",
+    "load_splits",
+    "load_table",
+    "load_tables",
+    "make_projected_gaussians",
+    "make_same_moments",
+    "make_toy",
+]

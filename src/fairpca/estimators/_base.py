@@ -23,7 +23,7 @@ from fairpca.linalg import canonical_basis
 from fairpca.moments import GroupMoments, accumulate
 from fairpca.problems import best_captured, group_errors, group_losses
 
-__all__ = ["LinearProjection", "MomentEstimator"]
+__all__ = ["LinearProjection", "MomentEstimator", "label_array"]
 
 
 class LinearProjection(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimator, metaclass=ABCMeta):
@@ -191,10 +191,7 @@ class MomentEstimator(LinearProjection):
         basis = self.components_.T
         if best is None:
             best = best_captured(matrices, basis.shape[1])
-        labels = np.empty(len(moments.labels), dtype=object)
-        labels[:] = moments.labels
-        scalars = not any(isinstance(label, tuple) for label in moments.labels)
-        self.groups_ = np.array(moments.labels) if scalars and _same_type(moments.labels) else labels
+        self.groups_ = label_array(moments.labels)
         self.group_counts_ = moments.counts.copy()
         self.group_errors_ = group_errors(matrices, basis)
         self.group_losses_ = group_losses(matrices, basis, best)
@@ -208,5 +205,10 @@ class MomentEstimator(LinearProjection):
             )
 
 
-def _same_type(labels: tuple[Any, ...]) -> bool:
-    return len({type(label) for label in labels}) == 1
+def label_array(labels: tuple[Any, ...]) -> np.ndarray:
+    """Labels as an array of their own type where they share one, else of objects (tuples always)."""
+    if len({type(label) for label in labels}) == 1 and not isinstance(labels[0], tuple):
+        return np.array(labels)
+    array = np.empty(len(labels), dtype=object)
+    array[:] = labels
+    return array

@@ -1,13 +1,41 @@
-"""Moment parity: projected groups with equal means (and, weighed against variance, equal covariances)."""
+"""Moment parity: projected groups with equal means and, weighed against variance, equal covariances.
+
+With S the pooled covariance, mu_a and Sigma_a the mean and covariance of group a (about its own mean) and V
+an orthonormal basis of d columns, Olfat and Aswani's FPCA (2019) at rank d is
+
+``max <S, V V^T> - mu max_ab ||V^T (Sigma_a - Sigma_b) V||_2``  subject to  ``||V^T (mu_a - mu_b)|| <= delta``
+
+for every pair of groups. Both the penalty and the limit are those of the *worst* pair; for two groups there
+is one pair, and this is the problem of the paper.
+
+Without the penalty and with delta = 0 the solution is ordinary PCA in the null space of the mean differences
+(Kleindessner et al. 2023). With delta > 0 it depends on V only through ``<S, V V^T>`` and the
+``||V^T (mu_a - mu_b)||^2``, so it is a problem on a joint range, and for two groups the search is exact.
+"""
 
 from __future__ import annotations
 
+import copy
+from typing import Self
+
 import numpy as np
 
-from fairpca.linalg import extend_basis, top_eigenpairs
+from fairpca.linalg import extend_basis, orthonormalise, top_eigenpairs
 from fairpca.moments import GroupMoments
+from fairpca.problems.balanced import Minimax
 
-__all__ = ["mean_differences", "mean_parity_basis"]
+__all__ = [
+    "MomentParity",
+    "covariance_bound",
+    "covariance_gaps",
+    "mean_differences",
+    "mean_gaps",
+    "mean_parity_basis",
+    "mean_penalty",
+    "null_space",
+    "pair_differences",
+    "parity_problem",
+]
 
 
 def mean_differences(moments: GroupMoments) -> np.ndarray:
@@ -18,18 +46,220 @@ def mean_differences(moments: GroupMoments) -> np.ndarray:
     return extend_basis(empty, differences / scale, tol=1e-12) if scale > 0 else empty
 
 
+def null_space(moments: GroupMoments, dimension: int) -> np.ndarray:
+    """Orthonormal basis of the directions along which all group means are equal, at least ``dimension`` of them."""
+    differences = mean_differences(moments)
+    _check_available(differences, dimension)
+    return np.linalg.qr(differences, mode="complete")[0][:, differences.shape[1] :]
+
+
 def mean_parity_basis(moments: GroupMoments, dimension: int) -> np.ndarray:
     """The d directions of largest pooled variance along which all group means are equal.
 
     Ordinary PCA inside the null space of the mean differences (Kleindessner et al. 2023, in closed form).
     """
     differences = mean_differences(moments)
-    available = moments.n_features - differences.shape[1]
-    if dimension > available:
+    _check_available(differences, dimension)
+    covariance = moments.pooled_covariance()
+    image = covariance @ differences
+    # Eigenvalues of a covariance are not negative; those of the excluded directions are made so.
+    shift = np.trace(covariance) * np.eye(differences.shape[1]) - differences.T @ image
+    covariance -= differences @ image.T + image @ differences.T + differences @ shift @ differences.T
+    basis = top_eigenpairs(covariance, dimension)[1]
+    return orthonormalise(basis - differences @ (differences.T @ basis))
+
+
+def _check_available(differences: np.ndarray, dimension: int) -> None:
+    n_features, rank = differences.shape
+    if dimension > n_features - rank:
         raise ValueError(
-            f"n_components={dimension}, but only {available} directions have equal group means; lower "
-            "n_components or allow a positive mean_tolerance."
+            f"n_components={dimension}, but only {n_features - rank} directions of the {n_features} feature(s) have "
+            "equal group means; lower n_components or allow a positive mean_tolerance."
         )
-    null_space = np.linalg.qr(differences, mode="complete")[0][:, differences.shape[1] :]
-    inner = null_space.T @ moments.pooled_covariance() @ null_space
-    return null_space @ top_eigenpairs(inner, dimension)[1]
+
+
+def pair_differences(values: np.ndarray) -> np.ndarray:
+    """``values_a - values_b`` for all pairs a < b, along the first axis."""
+    first, second = np.triu_indices(len(values), 1)
+    return values[first] - values[second]
+
+
+def mean_gaps(moments: GroupMoments, basis: np.ndarray) -> np.ndarray:
+    """``||V^T (mu_a - mu_b)||`` for each pair of groups."""
+    return np.linalg.norm(pair_differences(moments.means) @ basis, axis=1)
+
+
+def covariance_gaps(moments: GroupMoments, basis: np.ndarray) -> np.ndarray:
+    """``||V^T (Sigma_a - Sigma_b) V||_2`` for each pair of groups."""
+    projected = np.stack([basis.T @ scatter @ basis for scatter in moments.scatters])
+    differences = pair_differences(projected / moments.counts[:, None, None])
+    return np.abs(np.linalg.eigvalsh(differences)).max(axis=1)
+
+
+def mean_penalty(
+    covariance: np.ndarray, directions: np.ndarray, tolerance: float, penalty: float
+) -> tuple[np.ndarray, Minimax]:
+    """Mean parity up to a tolerance as a minimax problem on a joint range.
+
+    ``-<S, P> + K max(0, max_j <f_j f_j^T, P> - delta^2)`` is the largest of ``-<S, P>`` and of
+    ``-<S - K f_j f_j^T, P> - K delta^2`` over j. The penalty is exact once K exceeds the sum of the multipliers,
+    which the dual shows: K times the weights of the terms j, with weight left on the first term.
+    """
+    terms = covariance - penalty * np.einsum("ja,jb->jab", directions, directions)
+    offsets = np.full(len(directions), -penalty * tolerance**2)
+    return np.concatenate([covariance[None], terms]), Minimax(np.append(0.0, offsets))
+
+
+def covariance_bound(
+    covariance: np.ndarray, differences: np.ndarray, penalty: float, dimension: int
+) -> tuple[np.ndarray, Minimax]:
+    """A problem on a joint range whose optimum bounds the penalised one from below; the same one for d = 1.
+
+    The largest of d absolute eigenvalues is at least the size of their mean, ``|<Q, P>| / d``, so
+    ``-<S, P> + mu ||V^T Q V||_2`` is at least the larger of ``-<S -+ (mu / d) Q, P>``.
+    """
+    shifts = (penalty / dimension) * differences
+    matrices = np.concatenate([covariance - shifts, covariance + shifts])
+    return matrices, Minimax(np.zeros(len(matrices)))
+
+
+def parity_problem(
+    moments: GroupMoments, dimension: int, *, penalty: float, tolerance: float
+) -> tuple[MomentParity, np.ndarray]:
+    """The problem of these moments, and the frame in whose coordinates it is stated.
+
+    With tolerance 0 the frame spans the null space of the mean differences, where no limit is left to keep.
+    """
+    several = len(moments.labels) > 1
+    problem = MomentParity(
+        moments.pooled_covariance(),
+        moments.second_moments("group"),
+        pair_differences(moments.means),
+        penalty=penalty if several else 0.0,
+        tolerance=tolerance,
+    )
+    if tolerance > 0 or not several:
+        return problem, np.eye(moments.n_features)
+    frame = null_space(moments, dimension)
+    problem = problem.restrict(frame)
+    problem.directions = problem.directions[:0]
+    return problem, frame
+
+
+class MomentParity:
+    """The minimised ``-<S, V V^T> + mu max_ab ||V^T (Sigma_a - Sigma_b) V||_2`` and its smooth approximations.
+
+    Parameters
+    ----------
+    covariance : ndarray of shape (p, p)
+        S.
+    group_covariances : ndarray of shape (k, p, p)
+        The Sigma_a.
+    directions : ndarray of shape (n_limits, p)
+        The differences f_j of means that are limited by ``||V^T f_j|| <= tolerance``; none where that holds anyway.
+    penalty : float
+        mu, without units: variance given up for a unit of covariance difference.
+    tolerance : float
+    """
+
+    def __init__(
+        self,
+        covariance: np.ndarray,
+        group_covariances: np.ndarray,
+        directions: np.ndarray,
+        *,
+        penalty: float,
+        tolerance: float,
+    ) -> None:
+        self.covariance = covariance
+        # Differences from the last group are enough for all pairs, and one matrix less to multiply with.
+        self._offsets = group_covariances[:-1] - group_covariances[-1]
+        self.directions = directions
+        self.penalty = penalty
+        self.tolerance = tolerance
+        self._first, self._second = np.triu_indices(len(group_covariances), 1)
+
+    def rescale(self, factor: float) -> Self:
+        """The problem of data divided by ``sqrt(factor)``; values and gaps are divided by the factor."""
+        scaled = copy.copy(self)
+        scaled.covariance = self.covariance / factor
+        scaled._offsets = self._offsets / factor
+        scaled.directions = self.directions / np.sqrt(factor)
+        scaled.tolerance = self.tolerance / np.sqrt(factor)
+        return scaled
+
+    def restrict(self, columns: np.ndarray) -> Self:
+        """The same problem for subspaces of span(columns), in the coordinates of those orthonormal columns."""
+        restricted = copy.copy(self)
+        restricted.covariance = columns.T @ self.covariance @ columns
+        restricted._offsets = columns.T @ (self._offsets @ columns)
+        restricted.directions = self.directions @ columns
+        return restricted
+
+    def differences(self) -> np.ndarray:
+        """``Sigma_a - Sigma_b`` for all pairs, of shape (n_pairs, p, p)."""
+        return pair_differences(np.concatenate([self._offsets, np.zeros_like(self.covariance)[None]]))
+
+    def largest_difference(self, basis: np.ndarray) -> np.ndarray:
+        """``Sigma_a - Sigma_b`` of the pair whose projected covariances differ most, of shape (p, p)."""
+        gaps = np.abs(np.linalg.eigvalsh(pair_differences(self._project(basis)[0]))).max(axis=1)
+        pair = int(np.argmax(gaps))
+        first, second = self._first[pair], self._second[pair]
+        if second == len(self._offsets):
+            return self._offsets[first]
+        return self._offsets[first] - self._offsets[second]
+
+    def smoothing_error(self, basis: np.ndarray) -> float:
+        """The smooth approximation exceeds the value by at most this times the temperature."""
+        return float(self.penalty * np.log(2 * basis.shape[1] * len(self._first)))
+
+    def spread(self, basis: np.ndarray) -> float:
+        return self._gap(self._project(basis)[0])
+
+    def value(self, basis: np.ndarray) -> float:
+        captured = np.einsum("pi,pi->", basis, self.covariance @ basis)
+        return float(-captured + self.penalty * self._gap(self._project(basis)[0]))
+
+    def smoothed(self, basis: np.ndarray, temperature: float) -> tuple[float, np.ndarray]:
+        """Value and gradient with the largest eigenvalue replaced by ``T log sum exp(eigenvalues / T)``."""
+        projected, images = self._project(basis)
+        values, vectors = np.linalg.eigh(pair_differences(projected))
+        exponents = np.stack([values, -values]) / temperature
+        top = exponents.max()
+        weights = np.exp(exponents - top)
+        total = weights.sum()
+        signed = (weights[0] - weights[1]) / total
+        pairs = (vectors * signed[:, None, :]) @ vectors.transpose(0, 2, 1)
+        groups = np.zeros_like(projected)
+        np.add.at(groups, self._first, pairs)
+        np.subtract.at(groups, self._second, pairs)
+        image = self.covariance @ basis
+        gradient = -2 * image + 2 * self.penalty * (images @ groups[:-1]).sum(axis=0)
+        gap = temperature * (top + np.log(total))
+        return float(-np.einsum("pi,pi->", basis, image) + self.penalty * gap), gradient
+
+    @property
+    def limit_unit(self) -> float:
+        """``2 delta max ||f||``, which makes the slopes of the limits about 1 where they matter."""
+        return 2 * self.tolerance * float(np.linalg.norm(self.directions, axis=1).max(initial=self.tolerance))
+
+    def limits(self, basis: np.ndarray) -> np.ndarray:
+        """Not positive where ``||V^T f_j|| <= delta``, and there about ``(||V^T f_j|| - delta) / max ||f||``."""
+        squares = ((self.directions @ basis) ** 2).sum(axis=1)
+        return (squares - self.tolerance**2) / self.limit_unit
+
+    def limits_gradient(self, basis: np.ndarray, weights: np.ndarray) -> np.ndarray:
+        """Gradient of ``sum_j weights_j limits_j``."""
+        weights = 2 * weights / self.limit_unit
+        return self.directions.T @ (weights[:, None] * (self.directions @ basis))
+
+    @staticmethod
+    def _gap(projected: np.ndarray) -> float:
+        return float(np.abs(np.linalg.eigvalsh(pair_differences(projected))).max(initial=0.0))
+
+    def _project(self, basis: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+        """``V^T (Sigma_a - Sigma_k) V`` for all groups (zero for the last), and the images of V."""
+        images = self._offsets @ basis
+        projected = np.zeros((len(images) + 1, basis.shape[1], basis.shape[1]))
+        projected[:-1] = basis.T @ images
+        return projected, images

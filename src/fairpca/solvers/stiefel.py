@@ -6,7 +6,7 @@ from typing import Literal
 
 import numpy as np
 
-__all__ = ["horizontal", "random_frame", "retract", "retract_polar", "retract_qr", "tangent"]
+__all__ = ["horizontal", "random_frame", "retract", "retract_polar", "retract_qr", "tangent", "transport"]
 
 
 def tangent(basis: np.ndarray, ambient: np.ndarray) -> np.ndarray:
@@ -35,6 +35,17 @@ def retract_polar(basis: np.ndarray, step: np.ndarray) -> np.ndarray:
 
 def retract(basis: np.ndarray, step: np.ndarray, kind: Literal["qr", "polar"] = "qr") -> np.ndarray:
     return retract_qr(basis, step) if kind == "qr" else retract_polar(basis, step)
+
+
+def transport(basis: np.ndarray, vectors: np.ndarray, *, invariant: bool = False) -> np.ndarray:
+    """Carry tangent vectors to the tangent space at V by orthogonal projection.
+
+    ``vectors`` is one matrix (p, d) or a stack (m, p, d). With ``invariant`` only the horizontal part is kept.
+    """
+    inner = basis.T @ vectors
+    if not invariant:
+        inner = 0.5 * (inner + np.swapaxes(inner, -1, -2))
+    return vectors - basis @ inner
 
 
 def random_frame(rng: np.random.Generator, size: int, dimension: int) -> np.ndarray:

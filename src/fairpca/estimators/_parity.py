@@ -1,0 +1,238 @@
+"""Where the parity problems meet their solvers; everything here is scaled to a total variance of 1."""
+
+from __future__ import annotations
+
+import dataclasses
+
+import numpy as np
+
+from fairpca.joint_range import JointRange
+from fairpca.linalg import eigenvalue_sum_bound, top_eigenpairs
+from fairpca.problems.balanced import Minimax
+from fairpca.problems.parity import MomentParity, covariance_bound, mean_penalty
+from fairpca.protocols import SolverResult, Status
+from fairpca.solvers import minimise_on_range
+from fairpca.solvers.parity_sdp import solve_parity_sdp
+from fairpca.solvers.smoothing import SmoothedResult, minimise_smoothed, restore_limits
+from fairpca.solvers.stiefel import random_frame
+
+__all__ = [
+    "ParitySolution",
+    "covariance_lower_bound",
+    "solve_covariance_parity",
+    "solve_mean_tolerance",
+    "solve_parity",
+]
+
+#: The mean part is cheap enough to be solved much more accurately than asked.
+_MEAN_SHARE = 1e-4
+
+#: Below this, relative to the total variance, rounding decides.
+_FINEST = 1e-9
+#: A limit passed by less than this share is met by a Newton step; by more, the penalty was too small.
+_LIMIT_SHARE = 1e-6
+_LARGEST_PENALTY = 1e12
+_RANDOM_STARTS = 2
+_GAP_ADVICE = (
+    "with three groups or more the bound is that of a relaxation, which may need extra dimensions. The components are "
+    "the best found."
+)
+
+
+@dataclasses.dataclass(frozen=True)
+class ParitySolution:
+    """A subspace, a bound on the minimised quantity, and how the search ended."""
+
+    basis: np.ndarray
+    lower_bound: float
+    n_iter: int
+    n_evaluations: int
+    converged: bool
+    advice: str = ""
+    multipliers: np.ndarray = dataclasses.field(default_factory=lambda: np.zeros(0))
+
+
+def solve_parity(
+    problem: MomentParity, dimension: int, *, solver: str, tol: float, max_iter: int, rng: np.random.Generator
+) -> ParitySolution:
+    """Solve by the method that the problem allows: closed form, exact search, or smoothing."""
+    tol = max(tol, _FINEST)
+    if solver == "sdp":
+        return _by_sdp(problem, dimension, tol, max_iter)
+    exact = _MEAN_SHARE * tol
+    if len(problem.directions):
+        means = solve_mean_tolerance(problem, dimension, tol=exact, max_iter=max_iter, rng=rng)
+    else:
+        means = _leading(problem, dimension)
+    if not problem.penalty > 0:
+        return means
+    result = solve_covariance_parity(problem, means.basis, tol=tol, max_iter=max_iter, rng=rng)
+    multipliers = result.multipliers / problem.limit_unit if len(problem.directions) else result.multipliers
+    bound = covariance_lower_bound(problem, result.basis, multipliers, tol=exact, max_iter=max_iter)
+    return ParitySolution(
+        basis=result.basis,
+        lower_bound=bound,
+        n_iter=means.n_iter + result.n_iter,
+        n_evaluations=means.n_evaluations + result.n_evaluations,
+        converged=result.converged or result.value - bound <= tol,
+        advice="raise max_iter or tol. The components are the best found.",
+        multipliers=multipliers,
+    )
+
+
+def _leading(problem: MomentParity, dimension: int) -> ParitySolution:
+    """No limit and no penalty: ordinary PCA, with a proof that no eigenvector was overlooked."""
+    basis = top_eigenpairs(problem.covariance, dimension)[1]
+    bound = -eigenvalue_sum_bound(problem.covariance, basis)
+    return ParitySolution(basis, bound, 1, 1, converged=True)
+
+
+def _by_sdp(problem: MomentParity, dimension: int, tol: float, max_iter: int) -> ParitySolution:
+    basis, n_iter, finished = solve_parity_sdp(
+        problem.covariance,
+        problem.differences(),
+        problem.directions,
+        dimension,
+        penalty=problem.penalty,
+        tolerance=problem.tolerance,
+    )
+    multipliers = np.zeros(len(problem.directions))
+    if problem.penalty > 0:
+        bound = covariance_lower_bound(problem, basis, multipliers, tol=tol, max_iter=max_iter)
+    else:
+        bound = -float(top_eigenpairs(problem.covariance, dimension)[0].sum())
+    advice = "the conic solver ended early; solver='auto' is faster and more accurate."
+    return ParitySolution(basis, bound, n_iter, n_iter, finished, advice)
+
+
+def solve_mean_tolerance(
+    problem: MomentParity, dimension: int, *, tol: float, max_iter: int, rng: np.random.Generator
+) -> ParitySolution:
+    """``max <S, P>`` within the mean limits alone, by an exact penalty on the joint range.
+
+    Limits enter as they are passed, and the penalty grows until it exceeds their multipliers. For two groups the
+    joint range is that of two matrices and the search is exact; the bound holds for any number.
+    """
+    _check_feasible(problem, dimension, tol=tol, max_iter=max_iter, rng=rng)
+    rounds = _PenaltyRounds(problem, dimension)
+    while rounds.raise_penalty():
+        rounds.solve(tol=tol, max_iter=max_iter, rng=rng)
+    basis, feasible = restore_limits(problem, rounds.result.basis)
+    if not feasible:
+        _raise_infeasible(dimension)
+    captured = float(np.einsum("pi,pi->", basis, problem.covariance @ basis))
+    return ParitySolution(
+        basis=basis,
+        lower_bound=rounds.result.lower_bound,
+        n_iter=rounds.n_iter,
+        n_evaluations=rounds.n_oracle_calls,
+        converged=-captured - rounds.result.lower_bound <= tol / _MEAN_SHARE,
+        advice=_GAP_ADVICE,
+        multipliers=rounds.multipliers(),
+    )
+
+
+class _PenaltyRounds:
+    """Minimisations with a growing penalty on the limits that were passed so far."""
+
+    def __init__(self, problem: MomentParity, dimension: int) -> None:
+        self._problem, self._dimension = problem, dimension
+        values, basis = top_eigenpairs(problem.covariance, dimension)
+        self.result = SolverResult(basis, -values.sum(), -values.sum(), np.ones(1), Status.OPTIMAL, 1, 1)
+        self.n_iter = self.n_oracle_calls = 1
+        self._active = np.zeros(len(problem.directions), dtype=bool)
+        largest = (problem.directions**2).sum(axis=1).max(initial=0.0)
+        self._penalty = 10.0 / max(largest, problem.tolerance**2)
+
+    def raise_penalty(self) -> bool:
+        """Whether a limit is passed; a limit that is penalised already needs a larger penalty."""
+        squares = ((self._problem.directions @ self.result.basis) ** 2).sum(axis=1)
+        passed = squares > (1 + _LIMIT_SHARE) * self._problem.tolerance**2
+        if (passed & self._active).any():
+            self._penalty *= 10.0
+        if self._penalty > _LARGEST_PENALTY:
+            _raise_infeasible(self._dimension)
+        self._active |= passed
+        return bool(passed.any())
+
+    def solve(self, *, tol: float, max_iter: int, rng: np.random.Generator) -> None:
+        problem = self._problem
+        matrices, penalised = mean_penalty(
+            problem.covariance, problem.directions[self._active], problem.tolerance, self._penalty
+        )
+        self.result = _on_range(matrices, penalised, self._dimension, tol=tol, max_iter=max_iter, rng=rng)
+        self.n_iter += self.result.n_iter
+        self.n_oracle_calls += self.result.n_oracle_calls
+
+    def multipliers(self) -> np.ndarray:
+        multipliers = np.zeros(len(self._active))
+        multipliers[self._active] = self._penalty * self.result.weights[1:]
+        return multipliers
+
+
+def _check_feasible(
+    problem: MomentParity, dimension: int, *, tol: float, max_iter: int, rng: np.random.Generator
+) -> None:
+    """Raise where it is proven that no subspace keeps the limits; only a nearly full dimension can be so large."""
+    directions = problem.directions
+    if dimension <= directions.shape[1] - np.linalg.matrix_rank(directions):
+        return
+    squares = np.einsum("ja,jb->jab", directions, directions)
+    closest = _on_range(-squares, Minimax(np.zeros(len(squares))), dimension, tol=tol, max_iter=max_iter, rng=rng)
+    if closest.lower_bound > (1 + _LIMIT_SHARE) * problem.tolerance**2:
+        _raise_infeasible(dimension)
+
+
+def _raise_infeasible(dimension: int) -> None:
+    raise ValueError(
+        f"mean_tolerance is too small for n_components={dimension}: no projection with that many dimensions was "
+        "found whose group means are so close. Raise mean_tolerance or lower n_components."
+    )
+
+
+def _on_range(
+    matrices: np.ndarray,
+    minimax: Minimax,
+    dimension: int,
+    *,
+    tol: float,
+    max_iter: int,
+    rng: np.random.Generator,
+) -> SolverResult:
+    joint = JointRange(matrices, dimension)
+    vertices = [joint.point(unit) for unit in np.eye(len(matrices))]
+    return minimise_on_range(minimax, joint, vertices, tol=tol, max_iter=max_iter, rng=rng)
+
+
+def solve_covariance_parity(
+    problem: MomentParity, start: np.ndarray, *, tol: float, max_iter: int, rng: np.random.Generator
+) -> SmoothedResult:
+    """The penalised problem, from the solution without penalty, from the relaxation and from random frames."""
+    starts = [start, _relaxed(problem, start, np.zeros(len(problem.directions)), tol, max_iter, rng).basis]
+    starts += [random_frame(rng, *start.shape) for _ in range(_RANDOM_STARTS)]
+    return minimise_smoothed(problem, starts, tol=tol, max_iter=max_iter)
+
+
+def covariance_lower_bound(
+    problem: MomentParity, basis: np.ndarray, multipliers: np.ndarray, *, tol: float, max_iter: int
+) -> float:
+    """A proven bound on the penalised problem: its Lagrangian at these multipliers, relaxed to a joint range."""
+    rng = np.random.default_rng(0)
+    result = _relaxed(problem, basis, multipliers, tol, max_iter, rng)
+    return result.lower_bound - float(multipliers.sum()) * problem.tolerance**2
+
+
+def _relaxed(
+    problem: MomentParity,
+    basis: np.ndarray,
+    multipliers: np.ndarray,
+    tol: float,
+    max_iter: int,
+    rng: np.random.Generator,
+) -> SolverResult:
+    """The relaxation of the pair of groups whose covariances differ most at ``basis``: two matrices, exact."""
+    directions = problem.directions
+    covariance = problem.covariance - (directions.T * multipliers) @ directions
+    difference = problem.largest_difference(basis)
+    matrices, minimax = covariance_bound(covariance, difference[None], problem.penalty, basis.shape[1])
+    return _on_range(matrices, minimax, basis.shape[1], tol=tol, max_iter=max_iter, rng=rng)

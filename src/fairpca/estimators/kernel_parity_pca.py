@@ -1,0 +1,253 @@
+"""KernelParityPCA: equal group means in the feature space of a kernel."""
+
+from __future__ import annotations
+
+from typing import Any, Self
+
+import numpy as np
+from sklearn.base import BaseEstimator, ClassNamePrefixFeaturesOutMixin, TransformerMixin
+from sklearn.metrics.pairwise import pairwise_kernels
+from sklearn.utils import check_random_state
+from sklearn.utils.validation import check_is_fitted
+
+from fairpca._validation import (
+    Groups,
+    check_choice,
+    check_groups,
+    check_matrix,
+    check_number,
+    check_sample_weight,
+    check_several_groups,
+)
+from fairpca.estimators._base import label_array
+from fairpca.linalg import canonical_basis, fix_signs
+from fairpca.moments import GroupMoments, accumulate
+from fairpca.problems.parity import mean_differences, mean_gaps, mean_parity_basis
+
+__all__ = ["KernelParityPCA"]
+
+_KERNELS = ("rbf", "poly", "linear")
+#: Up to this many rows each of them is a landmark, and the result is exact.
+_EXACT_ROWS = 2000
+#: Landmarks beyond that.
+_LANDMARKS = 500
+#: Directions of the feature space with less than this share of the leading eigenvalue are rounding.
+_RANK_SHARE = 1e-10
+#: Rows whose features are computed at a time.
+_BLOCK_ROWS = 4096
+
+
+class KernelParityPCA(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimator):
+    """Kernel principal components along which all groups have the same mean (Kleindessner et al. 2023).
+
+    With phi the feature map of the kernel, S the covariance of the ``phi(x_i)`` and m_a the mean of group a in the
+    feature space, it solves
+
+    ``max_V <S, V V^T>``  subject to  ``V^T (m_a - m_b) = 0`` for all groups a, b
+
+    over orthonormal V in the feature space: :class:`ParityPCA` after a change of coordinates. The features are
+    represented exactly by the kernel values at all training rows or, for many rows, by the projection on the span
+    of some of them, the landmarks (Nystroem's method).
+
+    Parameters
+    ----------
+    n_components : int, default=2
+    kernel : {"rbf", "poly", "linear"}, default="rbf"
+        ``exp(-gamma ||x - y||^2)``, ``(gamma x.y + coef0)^degree`` or ``x.y``.
+    gamma : float or None, default=None
+        None means 1 / n_features, as in :class:`sklearn.decomposition.KernelPCA`.
+    degree : int, default=3
+    coef0 : float, default=1
+    n_landmarks : int or None, default=None
+        Rows, drawn at random, in whose span the features are represented. None takes all rows up to 2000, which is
+        exact, and 500 of them beyond. The group means are equal to rounding either way; fewer landmarks cost
+        variance, not parity.
+    random_state : int, RandomState or None
+        For the choice of landmarks; results are reproducible with None too.
+
+    Attributes
+    ----------
+    landmarks_ : array or sparse matrix of shape (n_landmarks, n_features)
+    dual_coef_ : ndarray of shape (n_landmarks, n_components)
+        Scores are ``k(x, landmarks_) @ dual_coef_`` up to a shift; the largest entry of each column is positive.
+    explained_variance_ : ndarray of shape (n_components,)
+        Variances of the scores (divisor n - 1), descending.
+    explained_variance_ratio_ : ndarray of shape (n_components,)
+        As shares of the variance of all features in the span of the landmarks.
+    groups_, group_counts_ : ndarray of shape (n_groups,)
+    mean_difference_ : float
+        The largest distance between two group means of the scores, zero to rounding.
+    n_components_, n_features_in_, feature_names_in_, n_samples_seen_
+        As in :class:`sklearn.decomposition.PCA`.
+
+    See Also
+    --------
+    ParityPCA : The linear method, with a tolerance and a penalty on covariances.
+
+    Notes
+    -----
+    The scores have equal group means, so linear rules on them find no difference of means. That is a statement about
+    the kept directions of the feature space: equal means along *all* of them would, for the RBF kernel, mean equal
+    distributions. Other differences, such as that of the spread of the scores, remain.
+
+    References
+    ----------
+    Kleindessner, Donini, Russell and Zafar (2023). Efficient Fair PCA for Fair Representation Learning. AISTATS.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from fairpca import KernelParityPCA
+    >>> rng = np.random.default_rng(0)
+    >>> groups = np.repeat(["a", "b"], 100)
+    >>> X = rng.normal(size=(200, 3))
+    >>> X[:100] *= 2
+    >>> scores = KernelParityPCA(2, gamma=0.2).fit_transform(X, sensitive_features=groups)
+    >>> bool(abs(scores[:100].mean(axis=0) - scores[100:].mean(axis=0)).max() < 1e-10)
+    True
+    """
+
+    # The group column travels through Pipeline, GridSearchCV and cross_validate without a call by the user.
+    __metadata_request__fit = {"sensitive_features": True}  # noqa: RUF012 (scikit-learn reads a plain dict)
+
+    def __init__(
+        self,
+        n_components: int = 2,
+        *,
+        kernel: str = "rbf",
+        gamma: float | None = None,
+        degree: int = 3,
+        coef0: float = 1.0,
+        n_landmarks: int | None = None,
+        random_state: Any = None,
+    ) -> None:
+        self.n_components = n_components
+        self.kernel = kernel
+        self.gamma = gamma
+        self.degree = degree
+        self.coef0 = coef0
+        self.n_landmarks = n_landmarks
+        self.random_state = random_state
+
+    def fit(self, X: Any, y: Any = None, *, sensitive_features: Any = None, sample_weight: Any = None) -> Self:
+        """Fit to data.
+
+        Parameters
+        ----------
+        X : array-like or sparse matrix of shape (n_samples, n_features)
+        y : ignored
+        sensitive_features : array-like of shape (n_samples,) or (n_samples, n_columns)
+            The group of each row. Required.
+        sample_weight : array-like of shape (n_samples,), optional
+            Counts like repeated rows.
+
+        Returns
+        -------
+        self
+        """
+        check_choice("kernel", self.kernel, _KERNELS)
+        X = check_matrix(self, X, reset=True, min_samples=2).astype(np.float64)
+        groups = check_groups(sensitive_features, X.shape[0])
+        weights = check_sample_weight(sample_weight, X.shape[0])
+        self.landmarks_ = X[self._choose_landmarks(X.shape[0], weights)]
+        whitening = _whitening(self._kernel(self.landmarks_))
+        moments = self._feature_moments(X, whitening, groups, weights)
+        check_several_groups(moments.labels, moments.total_count)
+        basis = mean_parity_basis(moments, self._check_dimension(moments))
+        self._set_components(moments, whitening, basis)
+        return self
+
+    def transform(self, X: Any) -> np.ndarray:
+        """Scores of the rows: ``k(X, landmarks_) @ dual_coef_``, shifted to mean zero on the training rows."""
+        check_is_fitted(self)
+        X = check_matrix(self, X, reset=False)
+        blocks = [
+            self._kernel(X[start : start + _BLOCK_ROWS]) @ self.dual_coef_
+            for start in range(0, X.shape[0], _BLOCK_ROWS)
+        ]
+        return (np.concatenate(blocks) - self._shift).astype(X.dtype, copy=False)
+
+    def __sklearn_tags__(self) -> Any:
+        tags = super().__sklearn_tags__()
+        tags.input_tags.sparse = True
+        tags.transformer_tags.preserves_dtype = ["float64", "float32"]
+        return tags
+
+    @property
+    def _n_features_out(self) -> int:
+        return self.dual_coef_.shape[1]
+
+    def _choose_landmarks(self, n_rows: int, weights: np.ndarray | None) -> np.ndarray:
+        candidates = np.arange(n_rows) if weights is None else np.flatnonzero(weights)
+        if self.n_landmarks is None:
+            wanted = len(candidates) if len(candidates) <= _EXACT_ROWS else _LANDMARKS
+        else:
+            wanted = check_number("n_landmarks", self.n_landmarks, at_least=1, integer=True)
+        if wanted >= len(candidates):
+            return candidates
+        seed = 0 if self.random_state is None else check_random_state(self.random_state).randint(2**31)
+        return np.sort(np.random.default_rng(seed).choice(candidates, wanted, replace=False))
+
+    def _kernel(self, X: Any) -> np.ndarray:
+        return pairwise_kernels(
+            X,
+            self.landmarks_,
+            metric=self.kernel,
+            filter_params=True,
+            gamma=self.gamma,
+            degree=self.degree,
+            coef0=self.coef0,
+        )
+
+    def _feature_moments(
+        self, X: Any, whitening: np.ndarray, groups: Groups, weights: np.ndarray | None
+    ) -> GroupMoments:
+        """Moments of the features, a block of rows at a time."""
+        moments = GroupMoments.empty(whitening.shape[1])
+        for start in range(0, X.shape[0], _BLOCK_ROWS):
+            rows = slice(start, start + _BLOCK_ROWS)
+            block_weights = None if weights is None else weights[rows]
+            if block_weights is not None and not block_weights.any():
+                continue
+            present, codes = np.unique(groups.codes[rows], return_inverse=True)
+            block = Groups(tuple(groups.labels[code] for code in present), codes.reshape(-1))
+            moments = moments.merge(accumulate(self._kernel(X[rows]) @ whitening, block, block_weights))
+        return moments
+
+    def _check_dimension(self, moments: GroupMoments) -> int:
+        available = moments.n_features - mean_differences(moments).shape[1]
+        dimension = int(check_number("n_components", self.n_components, at_least=1, integer=True))
+        if dimension > available:
+            raise ValueError(
+                f"n_components={dimension}, but the kernel features of these rows, with {self.n_features_in_} "
+                f"feature(s), have only {available} directions with equal group means; lower n_components."
+            )
+        return dimension
+
+    def _set_components(self, moments: GroupMoments, whitening: np.ndarray, basis: np.ndarray) -> None:
+        covariance = moments.pooled_covariance()
+        basis = canonical_basis(basis, covariance)
+        # Signs of eigenvectors are arbitrary, the weights of the rows are not: the rule applies to these.
+        dual = whitening @ basis
+        signed = fix_signs(dual)
+        basis = basis * np.sign(np.einsum("mi,mi->i", signed, dual))
+        total_count, total = moments.total_count, float(np.trace(covariance))
+        captured = np.einsum("pi,pi->i", basis, covariance @ basis)
+        self.dual_coef_ = signed
+        self._shift = moments.pooled_mean @ basis
+        self.explained_variance_ = captured * total_count / (total_count - 1.0)
+        self.explained_variance_ratio_ = captured / total if total > 0 else np.zeros_like(captured)
+        self.groups_ = label_array(moments.labels)
+        self.group_counts_ = moments.counts.copy()
+        self.mean_difference_ = float(mean_gaps(moments, basis).max())
+        self.n_components_ = basis.shape[1]
+        self.n_samples_seen_ = int(total_count) if float(total_count).is_integer() else total_count
+
+
+def _whitening(kernel: np.ndarray) -> np.ndarray:
+    """W with ``K W W^T K = K``: ``k(x, landmarks) @ W`` are coordinates of phi(x) in the span of the landmarks."""
+    values, vectors = np.linalg.eigh(kernel)
+    kept = values > _RANK_SHARE * max(values[-1], np.finfo(float).tiny)
+    if not kept.any():
+        raise ValueError("The kernel is zero on all rows of X; choose another kernel or scale X.")
+    return vectors[:, kept] / np.sqrt(values[kept])

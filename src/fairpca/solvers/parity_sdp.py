@@ -1,0 +1,78 @@
+"""Olfat and Aswani's semidefinite relaxation of moment parity, with a free conic solver: a reference.
+
+``max <S, P> - mu t`` over ``0 <= P <= I``, ``tr P <= d``, ``<f_j f_j^T, P> <= delta^2`` and
+``[[t I, P M], [M^T P, I]] >= 0`` for every M with ``M M^T = phi I +- Q_ab`` (their problem (14)), which says
+``t >= ||P M||^2``. For a projector of rank d the smallest t is phi plus the largest ``||V^T Q_ab V||_2``. The
+basis is that of the d leading eigenvectors of P. It needs the extra ``fairpca[sdp]`` and grows steeply with p.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+
+from fairpca.linalg import top_eigenpairs
+
+__all__ = ["solve_parity_sdp"]
+
+
+def solve_parity_sdp(
+    covariance: np.ndarray,
+    differences: np.ndarray,
+    directions: np.ndarray,
+    dimension: int,
+    *,
+    penalty: float,
+    tolerance: float,
+    solver_options: dict[str, Any] | None = None,
+) -> tuple[np.ndarray, int, bool]:
+    """The basis from the relaxed optimum, the solver's iterations, and whether it reached its own accuracy.
+
+    Where ``tolerance`` is 0, pass the matrices restricted to the null space of the directions and no directions:
+    as an inequality the limit would leave the problem without an interior, which conic solvers do not survive.
+    """
+    cvxpy = _import_cvxpy()
+    options = {"eps_abs": 1e-6, "eps_rel": 1e-6, "max_iters": 10_000, **(solver_options or {})}
+    size = len(covariance)
+    projector = cvxpy.Variable((size, size), PSD=True)
+    limits = [projector << np.eye(size), cvxpy.trace(projector) <= dimension]
+    limits += [cvxpy.sum(cvxpy.multiply(np.outer(f, f), projector)) <= tolerance**2 for f in directions]
+    gain = cvxpy.sum(cvxpy.multiply(covariance, projector))
+    if penalty > 0:
+        level = cvxpy.Variable()
+        limits += [_at_most(cvxpy, projector, root, level) for root in _roots(differences)]
+        gain -= penalty * level
+    program = cvxpy.Problem(cvxpy.Maximize(gain), limits)
+    program.solve(solver=cvxpy.SCS, **options)
+    relaxed = 0.5 * (projector.value + projector.value.T)
+    finished = program.status == cvxpy.OPTIMAL
+    return top_eigenpairs(relaxed, dimension)[1], int(program.solver_stats.num_iters or 0), finished
+
+
+def _roots(differences: np.ndarray) -> list[np.ndarray]:
+    """Symmetric M with ``M M^T = phi I +- Q``, for one phi that makes all of them possible."""
+    values, vectors = np.linalg.eigh(differences)
+    shift = np.abs(values).max()
+    return [
+        (vector * np.sqrt(np.maximum(shift + sign * value, 0.0))) @ vector.T
+        for value, vector in zip(values, vectors, strict=True)
+        for sign in (1.0, -1.0)
+    ]
+
+
+def _at_most(cvxpy: Any, projector: Any, root: np.ndarray, level: Any) -> Any:
+    """``||P M||^2 <= t`` as a linear matrix inequality."""
+    size = len(root)
+    product = projector @ root
+    return cvxpy.bmat([[level * np.eye(size), product], [product.T, np.eye(size)]]) >> 0
+
+
+def _import_cvxpy() -> Any:
+    try:
+        import cvxpy
+    except ImportError:
+        raise ImportError(
+            "solver='sdp' needs CVXPY and SCS: pip install 'fairpca[sdp]'. The default solver='auto' needs neither."
+        ) from None
+    return cvxpy

@@ -1,0 +1,142 @@
+"""The adversary's measure: the Kolmogorov-Smirnov distance of a trained score, held out or in sample."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+from scipy.stats import ks_2samp
+from sklearn.linear_model import LogisticRegression
+from sklearn.naive_bayes import GaussianNB
+from sklearn.preprocessing import StandardScaler
+from sklearn.svm import SVC, LinearSVC
+
+from fairpca.metrics import adversary_gap, permuted_adversary_gaps
+from fairpca.metrics.adversary import _largest_difference
+
+
+def test_largest_difference_is_the_kolmogorov_smirnov_distance(rng):
+    for _ in range(20):
+        first, second = rng.integers(0, 12, 30).astype(float), rng.integers(3, 15, 25).astype(float)  # with ties
+        assert _largest_difference(first, second) == pytest.approx(ks_2samp(first, second).statistic, abs=1e-12)
+
+
+def test_rounding_is_not_a_score():
+    assert _largest_difference(1 + 1e-12 * np.arange(5), 1 - 1e-12 * np.arange(5)) == 0
+
+
+def test_coordinates_that_are_rounding_do_not_count(rng):
+    groups = np.repeat([0, 1], 100)
+    Z = np.column_stack([rng.normal(size=200), 1e-16 * groups])
+    level = permuted_adversary_gaps(Z, groups, evaluation="in_sample", n_permutations=20)
+    assert adversary_gap(Z, groups, evaluation="in_sample") <= level.max() + 0.1
+    assert adversary_gap(np.column_stack([Z[:, 0], 1e-3 * groups]), groups, evaluation="in_sample") == 1
+    assert adversary_gap(np.zeros((200, 2)), groups) == 0
+
+
+@pytest.fixture
+def shifted(rng):
+    groups = np.repeat(["a", "b"], [200, 100])
+    Z = rng.normal(size=(300, 3))
+    Z[200:, 0] += 1.0
+    return Z, groups
+
+
+@pytest.mark.parametrize(
+    ("family", "machine"),
+    [
+        ("linear", LinearSVC(class_weight="balanced", dual=False)),
+        ("rbf", SVC(class_weight="balanced")),
+    ],
+)
+def test_in_sample_and_on_other_rows(shifted, family, machine, rng):
+    Z, groups = shifted
+    scaler = StandardScaler().fit(Z)
+    machine.fit(scaler.transform(Z), groups)
+    scores = machine.decision_function(scaler.transform(Z))
+    expected = ks_2samp(scores[groups == "a"], scores[groups == "b"]).statistic
+    assert adversary_gap(Z, groups, family=family, evaluation="in_sample") == pytest.approx(expected, abs=1e-12)
+    new = rng.normal(size=(80, 3))
+    new_groups = np.repeat(["b", "a"], 40)
+    scores = machine.decision_function(scaler.transform(new))
+    expected = ks_2samp(scores[:40], scores[40:]).statistic
+    assert adversary_gap(new, new_groups, family=family, train=(Z, groups)) == pytest.approx(expected, abs=1e-12)
+
+
+def test_separated_groups_reach_one(shifted):
+    Z, groups = shifted
+    Z = Z + 20.0 * (groups == "b")[:, None]
+    assert adversary_gap(Z, groups) == 1.0
+    assert adversary_gap(Z, groups, family="rbf") == 1.0
+
+
+def test_held_out_is_honest_where_in_sample_is_not(rng):
+    groups = np.repeat([0, 1], 50)
+    Z = rng.normal(size=(100, 30))  # nothing to learn, much to remember
+    assert adversary_gap(Z, groups, family="rbf", evaluation="in_sample") > 0.9
+    assert adversary_gap(Z, groups, family="rbf") < 0.5
+
+
+def test_rings_are_seen_by_the_rbf_family_only(rng):
+    angle = rng.uniform(0, 2 * np.pi, 600)
+    groups = np.repeat([0, 1], 300)
+    radius = np.where(groups == 1, 3.0, 1.0)[:, None]
+    Z = radius * np.column_stack([np.cos(angle), np.sin(angle)]) + 0.1 * rng.normal(size=(600, 2))
+    assert adversary_gap(Z, groups, family="rbf") > 0.95
+    assert adversary_gap(Z, groups, family="linear") < 0.6
+
+
+def test_equal_means_leave_nothing_to_a_smooth_linear_rule(rng):
+    groups = np.repeat([0, 1], [200, 60])
+    Z = rng.normal(size=(260, 3)) * np.where(groups == 1, 2.0, 1.0)[:, None]
+    for a in (0, 1):
+        Z[groups == a] -= Z[groups == a].mean(axis=0)
+    assert adversary_gap(Z, groups, evaluation="in_sample") == 0
+    assert adversary_gap(Z, groups, family=LogisticRegression(class_weight="balanced"), evaluation="in_sample") < 0.05
+    Z[groups == 1] += 0.5
+    assert adversary_gap(Z, groups, evaluation="in_sample") > 0.1
+
+
+def test_worst_pair_of_several_groups(shifted, rng):
+    Z, groups = shifted
+    third = rng.normal(size=(100, 3)) + np.array([4.0, 0.0, 0.0])
+    all_Z, all_groups = np.vstack([Z, third]), np.append(groups, np.repeat("c", 100))
+    kept = all_groups != "b"
+    pair = adversary_gap(all_Z[kept], all_groups[kept], evaluation="in_sample")
+    assert adversary_gap(all_Z, all_groups, evaluation="in_sample") == pytest.approx(pair, abs=1e-12)
+
+
+def test_permutations_give_the_level_of_chance(shifted):
+    Z, groups = shifted
+    level = permuted_adversary_gaps(Z, groups, n_permutations=15)
+    assert level.shape == (15,)
+    held_out = 0.3 * np.array([200, 100])
+    expected = 0.87 * np.sqrt((1 / held_out).sum())
+    assert 0.6 * expected < level.mean() < 1.5 * expected
+    assert adversary_gap(Z, groups) > level.max()
+    half = slice(0, None, 2)
+    judged = permuted_adversary_gaps(Z[half], groups[half], train=(Z[1::2], groups[1::2]), n_permutations=5)
+    assert judged.max() < 0.5
+
+
+def test_a_classifier_of_ones_own(shifted):
+    Z, groups = shifted
+    scores = GaussianNB().fit(Z, groups).predict_proba(Z)[:, 1]  # it has no decision_function
+    expected = ks_2samp(scores[groups == "a"], scores[groups == "b"]).statistic
+    found = adversary_gap(Z, groups, family=GaussianNB(), evaluation="in_sample")
+    assert found == pytest.approx(expected, abs=1e-12)
+
+
+def test_bad_input(shifted):
+    Z, groups = shifted
+    with pytest.raises(ValueError, match="family='tree' is unknown"):
+        adversary_gap(Z, groups, family="tree")
+    with pytest.raises(ValueError, match="evaluation='both' is unknown"):
+        adversary_gap(Z, groups, evaluation="both")
+    with pytest.raises(ValueError, match="sensitive_features is required"):
+        adversary_gap(Z, None)
+    with pytest.raises(ValueError, match="single group"):
+        adversary_gap(Z, np.zeros(300))
+    with pytest.raises(ValueError, match="both sets of rows must have the same groups"):
+        adversary_gap(Z, groups, train=(Z, np.where(groups == "a", "a", "c")))
+    with pytest.raises(ValueError, match="single row"):
+        adversary_gap(Z, np.arange(300) == 0)
