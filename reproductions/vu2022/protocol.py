@@ -1,10 +1,11 @@
-"""The experiment of Vu et al. (2022), section 5, as the authors' code runs it (not always as the paper words it).
+"""The experiment of Vu et al. (2022), section 5, as the authors' code runs it.
 
 - Three tenths of each group train, the rest tests; all rows are standardised by the training rows.
-- alpha and lambda minimise ABDiff + ARE, averaged over three folds of the training rows. The rows on which a fold fits
-  and measures ARE are standardised again by the fold's training part; those on which it measures ABDiff are not.
-- ARE: mean reconstruction error of the standardised rows. ABDiff: difference of the groups' mean errors, each group
-  centred by its own training mean.
+- alpha and lambda minimise ABDiff + ARE, averaged over three folds of the training rows. The rows on which a
+  fold fits and measures ARE are standardised again by the fold's training part; those on which it measures
+  ABDiff are not.
+- ARE: mean reconstruction error of the standardised rows. ABDiff: difference of the groups' mean errors, each
+  group centred by its own training mean.
 """
 
 from __future__ import annotations
@@ -20,7 +21,16 @@ from sklearn.svm import LinearSVC
 from fairpca import FairPCA, RobustFairPCA
 from fairpca.moments import GroupMoments, group_moments
 
-__all__ = ["ALPHAS", "N_COMPONENTS", "PENALTIES", "Figures", "choose", "linear_separation", "measure", "split"]
+__all__ = [
+    "ALPHAS",
+    "N_COMPONENTS",
+    "PENALTIES",
+    "Figures",
+    "choose",
+    "linear_separation",
+    "measure",
+    "split",
+]
 
 ALPHAS = (0.05, 0.1, 0.15)
 PENALTIES = (0.0, 0.5, 1.0, 1.5, 2.0, 2.5)
@@ -114,11 +124,11 @@ def _folds(
 
 
 def linear_separation(X: np.ndarray, groups: np.ndarray, basis: np.ndarray) -> float:
-    """The linear SVM's Delta_F: how far apart the groups' score distributions are, on the rows it was fitted to.
+    """The linear SVM's Delta_F: the largest difference between the groups' distributions of its score.
 
     As in the authors' code the SVM is fitted to the (standardised) projected test rows themselves, with the
-    regularisation for which five-fold cross-validation finds the largest separation. Their solver is commercial; this
-    one minimises the squared hinge loss.
+    regularisation for which five-fold cross-validation finds the largest separation. Their solver is
+    commercial; this one minimises the squared hinge loss.
     """
     scores = standardise(X @ basis, X @ basis)
     folds = list(StratifiedKFold(5, shuffle=True, random_state=0).split(scores, groups))

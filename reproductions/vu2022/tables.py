@@ -68,9 +68,7 @@ def reproduce_tables(data: Any, *, quick: bool = False) -> Tables:
 def _row(table: Any, published: Published, n_splits: int) -> Row:
     X, groups = protocol.features(table), table.sensitive_features
     results = np.array([_one_split(X, groups, seed) for seed in range(n_splits)]).mean(axis=0)
-    return Row(
-        published, results[0:2], results[2:4], results[4], results[5:7], results[7:9], results[9], n_splits
-    )
+    return Row(published, results[0:2], results[2:4], results[4], results[5:7], results[7:9], results[9], n_splits)
 
 
 def _one_split(X: np.ndarray, groups: np.ndarray, seed: int) -> list[float]:

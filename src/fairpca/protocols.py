@@ -1,8 +1,8 @@
 """What problems and solvers promise each other.
 
 A *problem* is a convex function F of the captured variances c_1..c_k, given together with its dual
-``F(c) = max_w a(w) - w . c``. A *solver* minimises F(c(V)) over d-dimensional subspaces through the joint range
-of the moment matrices, and knows nothing of what the numbers mean.
+``F(c) = max_w a(w) - w . c``. A *solver* minimises F(c(V)) over d-dimensional subspaces through the joint
+range of the moment matrices, and knows nothing of what the numbers mean.
 """
 
 from __future__ import annotations
@@ -36,8 +36,8 @@ class Status(enum.Enum):
         "extra dimensions (see relaxed_); the components are the best found."
     )
     STATIONARY = (
-        "No step from the best of all starts brings the objective down. The bound is that of a relaxation: a gap "
-        "does not mean that something better exists."
+        "No step from the best of all starts brings the objective down. The bound is that of a relaxation: a "
+        "gap does not mean that something better exists."
     )
     UNCERTIFIED = "All steps were taken; this method has no certificate. Use solver='spectral' for one."
 
@@ -117,7 +117,7 @@ class RangeProblem(Protocol):
 
 
 class ConcavePieces(Protocol):
-    """F(z) = max_m J_m(z) with every J_m concave, z_a = tr A_a - <A_a, P> what a projection leaves out of each matrix."""
+    """F(z) = max_m J_m(z), every J_m concave, z_a = tr A_a - <A_a, P> what a projection leaves out of A_a."""
 
     def pieces(self, errors: np.ndarray) -> np.ndarray:
         """The J_m at z."""
@@ -127,6 +127,12 @@ class ConcavePieces(Protocol):
 
     def gradients(self, errors: np.ndarray) -> np.ndarray:
         """The gradient of each J_m, in rows."""
+
+    def cone(self) -> tuple[np.ndarray, np.ndarray]:
+        """For k = 2: directions between which, turning left, all combinations of gradients lie strictly."""
+
+    def value_and_slopes(self, errors: np.ndarray) -> tuple[float, np.ndarray]:
+        """F and a subgradient of it, finite everywhere."""
 
     def guarded(self, errors: np.ndarray) -> np.ndarray:
         """A point near z at which all gradients are finite."""

@@ -125,9 +125,9 @@ def test_one_component_is_certified(rng, tolerance):
 
 @pytest.mark.parametrize(("n_groups", "tolerance"), [(2, 0.0), (3, 0.0), (2, 0.3), (3, 0.3)])
 def test_covariance_penalty(rng, n_groups, tolerance):
-    X, groups = make_groups(rng, [90, 70, 60][:n_groups], 10)
+    X, groups = make_groups(rng, [90, 70, 60][:n_groups], 8)
     previous = ParityPCA(3, mean_tolerance=tolerance).fit(X, sensitive_features=groups)
-    for penalty in (0.3, 1.0, 3.0):
+    for penalty in (0.3, 2.0):
         pca = ParityPCA(3, mean_tolerance=tolerance, covariance_penalty=penalty)
         pca.fit(X, sensitive_features=groups)
         mean, covariance, captured = figures(X, groups, pca.components_.T)

@@ -24,6 +24,15 @@ def test_rounding_is_not_a_score():
     assert _largest_difference(1 + 1e-12 * np.arange(5), 1 - 1e-12 * np.arange(5)) == 0
 
 
+def test_coordinates_that_are_rounding_do_not_count(rng):
+    groups = np.repeat([0, 1], 100)
+    Z = np.column_stack([rng.normal(size=200), 1e-16 * groups])
+    level = permuted_adversary_gaps(Z, groups, evaluation="in_sample", n_permutations=20)
+    assert adversary_gap(Z, groups, evaluation="in_sample") <= level.max() + 0.1
+    assert adversary_gap(np.column_stack([Z[:, 0], 1e-3 * groups]), groups, evaluation="in_sample") == 1
+    assert adversary_gap(np.zeros((200, 2)), groups) == 0
+
+
 @pytest.fixture
 def shifted(rng):
     groups = np.repeat(["a", "b"], [200, 100])

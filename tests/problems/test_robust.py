@@ -76,7 +76,9 @@ def test_gradients_by_slopes(rng):
     ahead, behind = (problem.pieces(errors + s * step * direction) for s in (1, -1))
     np.testing.assert_allclose(problem.gradients(errors) @ direction, (ahead - behind) / (2 * step), rtol=1e-6)
     active = problem.pieces(errors).argmax()
-    np.testing.assert_array_equal(problem.subgradient(errors), problem.gradients(errors)[active])
+    value, slopes = problem.value_and_slopes(errors)
+    assert value == pytest.approx(problem.value(errors), rel=1e-14)
+    np.testing.assert_allclose(slopes, problem.gradients(errors)[active], rtol=1e-12)
 
 
 def test_pieces_are_concave(rng):
@@ -98,20 +100,32 @@ def test_minorants_lie_below_on_the_box_and_meet_at_its_corners(rng):
     np.testing.assert_allclose(constants + slopes @ high, problem.pieces(high), atol=1e-12)
 
 
-def test_no_combination_of_gradients_points_to_smaller_errors_only(rng):
-    """What the sweep relies on: the minimum lies where the weights are not both negative."""
-    for _ in range(300):
-        problem = RobustGap(rng.dirichlet([1, 1]), rng.uniform(0, 2, 2), rng.uniform(0, 5))
+def test_gradients_stay_inside_the_cone(rng):
+    """What the sweep relies on: every combination of gradients lies strictly between the two directions."""
+
+    def angle(direction):
+        return np.arctan2(direction[1], direction[0])
+
+    for _ in range(500):
+        radii = rng.uniform(0, 2, 2) * rng.integers(0, 2, 2)
+        penalty = rng.choice([0.0, rng.uniform(0, 1), rng.uniform(0, 100)])
+        problem = RobustGap(rng.dirichlet([1, 1]), radii, penalty)
+        first, last = (angle(direction) for direction in problem.cone())
+        assert -np.pi / 2 < first <= 0
+        assert np.pi / 2 <= last < np.pi
         gradients = problem.gradients(rng.uniform(1e-3, 2, 2))
-        for t in np.linspace(0, 1, 21):
-            mixed = t * gradients[0] + (1 - t) * gradients[-1]
-            assert mixed.max() > 0
+        for t in np.linspace(0, 1, 11):
+            assert first < angle(t * gradients[0] + (1 - t) * gradients[-1]) < last
 
 
 def test_guarded_slopes_are_finite_at_zero_error():
+    for radius in (0.1, 1e-12):
+        small = RobustGap(np.array([0.5, 0.5]), np.array([radius, 0.0]), 2.0, np.ones(2))
+        assert np.isfinite(small.gradients(small.guarded(np.zeros(2)))).all()
     problem = RobustGap(np.array([0.5, 0.5]), np.array([0.1, 0.0]), 2.0)
     assert np.isinf(problem.gradients(np.zeros(2))).any()
     assert np.isfinite(problem.gradients(problem.guarded(np.zeros(2)))).all()
+    assert np.isfinite(problem.value_and_slopes(np.zeros(2))[1]).all()
 
 
 def test_radii_follow_the_group_sizes():
@@ -123,7 +137,12 @@ def test_radii_follow_the_group_sizes():
 
 @pytest.mark.parametrize(
     ("radius", "message"),
-    [([0.1, 0.2, 0.3], "one radius a group"), (-1.0, "not negative"), ({"a": 1.0}, "no value"), (np.nan, "finite")],
+    [
+        ([0.1, 0.2, 0.3], "one radius a group"),
+        (-1.0, "not negative"),
+        ({"a": 1.0}, "no value"),
+        (np.nan, "finite"),
+    ],
 )
 def test_bad_radii_are_named(radius, message):
     with pytest.raises(ValueError, match=message):

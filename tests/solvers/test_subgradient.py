@@ -30,8 +30,6 @@ def run(case, **changes):
 @pytest.mark.parametrize("retraction", ["qr", "polar"])
 def test_reaches_the_global_optimum_of_an_easy_case(case, retraction):
     matrices, problem = case
-    best = sweep_range(problem, JointRange(matrices / 6, 2), tol=1e-3, max_iter=9)  # units differ: not comparable
-    assert best.objective > 0
     exact = sweep_range(problem, JointRange(matrices, 2), tol=1e-9, max_iter=500)
     result = run(case, retraction=retraction)
     assert exact.lower_bound - 1e-9 <= result.objective <= exact.objective * (1 + 1e-3)
@@ -70,7 +68,7 @@ def test_first_step_is_the_riemannian_subgradient(case):
     matrices, problem = case
     frame = np.linalg.qr(np.random.default_rng(5).standard_normal((6, 4)))[0]
     errors = np.einsum("pi,apq,qi->a", frame, matrices, frame)
-    euclidean = 2 * np.tensordot(problem.subgradient(errors), matrices, axes=1) @ frame
+    euclidean = 2 * np.tensordot(problem.value_and_slopes(errors)[1], matrices, axes=1) @ frame
     riemannian = euclidean - frame @ (frame.T @ euclidean)
     step = 1e-7
     curve = _descend(problem, matrices, frame, step, 1, "qr").values

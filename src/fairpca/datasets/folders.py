@@ -18,11 +18,11 @@ def load_tables(folder: Any, *, drop_constant: bool = True) -> dict[str, Bunch]:
     Parameters
     ----------
     folder : str or path
-        Holds ``*.csv`` files with a header line; the last column is the group, the last but one the label, the others
-        are features.
+        Holds ``*.csv`` files with a header line; the last column is the group, the last but one the label,
+        the others are features.
     drop_constant : bool, default=True
-        Drop columns that never vary before the columns are told apart, as the authors' own reader does. (Where the
-        label is such a column, the feature before it then counts as the label.)
+        Drop columns that never vary before the columns are told apart, as the authors' own reader does.
+        (Where the label is such a column, the feature before it then counts as the label.)
 
     Returns
     -------
@@ -52,8 +52,8 @@ def load_table(path: Any, *, drop_constant: bool = True) -> Bunch:
     Returns
     -------
     Bunch
-        ``data``, ``target``, ``sensitive_features``, ``feature_names``, ``target_name``, ``sensitive_name``. Nothing
-        is standardised.
+        ``data``, ``target``, ``sensitive_features``, ``feature_names``, ``target_name``, ``sensitive_name``.
+        Nothing is standardised.
     """
     path = Path(path)
     with path.open(newline="", encoding="utf-8") as file:
@@ -64,8 +64,8 @@ def load_table(path: Any, *, drop_constant: bool = True) -> Bunch:
         raise ValueError(f"{path} is not a table of numbers under one header line: {error}") from None
     if table.shape[1] != len(names) or len(names) < 3:
         raise ValueError(
-            f"{path} has {len(names)} names for {table.shape[1]} columns; it needs at least a feature, a label and "
-            "a group column, each with a name."
+            f"{path} has {len(names)} names for {table.shape[1]} columns; it needs at least a feature, a "
+            "label and a group column, each with a name."
         )
     if drop_constant:
         varying = np.ptp(table, axis=0) > 0

@@ -12,10 +12,8 @@ __all__ = ["make_toy"]
 _COVARIANCES = (((4.0, 0.0), (0.0, 0.2)), ((0.2, 0.4), (0.4, 3.0)))
 
 
-def make_toy(
-    n_samples: tuple[int, int] = (200, 100), *, random_state: Any = None
-) -> tuple[np.ndarray, np.ndarray]:
-    """Draw two centred Gaussian groups in the plane: the larger spreads along the first axis, the smaller near the second.
+def make_toy(n_samples: tuple[int, int] = (200, 100), *, random_state: Any = None) -> tuple[np.ndarray, np.ndarray]:
+    """Draw two centred Gaussian groups in the plane, one along the first axis and one near the second.
 
     Their covariances are ``[[4, 0], [0, 0.2]]`` and ``[[0.2, 0.4], [0.4, 3]]`` (Vu et al. 2022, Figure 1 and
     appendix D.2).

@@ -31,9 +31,12 @@ _MEAN_SHARE = 1e-4
 _FINEST = 1e-9
 #: A limit passed by less than this share is met by a Newton step; by more, the penalty was too small.
 _LIMIT_SHARE = 1e-6
-_ROUNDS = 30
-_LARGEST_PENALTY = 1e9
+_LARGEST_PENALTY = 1e12
 _RANDOM_STARTS = 2
+_GAP_ADVICE = (
+    "with three groups or more the bound is that of a relaxation, which may need extra dimensions. The components are "
+    "the best found."
+)
 
 
 @dataclasses.dataclass(frozen=True)
@@ -110,40 +113,61 @@ def solve_mean_tolerance(
     Limits enter as they are passed, and the penalty grows until it exceeds their multipliers. For two groups the
     joint range is that of two matrices and the search is exact; the bound holds for any number.
     """
-    covariance, directions = problem.covariance, problem.directions
     _check_feasible(problem, dimension, tol=tol, max_iter=max_iter, rng=rng)
-    values, basis = top_eigenpairs(covariance, dimension)
-    result = SolverResult(basis, -values.sum(), -values.sum(), np.ones(1), Status.OPTIMAL, 1, 1)
-    active = np.zeros(len(directions), dtype=bool)
-    penalty = 10.0 / max((directions**2).sum(axis=1).max(initial=0.0), problem.tolerance**2)
-    n_iter = n_calls = 0
-    for _ in range(_ROUNDS):
-        n_iter, n_calls = n_iter + result.n_iter, n_calls + result.n_oracle_calls
-        squares = ((directions @ result.basis) ** 2).sum(axis=1)
-        passed = squares > (1 + _LIMIT_SHARE) * problem.tolerance**2
-        if not passed.any():
-            break
-        if (passed & active).any():
-            penalty *= 10.0
-        if penalty > _LARGEST_PENALTY:
-            _raise_infeasible(dimension)
-        active |= passed
-        matrices, penalised = mean_penalty(covariance, directions[active], problem.tolerance, penalty)
-        result = _on_range(matrices, penalised, dimension, tol=tol, max_iter=max_iter, rng=rng)
-    basis, feasible = restore_limits(problem, result.basis)
+    rounds = _PenaltyRounds(problem, dimension)
+    while rounds.raise_penalty():
+        rounds.solve(tol=tol, max_iter=max_iter, rng=rng)
+    basis, feasible = restore_limits(problem, rounds.result.basis)
     if not feasible:
         _raise_infeasible(dimension)
-    multipliers = np.zeros(len(directions))
-    multipliers[active] = penalty * result.weights[1:]
+    captured = float(np.einsum("pi,pi->", basis, problem.covariance @ basis))
     return ParitySolution(
         basis=basis,
-        lower_bound=result.lower_bound,
-        n_iter=n_iter,
-        n_evaluations=n_calls,
-        converged=result.status is Status.OPTIMAL,
-        advice=result.status.value,
-        multipliers=multipliers,
+        lower_bound=rounds.result.lower_bound,
+        n_iter=rounds.n_iter,
+        n_evaluations=rounds.n_oracle_calls,
+        converged=-captured - rounds.result.lower_bound <= tol / _MEAN_SHARE,
+        advice=_GAP_ADVICE,
+        multipliers=rounds.multipliers(),
     )
+
+
+class _PenaltyRounds:
+    """Minimisations with a growing penalty on the limits that were passed so far."""
+
+    def __init__(self, problem: MomentParity, dimension: int) -> None:
+        self._problem, self._dimension = problem, dimension
+        values, basis = top_eigenpairs(problem.covariance, dimension)
+        self.result = SolverResult(basis, -values.sum(), -values.sum(), np.ones(1), Status.OPTIMAL, 1, 1)
+        self.n_iter = self.n_oracle_calls = 1
+        self._active = np.zeros(len(problem.directions), dtype=bool)
+        largest = (problem.directions**2).sum(axis=1).max(initial=0.0)
+        self._penalty = 10.0 / max(largest, problem.tolerance**2)
+
+    def raise_penalty(self) -> bool:
+        """Whether a limit is passed; a limit that is penalised already needs a larger penalty."""
+        squares = ((self._problem.directions @ self.result.basis) ** 2).sum(axis=1)
+        passed = squares > (1 + _LIMIT_SHARE) * self._problem.tolerance**2
+        if (passed & self._active).any():
+            self._penalty *= 10.0
+        if self._penalty > _LARGEST_PENALTY:
+            _raise_infeasible(self._dimension)
+        self._active |= passed
+        return bool(passed.any())
+
+    def solve(self, *, tol: float, max_iter: int, rng: np.random.Generator) -> None:
+        problem = self._problem
+        matrices, penalised = mean_penalty(
+            problem.covariance, problem.directions[self._active], problem.tolerance, self._penalty
+        )
+        self.result = _on_range(matrices, penalised, self._dimension, tol=tol, max_iter=max_iter, rng=rng)
+        self.n_iter += self.result.n_iter
+        self.n_oracle_calls += self.result.n_oracle_calls
+
+    def multipliers(self) -> np.ndarray:
+        multipliers = np.zeros(len(self._active))
+        multipliers[self._active] = self._penalty * self.result.weights[1:]
+        return multipliers
 
 
 def _check_feasible(

@@ -15,7 +15,6 @@ from fairpca._validation import (
     check_choice,
     check_groups,
     check_matrix,
-    check_n_components,
     check_number,
     check_sample_weight,
     check_several_groups,
@@ -217,7 +216,7 @@ class KernelParityPCA(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEst
 
     def _check_dimension(self, moments: GroupMoments) -> int:
         available = moments.n_features - mean_differences(moments).shape[1]
-        dimension = check_n_components(self.n_components, max(moments.n_features, 1))
+        dimension = int(check_number("n_components", self.n_components, at_least=1, integer=True))
         if dimension > available:
             raise ValueError(
                 f"n_components={dimension}, but the kernel features of these rows, with {self.n_features_in_} "

@@ -2,13 +2,12 @@
 
 from __future__ import annotations
 
-import numbers
 from typing import Any
 
 import numpy as np
 from sklearn.utils import check_random_state
 
-from fairpca._validation import check_choice
+from fairpca._validation import check_choice, check_number
 from fairpca.estimators._base import MomentEstimator
 from fairpca.joint_range import JointRange
 from fairpca.moments import GroupMoments
@@ -22,14 +21,14 @@ _SOLVERS = ("auto", "spectral", "subgradient")
 
 
 class RobustFairPCA(MomentEstimator):
-    """Principal components that trade total error against the error gap between groups, robustly, solved globally.
+    """Principal components that trade total error against the gap between groups, robustly, solved globally.
 
     Solves, over d-dimensional projections P (Vu et al. 2022),
 
     ``min_P  sup_Q  E_Q[error] + penalty * max_{a != a'} |E_Q[error | a] - E_Q[error | a']|``,
 
-    where Q ranges over all distributions whose moments of group a lie within eps_a of the observed ones (squared
-    Wasserstein distance between Gaussians with these moments), the shares of the groups kept. With
+    where Q ranges over all distributions whose moments of group a lie within eps_a of the observed ones
+    (squared Wasserstein distance between Gaussians with these moments), the shares of the groups kept. With
     z_a = tr M_a - <M_a, P> the worst case has a closed form, F(z) = max over pairs of groups of
 
     ``sum_b u_b (sqrt(z_b) +- sqrt(eps_b))^2``,  ``u_b = p_b + penalty [b = a] - penalty [b = a']``,
@@ -41,16 +40,17 @@ class RobustFairPCA(MomentEstimator):
     n_components : int, default=2
         Number of dimensions kept, 1 to n_features.
     radius : float, array-like of shape (n_groups,) or dict, default=0.1
-        A number alpha gives eps_a = alpha / sqrt(N_a). Or one eps_a a group, in the order of ``groups_``, or a dict
-        from label to eps_a. The eps_a are in squared units of the data: standardise X first.
+        A number alpha gives eps_a = alpha / sqrt(N_a). Or one eps_a a group, in the order of ``groups_``, or
+        a dict from label to eps_a. The eps_a are in squared units of the data: standardise X first.
     penalty : float, default=1.0
         The weight lambda >= 0 of the gap. Zero, with radius zero, is ordinary PCA.
     solver : {"auto", "spectral", "subgradient"}, default="auto"
-        "spectral" (= "auto"): for two groups a global optimum with a certificate, for three or more a stationary
-        point, the best of several starts. "subgradient" is the paper's Algorithm 1, as a reference: it has no
-        certificate, and ``lower_bound_`` is then minus infinity.
+        "spectral" (= "auto"): for two groups a global optimum with a certificate, for three or more a
+        stationary point, the best of several starts. "subgradient" is the paper's Algorithm 1, as a
+        reference: it has no certificate, and ``lower_bound_`` is then minus infinity.
     center : {"pooled", "group"}, default="pooled"
-        Whether M_a is taken about the pooled mean or the group's own. ``mean_`` and ``transform`` stay pooled.
+        Whether M_a is taken about the pooled mean or the group's own. ``mean_`` and ``transform`` stay
+        pooled.
     retraction : {"qr", "polar"}, default="qr"
         Of solver "subgradient".
     n_init : int, default=20
@@ -58,7 +58,8 @@ class RobustFairPCA(MomentEstimator):
     max_iter : int, default=1000
         Eigenproblems of the sweep for two groups; steps of each start of the other solvers.
     tol : float, default=1e-9
-        Largest accepted gap between objective and bound, relative to both the objective and the total variance.
+        Largest accepted gap between objective and bound, relative to both the objective and the total
+        variance.
     n_jobs : int or None, default=None
         Starts of solver "subgradient" that run in parallel.
     random_state : int, RandomState or None
@@ -67,7 +68,8 @@ class RobustFairPCA(MomentEstimator):
     Attributes
     ----------
     components_ : ndarray of shape (n_components, n_features)
-        Orthonormal rows with uncorrelated scores, by descending variance; the largest entry of each is positive.
+        Orthonormal rows with uncorrelated scores, by descending variance; the largest entry of each is
+        positive.
     mean_, explained_variance_, explained_variance_ratio_, noise_variance_, n_components_, n_features_in_, \
 feature_names_in_, n_samples_seen_
         As in :class:`sklearn.decomposition.PCA`.
@@ -82,11 +84,12 @@ feature_names_in_, n_samples_seen_
         The weights w, of any sign and with absolute values summing to one, for which the result is the PCA of
         ``sum_a w_a M_a``. A negative weight means that the gap is closed by raising that group's error.
     objective_, lower_bound_, duality_gap_ : float
-        The minimised quantity at the returned components, a bound that no projection can beat, and the difference.
-        For three or more groups the bound is that of a convex relaxation, tight only where the radii are small.
+        The minimised quantity at the returned components, a bound that no projection can beat, and the
+        difference. For three or more groups the bound is that of a convex relaxation, tight only where the
+        radii are small.
     history_ : list of dict
-        Progress: objective and bound after every split of the sweep; or the objective after every step, one array
-        for each start of solver "subgradient".
+        Progress: objective and bound after every split of the sweep; or the objective after every step, one
+        array for each start of solver "subgradient".
     n_iter_, n_oracle_calls_ : int
     converged_ : bool
         Whether the gap closed (two groups), or no further descent was found (three or more). Always False for
@@ -100,15 +103,16 @@ feature_names_in_, n_samples_seen_
     Notes
     -----
     Equal errors are within reach of some projection exactly when the sum of the p - d smallest eigenvalues of
-    M_1 - M_2 is at most zero and the sum of its p - d largest is at least zero. The condition given in the paper
-    (Proposition 2.2, rank(M_1 - M_2) <= d) is too strong; see docs/robust.md.
+    M_1 - M_2 is at most zero and the sum of its p - d largest is at least zero. The condition given in the
+    paper (Proposition 2.2, rank(M_1 - M_2) <= d) is too strong; see docs/robust.md.
 
-    A small gap can be bought by raising the error of the group that is better off: look at ``group_errors_``, not only
-    at their difference.
+    A small gap can be bought by raising the error of the group that is better off: look at ``group_errors_``,
+    not only at their difference.
 
     References
     ----------
-    Vu, Tran, Yue and Nguyen (2022). Distributionally Robust Fair Principal Components via Geodesic Descents. ICLR.
+    Vu, Tran, Yue and Nguyen (2022). Distributionally Robust Fair Principal Components via Geodesic Descents.
+    ICLR.
 
     Examples
     --------
@@ -150,42 +154,43 @@ feature_names_in_, n_samples_seen_
         self.random_state = random_state
 
     def _solve(self, moments: GroupMoments, n_components: int) -> None:
+        check_number("tol", self.tol, at_least=0)
+        check_number("max_iter", self.max_iter, at_least=1, integer=True)
+        check_number("n_init", self.n_init, at_least=0, integer=True)
         matrices = moments.second_moments(check_choice("center", self.center, ("pooled", "group")))
         self.radii_ = group_radii(self.radius, moments.labels, moments.counts)
-        penalty = _check_penalty(self.penalty)
+        penalty = float(check_number("penalty", self.penalty, at_least=0))
         totals = np.einsum("aii->a", matrices)
         scale = float(moments.shares @ totals)
         if not scale > 0:
             scale = 1.0
         matrices /= scale  # tol is relative, and so is every threshold in the solvers
         scaled = RobustGap(moments.shares, self.radii_ / scale, penalty, totals / scale)
-        result = self._run(scaled, JointRange(matrices, n_components), scale)
+        result = self._run(scaled, JointRange(matrices, n_components))
         matrices *= scale
         self._set_projection(result.basis, moments)
         self._set_groups(moments, matrices)
         problem = RobustGap(moments.shares, self.radii_, penalty, totals)
         self._set_certificate(problem, result, scale)
         if result.status is not Status.UNCERTIFIED:
-            self._warn_unless_converged(result.status.value)
+            self._warn_unless_converged(f"max_iter={self.max_iter} was reached: raise max_iter or tol.")
 
-    def _run(self, problem: RobustGap, joint: JointRange, scale: float) -> SolverResult:
+    def _run(self, problem: RobustGap, joint: JointRange) -> SolverResult:
         solver = check_choice("solver", self.solver, _SOLVERS)
-        retraction = check_choice("retraction", self.retraction, ("qr", "polar"))
+        polar = check_choice("retraction", self.retraction, ("qr", "polar")) == "polar"
         seed = 0 if self.random_state is None else check_random_state(self.random_state).randint(2**31)
         rng = np.random.default_rng(seed)
         if solver == "subgradient" and joint.dimension < joint.size:
-            # The paper's step 1 / sqrt(T + 1) belongs to standardised columns, whose total variance is p. Taken
-            # relative to the total variance it means the same for data in other units.
+            # The paper's step 1 / sqrt(T + 1) belongs to standardised columns, whose total variance is p.
+            # Taken relative to the total variance it means the same for data in other units.
             step = joint.size / np.sqrt(self.max_iter + 1.0)
             return descend_subgradient(
                 problem, joint, problem.shares, step=step, n_starts=self.n_init, max_iter=self.max_iter,
-                retraction=retraction, n_jobs=self.n_jobs, rng=rng,
+                retraction="polar" if polar else "qr", n_jobs=self.n_jobs, rng=rng,
             )  # fmt: skip
         if joint.n_matrices == 2:
             return sweep_range(problem, joint, tol=self.tol, max_iter=self.max_iter)
-        return descend_pieces(
-            problem, joint, problem.shares, Minimax, tol=self.tol, max_iter=self.max_iter, rng=rng
-        )
+        return descend_pieces(problem, joint, problem.shares, Minimax, tol=self.tol, max_iter=self.max_iter, rng=rng)
 
     def _set_certificate(self, problem: RobustGap, result: SolverResult, scale: float) -> None:
         """In the units of the data; the bound never exceeds the objective, not even by rounding."""
@@ -200,13 +205,5 @@ feature_names_in_, n_samples_seen_
         self.converged_ = result.status in (Status.OPTIMAL, Status.STATIONARY)
 
 
-def _check_penalty(penalty: Any) -> float:
-    if not isinstance(penalty, numbers.Real) or not 0 <= penalty < np.inf:
-        raise ValueError(f"penalty={penalty!r} must be a finite number that is not negative.")
-    return float(penalty)
-
-
 def _in_units(record: dict[str, Any], scale: float) -> dict[str, Any]:
-    return {
-        key: value * scale if key in ("objective", "lower_bound") else value for key, value in record.items()
-    }
+    return {key: value * scale if key in ("objective", "lower_bound") else value for key, value in record.items()}

@@ -21,6 +21,8 @@ _FAMILIES = ("linear", "rbf")
 _EVALUATIONS = ("held_out", "in_sample")
 #: The margins of a support vector machine are at +-1; scores that differ by less are its solver's rounding.
 _SCORE_ROUNDING = 1e-6
+#: A coordinate this much narrower than the widest is the rounding of a zero; standardised, it would count in full.
+_COORDINATE_ROUNDING = 1e-10
 #: Share of the rows on which each of the splits is evaluated.
 _TEST_SHARE = 0.3
 
@@ -211,8 +213,13 @@ def _over_splits(classifier: Any, Z: np.ndarray, second: np.ndarray, n_splits: i
 
 
 def _gap(classifier: Any, train: tuple[np.ndarray, np.ndarray], judged: tuple[np.ndarray, np.ndarray]) -> float:
-    fitted = clone(classifier).fit(*train)
     Z, second = judged
+    spread = train[0].std(axis=0)
+    kept = spread > _COORDINATE_ROUNDING * spread.max()
+    if not kept.any():
+        return 0.0
+    fitted = clone(classifier).fit(train[0][:, kept], train[1])
+    Z = Z[:, kept]
     scored = hasattr(fitted, "decision_function")
     scores = fitted.decision_function(Z) if scored else fitted.predict_proba(Z)[:, 1]
     return _largest_difference(scores[second], scores[~second])

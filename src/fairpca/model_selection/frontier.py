@@ -42,19 +42,20 @@ class Frontier:
     groups : tuple
         Labels, in the order of the errors.
     errors : ndarray of shape (n_points, n_groups)
-        Two groups: the lower boundary of all pairs of errors, from the best for the first group to the best for the
-        second; no projection has both errors smaller, and the straight lines between neighbours are attainable up to
-        the curvature left between them. More groups: empty.
+        Two groups: the lower boundary of all pairs of errors, from the best for the first group to the best
+        for the second; no projection has both errors smaller, and the straight lines between neighbours are
+        attainable up to the curvature left between them. More groups: empty.
     weights : ndarray of shape (n_points, n_groups)
         Weights of the groups for which the point is a weighted PCA.
     trade_off : list of FrontierPoint
-        From the least total error (ordinary PCA, where errors are about the pooled mean) to the smallest gap: the least
-        total error for each gap. Two groups: exact. More groups: RobustFairPCA with radius zero along ``penalties``.
+        From the least total error (ordinary PCA, where errors are about the pooled mean) to the smallest gap:
+        the least total error for each gap. Two groups: exact. More groups: RobustFairPCA with radius zero
+        along ``penalties``.
     methods : dict of str to FrontierPoint
         "PCA", "FairPCA" and "RobustFairPCA".
     penalties : ndarray of shape (len(trade_off),)
-        The penalty at each point of ``trade_off``, the one for which it is optimal with radius zero; infinite at the
-        end where the gap cannot be closed.
+        The penalty at each point of ``trade_off``, the one for which it is optimal with radius zero; infinite
+        at the end where the gap cannot be closed.
     """
 
     groups: tuple[Any, ...]
@@ -89,8 +90,9 @@ def frontier(
 ) -> Frontier:
     """The exact frontier of the groups' errors, the curve of total error against gap, and the methods on it.
 
-    With z_a the mean squared reconstruction error of group a, the pairs (z_1, z_2) of all projections of one rank form a
-    convex set when there are two groups. Its boundary is traced by weighted PCAs: every point is exact.
+    With z_a the mean squared reconstruction error of group a, the pairs (z_1, z_2) of all projections of one
+    rank form a convex set when there are two groups. Its boundary is traced by weighted PCAs: every point is
+    exact.
 
     Parameters
     ----------
@@ -204,9 +206,7 @@ class _Study:
             implied.append(last)
         return points, np.array(implied)
 
-    def _closing(
-        self, shares: np.ndarray, penalty: np.ndarray, sign: float
-    ) -> tuple[float, np.ndarray | None]:
+    def _closing(self, shares: np.ndarray, penalty: np.ndarray, sign: float) -> tuple[float, np.ndarray | None]:
         """The penalty that closes the gap and the subspace that does; the latter is None where none does."""
 
         def at(angle: float) -> BoundaryPoint:

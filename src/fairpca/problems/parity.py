@@ -241,7 +241,7 @@ class MomentParity:
     @property
     def limit_unit(self) -> float:
         """``2 delta max ||f||``, which makes the slopes of the limits about 1 where they matter."""
-        return 2 * self.tolerance * float(np.linalg.norm(self.directions, axis=1).max(initial=0.0))
+        return 2 * self.tolerance * float(np.linalg.norm(self.directions, axis=1).max(initial=self.tolerance))
 
     def limits(self, basis: np.ndarray) -> np.ndarray:
         """Not positive where ``||V^T f_j|| <= delta``, and there about ``(||V^T f_j|| - delta) / max ||f||``."""

@@ -1,14 +1,16 @@
-"""Distributionally robust balance: total error plus a penalty on the largest gap between groups (Vu et al. 2022).
+"""Distributionally robust balance: total error plus a penalty on the largest gap (Vu et al. 2022).
 
-With z_a = tr M_a - <M_a, P> the error of group a, shares p_a, a penalty lambda and radii eps_a (squared units of
-the data), the worst case over all distributions whose group moments lie within eps_a of the observed ones is
+With z_a = tr M_a - <M_a, P> the error of group a, shares p_a, a penalty lambda and radii eps_a (squared units
+of the data), the worst case over all distributions whose group moments lie within eps_a of the observed ones
+is
 
     F(z) = max_{a != a'} sum_b T_b(u_b),    u_b = p_b + lambda [b = a] - lambda [b = a'],
 
     T_b(u) = u (sqrt(z_b) + sqrt(eps_b))^2            if u >= 0,
     T_b(u) = u max(sqrt(z_b) - sqrt(eps_b), 0)^2      if u < 0.
 
-These are all three cases of Proposition 3.3, so no condition on lambda is needed. Every piece is concave in z.
+These are all three cases of Proposition 3.3, so no condition on lambda is needed. Every piece is concave in
+z.
 """
 
 from __future__ import annotations
@@ -22,6 +24,9 @@ __all__ = ["RobustGap", "group_radii"]
 
 #: An error below this share of the group's total is rounding. Under a square root 1e-16 would count as 1e-8.
 _ROUNDING = 1e-14
+_CONE_MARGIN = 0.01
+#: Slopes are those at errors of at least the square of this share of the radius.
+_LEAST_ROOT = 1e-5
 
 
 class RobustGap:
@@ -37,9 +42,7 @@ class RobustGap:
         ``tr M_a``; errors within rounding of zero on this scale are taken as zero.
     """
 
-    def __init__(
-        self, shares: np.ndarray, radii: np.ndarray, penalty: float, totals: np.ndarray | None = None
-    ) -> None:
+    def __init__(self, shares: np.ndarray, radii: np.ndarray, penalty: float, totals: np.ndarray | None = None) -> None:
         self.shares = np.asarray(shares, dtype=float)
         self.radii = np.asarray(radii, dtype=float)
         self.penalty = float(penalty)
@@ -64,20 +67,43 @@ class RobustGap:
         return float(self.pieces(errors).max())
 
     def gradients(self, errors: np.ndarray) -> np.ndarray:
-        """Gradient of each piece, shape (n_pieces, k); infinite where z_b = 0 < eps_b and the coefficient is positive."""
+        """Gradient of each piece, in rows; infinite where z_b = 0 < eps_b and the coefficient is positive."""
         with np.errstate(divide="ignore", invalid="ignore"):
             ratios = np.where(self._roots > 0, self._roots / self._root(errors), 0.0)
             raised = np.where(self._up > 0, self._up * (1.0 + ratios), 0.0)
         return raised + self._down * np.maximum(1.0 - ratios, 0.0)
 
-    def subgradient(self, errors: np.ndarray) -> np.ndarray:
-        """The gradient of a largest piece."""
-        return self.gradients(errors)[int(np.argmax(self.pieces(errors)))]
+    def value_and_slopes(self, errors: np.ndarray) -> tuple[float, np.ndarray]:
+        """F and a subgradient of it, with few operations; where z_b = 0 the slope is large instead of infinite."""
+        roots = np.sqrt(np.maximum(errors, 0.0))
+        raised, lowered = roots + self._roots, np.maximum(roots - self._roots, 0.0)
+        values = self._up @ (raised * raised) + self._down @ (lowered * lowered)
+        active = int(values.argmax())
+        ratios = self._roots / np.maximum(roots, _LEAST_ROOT * self._roots + np.finfo(float).tiny)
+        slopes = self._up[active] * (1.0 + ratios) + self._down[active] * np.maximum(1.0 - ratios, 0.0)
+        return float(values[active]), slopes
+
+    def cone(self) -> tuple[np.ndarray, np.ndarray]:
+        """For two groups: all convex combinations of gradients lie strictly between these directions.
+
+        A piece's gradient is (u_b (1 + r_b)) where u_b >= 0 and (u_b max(1 - r_b, 0)) where u_b < 0, with r_b
+        >= 0, so its direction is at most as negative as that of (p_0 + lambda, p_1 - lambda) for one piece
+        and of (p_0 - lambda, p_1 + lambda) for the other; both together span less than half a turn.
+        """
+        shares, penalty = self.shares, self.penalty
+        first = np.array([shares[0] + penalty, shares[1] - penalty])
+        last = np.array([shares[0] - penalty, shares[1] + penalty])
+        # A gradient on the very edge may belong to a flat piece of the boundary, which must be inside: hence
+        # the margin.
+        first[1] = first[1] - _CONE_MARGIN * first[0] if first[1] <= 0 else 0.0
+        last[0] = last[0] - _CONE_MARGIN * last[1] if last[0] <= 0 else 0.0
+        return first, last
 
     def minorants(self, low: np.ndarray, high: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
         """Linear functions ``constant_m + slope_m . z`` below each piece on the box low <= z <= high.
 
-        A piece is a sum of concave functions of one z_b each, so the chords over the sides of the box lie below it.
+        A piece is a sum of concave functions of one z_b each, so the chords over the sides of the box lie
+        below it.
         """
         low, high = np.maximum(low, 0.0), np.maximum(high, low)
         ends = [self._separate_terms(bound) for bound in (low, high)]
@@ -91,9 +117,9 @@ class RobustGap:
         """``(sqrt(z_a) + sqrt(eps_a))^2``: the largest error of each group within its radius."""
         return (self._root(errors) + self._roots) ** 2
 
-    def guarded(self, errors: np.ndarray, share: float = 1e-9) -> np.ndarray:
-        """Errors moved away from zero by a share of the radius, so that every slope is finite."""
-        return np.maximum(errors, share * self.radii)
+    def guarded(self, errors: np.ndarray) -> np.ndarray:
+        """Errors moved away from zero, so that every slope is finite."""
+        return np.maximum(errors, np.maximum(_LEAST_ROOT**2 * self.radii, 2.0 * self._floor))
 
     def _separate_terms(self, errors: np.ndarray) -> np.ndarray:
         roots = self._root(errors)
@@ -137,8 +163,8 @@ def group_radii(radius: Any, labels: Sequence[Any], counts: np.ndarray) -> np.nd
         values = values / np.sqrt(counts)
     if values.shape != counts.shape:
         raise ValueError(
-            f"radius has shape {values.shape}, but there are {len(counts)} groups ({list(labels)!r}): give one "
-            "number alpha (eps_a = alpha / sqrt(N_a)), or one radius a group."
+            f"radius has shape {values.shape}, but there are {len(counts)} groups ({list(labels)!r}): "
+            "give one number alpha (eps_a = alpha / sqrt(N_a)), or one radius a group."
         )
     if not np.isfinite(values).all() or values.min() < 0:
         raise ValueError(f"radius={radius!r} must be finite and not negative.")

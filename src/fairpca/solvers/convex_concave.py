@@ -1,9 +1,9 @@
 """Any number of matrices: the convex-concave procedure for a maximum of concave functions of the errors.
 
-With z_a = tr A_a - <A_a, P> and F(z) = max_m J_m(z), J_m concave, the tangent planes of all J_m at a point lie
-above F. Minimising the largest of them over the Fantope is the minimax problem of the dual solver, with one matrix
-``sum_a (dJ_m / dz_a) A_a`` for each piece; its solution is accepted only where F itself falls at a subspace of
-dimension d. Between such steps F is minimised locally.
+With z_a = tr A_a - <A_a, P> and F(z) = max_m J_m(z), J_m concave, the tangent planes of all J_m at a point
+lie above F. Minimising the largest of them over the Fantope is the minimax problem of the dual solver, with
+one matrix ``sum_a (dJ_m / dz_a) A_a`` for each piece; its solution is accepted only where F itself falls at a
+subspace of dimension d. Between such steps F is minimised locally.
 """
 
 from __future__ import annotations
@@ -44,8 +44,8 @@ def descend_pieces(
 ) -> SolverResult:
     """Minimise F over d-dimensional subspaces: a stationary point, the best of several starts, and a bound.
 
-    The starts are the solution for lower linear functions, the leading eigenvectors of ``sum_a weights_a A_a`` and of
-    each matrix alone, and random subspaces.
+    The starts are the solution for lower linear functions, the leading eigenvectors of ``sum_a weights_a
+    A_a`` and of each matrix alone, and random subspaces.
     """
     procedure = _Procedure(problem, joint, linear, tol=tol, max_iter=max_iter, rng=rng)
     bound, suggestion = procedure.relaxation()
@@ -108,7 +108,11 @@ class _Procedure:
 
     def descend(self, basis: np.ndarray, tol: float) -> np.ndarray:
         value, basis, _, steps = descend_locally(
-            self._problem, self._joint, basis, tol=0.1 * tol * min(self.value(basis), 1.0), max_iter=self._max_iter
+            self._problem,
+            self._joint,
+            basis,
+            tol=0.1 * tol * min(self.value(basis), 1.0),
+            max_iter=self._max_iter,
         )
         self.steps += steps
         self.history.append({"objective": value})
@@ -135,7 +139,7 @@ class _Procedure:
         return basis, False
 
     def weights(self, basis: np.ndarray) -> np.ndarray:
-        """The weights of the matrices at which the subspace is stationary: slopes of pieces times multipliers."""
+        """Weights of the matrices at which the subspace is stationary: slopes of pieces times multipliers."""
         slopes = self._tangents(basis)[1]
         if self._joint.size <= _LOCAL_SIZE:
             multipliers = descend_locally(self._problem, self._joint, basis, tol=np.inf, max_iter=1)[2]

@@ -1,8 +1,9 @@
 """Local minimisation of F(z(V)) = max_m J_m(z(V)) over d-dimensional subspaces, second order.
 
-For a horizontal step D at V the errors z_a = tr A_a - <A_a, V V^T> change by ``-2 <A_a V, D>``, and the Lagrangian
-with multipliers mu of the pieces has the curvature ``2 (D V^T B V - B D)``, B = sum_a w_a A_a, w = sum_m mu_m dJ_m.
-In eigenbases of both blocks it is diagonal, so each step is a quadratic program in the multipliers alone.
+For a horizontal step D at V the errors z_a = tr A_a - <A_a, V V^T> change by ``-2 <A_a V, D>``, and the
+Lagrangian with multipliers mu of the pieces has the curvature ``2 (D V^T B V - B D)``, B = sum_a w_a A_a, w =
+sum_m mu_m dJ_m. In eigenbases of both blocks it is diagonal, so each step is a quadratic program in the
+multipliers alone.
 """
 
 from __future__ import annotations
@@ -23,7 +24,7 @@ _LEAST_DAMPING = 1e-6
 def descend_locally(
     problem: ConcavePieces, joint: JointRange, basis: np.ndarray, *, tol: float, max_iter: int
 ) -> tuple[float, np.ndarray, np.ndarray, int]:
-    """Descend until a step gains no more than ``tol``; return value, basis, multipliers and number of steps."""
+    """Descend until a step gains no more than ``tol``; return value, basis, multipliers, number of steps."""
     totals = np.einsum("aii->a", joint.matrices)
 
     def value_at(frame: np.ndarray) -> float:

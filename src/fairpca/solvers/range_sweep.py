@@ -1,14 +1,14 @@
 """Two matrices: a certified search along the boundary of the joint range, for a maximum of concave functions.
 
-Let z_a = tr A_a - <A_a, P>, and F(z) = max_m J_m(z) with concave J_m such that no convex combination of their
-gradients has both entries <= 0. Then F has its minimum over the (convex) set of all z on the part of the boundary
-where ``min w . z`` is attained for weights w that are not both negative, three quarters of the circle, and the
-oracle traces it as w turns.
+Let z_a = tr A_a - <A_a, P>, and F(z) = max_m J_m(z) with concave J_m, the convex combinations of whose
+gradients lie in a cone that excludes zero. Then F has its minimum over the (convex) set of all z on the part
+of the boundary where ``min w . z`` is attained for weights w of that cone, and the oracle traces it as w
+turns. Weights may be negative.
 
-Between two neighbouring oracle points the boundary lies in the triangle which they form with the crossing of their
-support lines. A concave function lies above its linear interpolant on a triangle, so the least maximum of the
-interpolants, a tiny linear program, is a lower bound for the piece. Pieces are split best first until the smallest
-bound meets the best value: a global optimum with a proof, although F has many local minima.
+Between two neighbouring oracle points the boundary lies in the triangle which they form with the crossing of
+their support lines. A concave function lies above its linear interpolant on a triangle, so the least maximum
+of the interpolants, a tiny linear program, is a lower bound for the piece. Pieces are split best first until
+the smallest bound meets the best value: a global optimum with a proof, although F has many local minima.
 """
 
 from __future__ import annotations
@@ -36,8 +36,6 @@ _FLAT = 2e-15
 _POLISH_STEPS = 3
 #: New directions keep this share of the angle from both old ones.
 _MARGIN = 0.02
-#: The optimum of each matrix alone, and the directions at both ends of the part that matters.
-_QUARTERS = ((0.0, -1.0), (1.0, 0.0), (0.0, 1.0), (-1.0, 0.0))
 
 
 @dataclass(frozen=True, eq=False)
@@ -163,11 +161,19 @@ class _Search:
         self.history: list[dict[str, Any]] = []
         self.steps = 0
         self.value = np.inf
-        corners = [self._boundary.point(np.array(weights)) for weights in _QUARTERS]
+        corners = [self._boundary.point(weights) for weights in self._corner_weights()]
         self.best = corners[0]
+        # Sums of terms that nearly cancel are no more precise than the largest of the terms.
+        self._noise = _ROUNDING * max(1.0, float(np.abs(problem.cone()).max()))
         values = [self._visit(corner) for corner in corners]
-        for i in range(3):
+        for i in range(len(corners) - 1):
             self._push(corners[i], corners[i + 1], values[i], values[i + 1])
+
+    def _corner_weights(self) -> list[np.ndarray]:
+        """Both ends of the cone and, between them, the axes: so no crossing of support lines has z_a < 0."""
+        first, last = self._problem.cone()
+        axes = [np.array([1.0, 0.0]), np.array([0.0, 1.0])]
+        return [first] * bool(first[1]) + axes + [last] * bool(last[0])
 
     @property
     def bound(self) -> float:
@@ -178,14 +184,16 @@ class _Search:
         return self.value - self.bound
 
     def allowed(self, tol: float) -> float:
-        return max(tol * min(self.value, 1.0), _ROUNDING)
+        return max(tol * min(self.value, 1.0), self._noise)
 
     def refine(self) -> None:
         """Split the piece with the smallest bound."""
         self.steps += 1
         piece = heapq.heappop(self.open)[2]
         if piece.flat:
-            self._split_segment(piece)
+            # On a segment the minimum is at an end or where two functions are equal: nothing is left to
+            # split.
+            self._visit_ridge(piece)
         else:
             self._split_arc(piece)
         self.history.append(
@@ -193,12 +201,11 @@ class _Search:
         )
 
     def polish(self) -> None:
-        """Below the tolerance, for a few calls more: the best direction is the gradient of F where it is smooth."""
+        """Below the tolerance, for a few calls: where F is smooth, the best direction is its gradient."""
         for _ in range(_POLISH_STEPS):
             before = self.value
-            slopes = self._problem.gradients(self._problem.guarded(self.best.errors))
-            active = int(self._problem.pieces(self.best.errors).argmax())
-            self._visit(self._boundary.point(slopes[active], self.best.basis))
+            slopes = self._problem.value_and_slopes(self.best.errors)[1]
+            self._visit(self._boundary.point(slopes, self.best.basis))
             if self.value >= before - _ROUNDING:
                 return
 
@@ -215,13 +222,6 @@ class _Search:
         self._push(piece.left, middle, piece.left_pieces, values, depth=piece.depth + 1)
         self._push(middle, piece.right, values, piece.right_pieces, depth=piece.depth + 1)
 
-    def _split_segment(self, piece: _Piece) -> None:
-        """On a segment the minimum is at an end or where two functions are equal; once split, the bound is met."""
-        middle = self._visit_ridge(piece)
-        values = self._problem.pieces(middle.errors)
-        self._push(piece.left, middle, piece.left_pieces, values, flat=True)
-        self._push(middle, piece.right, values, piece.right_pieces, flat=True)
-
     def _direction(self, piece: _Piece) -> np.ndarray:
         """Normal to the chord; on every other split of a piece with a kink, aimed at the kink."""
         normal = _chord_normal(piece.left, piece.right)
@@ -236,7 +236,7 @@ class _Search:
         return (2 * t - 1) * piece.right.weights + 2 * (1 - t) * middle / np.linalg.norm(middle)
 
     def _visit_ridge(self, piece: _Piece) -> BoundaryPoint:
-        """The point between both ends, inside the range or on its boundary, where the two functions are equal."""
+        """The point between both ends, in the range or on its boundary, where both functions are equal."""
         path = Geodesic(piece.left.basis, piece.right.basis)
         forms = path.forms(self._boundary.joint.matrices)
 
@@ -283,9 +283,7 @@ def _height(piece: _Piece, middle: BoundaryPoint) -> float:
     return max(float(middle.weights @ end) for end in ends)
 
 
-def trace_boundary(
-    joint: JointRange, first: np.ndarray, last: np.ndarray, n_points: int
-) -> list[BoundaryPoint]:
+def trace_boundary(joint: JointRange, first: np.ndarray, last: np.ndarray, n_points: int) -> list[BoundaryPoint]:
     """Points of the boundary from direction ``first`` to ``last``, in order, where it bends most.
 
     The chords between them deviate from the boundary as little as best-first splitting achieves.

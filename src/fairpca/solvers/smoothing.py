@@ -1,9 +1,9 @@
 """Non-smooth functions of a subspace, by smooth approximations of falling temperature.
 
 A problem offers ``smoothed(V, T)``, a little above its true value and with a gradient that is a weighted mean of those
-of the nearly active pieces. Where that gradient vanishes at a small T, V is stationary for the true
-function. Smooth limits ``c_j(V) <= 0`` are kept by an augmented Lagrangian, whose multipliers are updated as the
-temperature falls, and met to rounding by a few Newton steps at the end.
+of the nearly active pieces. Where that gradient vanishes at a small T, V is stationary for the true function. Smooth
+limits ``c_j(V) <= 0`` are kept by an augmented Lagrangian, whose multipliers are updated as the temperature falls, and
+met to rounding by a few Newton steps at the end.
 """
 
 from __future__ import annotations
@@ -22,6 +22,8 @@ __all__ = ["SmoothableProblem", "SmoothedResult", "minimise_smoothed", "restore_
 
 #: The temperature falls by this factor from one search to the next, which starts where the last one ended.
 _COOLING = 0.2
+#: Warm searches only prepare the next one: their gradient need not be smaller than this share of the smoothing error.
+_WARM_ACCURACY = 0.1
 #: All starts are compared at this accuracy; only the best is followed further.
 _COARSE = 1e-3
 #: Stiffness of the limits at first; it grows where they are not met.
@@ -82,11 +84,14 @@ def minimise_smoothed(
     kept = [restore_limits(problem, start) for start in starts]
     candidates = [(fine.basis, fine.feasible), (best.basis, best.feasible), *kept]
     basis, feasible = min(candidates, key=lambda pair: (not pair[1], problem.value(pair[0])))
+    value = problem.value(basis)
     return dataclasses.replace(
         fine,
         basis=basis,
-        value=problem.value(basis),
+        value=value,
         feasible=feasible,
+        # A start may beat the search by the smoothing error; if by more, the search is no proof of stationarity there.
+        converged=fine.converged and fine.value - value <= tol,
         n_iter=fine.n_iter + sum(result.n_iter for result in coarse),
         n_evaluations=fine.n_evaluations + sum(result.n_evaluations for result in coarse),
     )
@@ -154,7 +159,8 @@ class _Search:
             value += float((pressure**2 - self._multipliers**2).sum() / (2 * self._stiffness))
             return value, gradient + self._problem.limits_gradient(basis, pressure)
 
-        result = minimise_on_stiefel(lagrangian, self._basis, tol=self._tol, max_iter=self._max_iter)
+        tol = max(self._tol, _WARM_ACCURACY * temperature * self._problem.smoothing_error(self._basis))
+        result = minimise_on_stiefel(lagrangian, self._basis, tol=tol, max_iter=self._max_iter)
         self._basis = result.basis
         self._n_iter += result.n_iter
         self._n_evaluations += result.n_evaluations

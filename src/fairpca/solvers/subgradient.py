@@ -1,7 +1,7 @@
-"""Riemannian subgradient descent on frames with a constant step and many starts (Vu et al. 2022, Algorithm 1).
+"""Riemannian subgradient descent with a constant step and many starts (Vu et al. 2022, Algorithm 1).
 
-The frame U in St(p, p - d) spans what the projection leaves out, so z_a = <A_a, U U^T>, and with the subgradient g of
-F at z the Riemannian subgradient is ``(I - U U^T) 2 sum_a g_a A_a U``.
+The frame U in St(p, p - d) spans what the projection leaves out, so z_a = <A_a, U U^T>, and with the
+subgradient g of F at z the Riemannian subgradient is ``(I - U U^T) 2 sum_a g_a A_a U``.
 """
 
 from __future__ import annotations
@@ -13,8 +13,9 @@ import numpy as np
 from sklearn.utils.parallel import Parallel, delayed
 
 from fairpca.joint_range import JointRange
+from fairpca.linalg import orthonormalise
 from fairpca.protocols import ConcavePieces, SolverResult, Status
-from fairpca.solvers.stiefel import random_frame, retract
+from fairpca.solvers.stiefel import random_frame, retract_polar
 
 __all__ = ["descend_subgradient"]
 
@@ -51,8 +52,7 @@ def descend_subgradient(
         delayed(_descend)(problem, joint.matrices, start, step, max_iter, retraction) for start in starts
     )
     best = min(runs, key=lambda run: run.value)
-    errors = _errors(joint.matrices @ best.frame, best.frame)
-    slopes = problem.gradients(problem.guarded(errors))[int(problem.pieces(errors).argmax())]
+    slopes = problem.value_and_slopes(np.einsum("pi,api->a", best.frame, joint.matrices @ best.frame))[1]
     return SolverResult(
         basis=np.linalg.qr(best.frame, mode="complete")[0][:, q:],
         objective=best.value,
@@ -76,22 +76,14 @@ def _descend(
     values = np.empty(max_iter + 1)
     best_value, best_frame = np.inf, frame
     for t in range(max_iter + 1):
-        images = matrices @ frame
-        errors = _errors(images, frame)
-        pieces = problem.pieces(errors)
-        active = int(pieces.argmax())
-        values[t] = pieces[active]
+        images = (matrices @ frame).reshape(len(matrices), -1)
+        values[t], slopes = problem.value_and_slopes(images @ frame.ravel())
         if values[t] < best_value:
             best_value, best_frame = float(values[t]), frame
         if t == max_iter:
             break
-        slopes = problem.gradients(problem.guarded(errors))[active]
-        ambient = np.tensordot((-2.0 * step) * slopes, images, axes=1)
+        ambient = ((-2.0 * step) * slopes @ images).reshape(frame.shape)
         ambient -= frame @ (frame.T @ ambient)
-        frame = retract(frame, ambient, retraction)
+        # F does not see a change of signs of the columns, so the Q factor needs no care for them.
+        frame = orthonormalise(frame + ambient) if retraction == "qr" else retract_polar(frame, ambient)
     return _Descent(best_frame, best_value, values)
-
-
-def _errors(images: np.ndarray, frame: np.ndarray) -> np.ndarray:
-    """``<A_a, U U^T>`` from the products A_a U."""
-    return np.maximum(images.reshape(len(images), -1) @ frame.ravel(), 0.0)

@@ -1,0 +1,114 @@
+"""The exact trade-off of two groups, and the path for more."""
+
+import numpy as np
+import pytest
+
+from fairpca import RobustFairPCA
+from fairpca.datasets import load_german_credit, make_toy
+from fairpca.model_selection import frontier
+from fairpca.moments import GroupMoments, group_moments
+
+
+@pytest.fixture(scope="module")
+def german():
+    X, sex = load_german_credit(return_X_s=True)
+    return group_moments(X, sex)
+
+
+@pytest.fixture(scope="module")
+def curve(german):
+    return frontier(german, n_components=3, n_points=40)
+
+
+def test_no_projection_lies_below(german, curve):
+    rng = np.random.default_rng(0)
+    matrices = german.second_moments()
+    totals = np.einsum("aii->a", matrices)
+    levels = (curve.weights * curve.errors).sum(axis=1)
+    for _ in range(100):
+        basis = np.linalg.qr(rng.standard_normal((57, 3)))[0]
+        errors = totals - np.einsum("pi,api->a", basis, matrices @ basis)
+        assert (curve.weights @ errors >= levels - 1e-9).all()
+
+
+def test_ends_are_the_best_of_each_group(german, curve):
+    for a, end in enumerate((0, -1)):
+        values = np.linalg.eigvalsh(german.second_moments()[a])
+        assert curve.errors[end, a] == pytest.approx(values[:-3].sum())
+
+
+def test_frontier_is_convex_and_decreasing(curve):
+    steps = np.diff(curve.errors, axis=0)
+    assert (steps[:, 0] >= -1e-9).all()
+    assert (steps[:, 1] <= 1e-9).all()
+    turns = steps[:-1, 0] * steps[1:, 1] - steps[:-1, 1] * steps[1:, 0]
+    assert (turns >= -1e-9).all()
+
+
+def test_trade_off_runs_from_pca_to_equal_errors(curve):
+    assert curve.total_error[0] == pytest.approx(curve.methods["PCA"].total_error)
+    assert curve.gap[0] == pytest.approx(curve.methods["PCA"].gap)
+    assert curve.gap[-1] < 1e-9
+    assert (np.diff(curve.gap) <= 1e-9).all()
+    assert (np.diff(curve.total_error) >= -1e-9).all()
+    assert (np.diff(curve.penalties) >= -1e-9).all()
+
+
+def test_points_of_the_trade_off_are_optimal_for_their_penalty(german, curve):
+    for i in (5, 15, 30):
+        point, penalty = curve.trade_off[i], curve.penalties[i]
+        fitted = RobustFairPCA(3, radius=0.0, penalty=penalty).fit_moments(german)
+        assert point.total_error + penalty * point.gap == pytest.approx(fitted.objective_, rel=1e-8)
+        assert point.components.shape == (3, 57)
+
+
+def test_methods_lie_on_or_above_the_curve(curve):
+    for point in curve.methods.values():
+        lower = np.interp(-point.gap, -curve.gap, curve.total_error)
+        # Between two points the curve lies below their chord by the curvature left there.
+        assert point.total_error >= lower - 1e-3 * lower
+
+
+def test_robust_pca_without_radius_is_on_the_curve(german):
+    exact = frontier(german, n_components=3, radius=0.0, penalty=0.1, n_points=60)
+    point = exact.methods["RobustFairPCA"]
+    assert point.total_error == pytest.approx(np.interp(-point.gap, -exact.gap, exact.total_error), rel=1e-4)
+
+
+def test_gap_that_cannot_be_closed():
+    """One group is larger in every direction: the curve ends at the smallest gap there is."""
+    scatters = 50 * np.stack([np.diag([9.0, 8.0, 7.0]), np.diag([1.0, 2.0, 3.0])])
+    moments = GroupMoments((0, 1), np.full(2, 50.0), np.zeros((2, 3)), scatters)
+    curve = frontier(moments, n_components=1)
+    assert curve.gap[-1] == pytest.approx(10.0)  # 6 + 4, leaving out the directions that differ least
+    assert np.isinf(curve.penalties[-1])
+
+
+def test_tied_directions_are_equalised():
+    scatters = 50 * np.stack([np.diag([2.0, 0.0, 1.0]), np.diag([0.0, 2.0, 1.0])])
+    moments = GroupMoments((0, 1), np.array([60.0, 40.0]), np.zeros((2, 3)), scatters * np.array([[[1.2]], [[0.8]]]))
+    curve = frontier(moments, n_components=1)
+    assert curve.gap[-1] < 1e-9
+
+
+def test_toy_in_the_plane():
+    X, groups = make_toy(random_state=0)
+    curve = frontier(X, groups, 1)
+    assert curve.gap[-1] < 1e-9
+    assert set(curve.methods) == {"PCA", "FairPCA", "RobustFairPCA"}
+
+
+def test_three_groups_give_the_path_over_the_penalty():
+    rng = np.random.default_rng(3)
+    X = np.vstack([rng.standard_normal((60, 5)) @ rng.standard_normal((5, 5)) for _ in range(3)])
+    groups = np.repeat([0, 1, 2], 60)
+    curve = frontier(X, groups, 2, penalties=[0.0, 0.2, 1.0, 5.0])
+    assert curve.errors.shape == (0, 3)
+    assert len(curve.trade_off) == 4
+    assert curve.total_error[0] == pytest.approx(curve.methods["PCA"].total_error)
+    assert (np.diff(curve.gap) <= 1e-6).all()
+
+
+def test_single_group_is_refused():
+    with pytest.raises(ValueError, match="at least two"):
+        frontier(np.random.default_rng(0).standard_normal((20, 3)), np.zeros(20), 1)
