@@ -9,7 +9,7 @@ the problem's Gauss-Newton curvature, used as a preconditioner, takes out most o
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
@@ -313,11 +313,11 @@ class _Search:
             if best is None or candidate.constraint < best.constraint:
                 best = candidate
         assert best is not None
-        if best.constraint <= self.tolerance:  # the minimiser of h itself is feasible after all
+        if best.constraint > self.tolerance:
+            return best
+        # The minimiser of h itself is feasible after all.
+        if not self.stopped:
             rescued = self.shrink(best.basis, best.penalty)
             if rescued.feasible:
                 return self.activate(rescued)
-            return PenaltyResult(
-                best.basis, best.loss, best.constraint, best.penalty, np.nan, self.n_iter, True
-            )
-        return best
+        return replace(best, feasible=True)
