@@ -141,9 +141,10 @@ class Curvature:
 
 
 class PenaltyProblem(Protocol):
-    """Loss and constraints as smooth functions of a frame."""
+    """Loss and constraints as smooth functions of a frame; ``noise`` is the error of a constraint's value."""
 
     invariant: bool
+    noise: float
     n_evaluations: int
 
     def evaluate(self, basis: np.ndarray) -> PenaltyPoint: ...

@@ -25,6 +25,7 @@ class TwoForms:
     """max <A, P> subject to <B, P> <= tolerance, B >= 0: top eigenvectors of A - rho B for the right rho."""
 
     invariant = True
+    noise = 0.0
 
     def __init__(self, size, seed):
         rng = np.random.default_rng(seed)

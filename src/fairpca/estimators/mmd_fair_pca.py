@@ -44,6 +44,8 @@ _NOTIONS = ("demographic_parity", "equal_opportunity", "equalized_odds")
 _APPROXIMATIONS = ("auto", "exact", "fourier")
 #: Up to this many rows the exact kernel sums cost less than enough Fourier features.
 _EXACT_ROWS = 6000
+#: Error of MMD^2 from single precision in the features.
+_SINGLE_NOISE = 3e-9
 #: Fourier features of the objective; those of the curvature model (shared among the pairs of groups) and its rows.
 _FEATURES = 600
 _CURVATURE_FEATURES, _CURVATURE_ROWS = 700, 6000
@@ -335,12 +337,12 @@ class _Task:
         values = kernel_means(self.sample, basis, self.sigma, dtype=dtype).values
         return float(pair_discrepancies(values, self.pairs).max())
 
-    def _problem(self, sample: GroupedSample, kernel: Any) -> DiscrepancyProblem:
+    def _problem(self, sample: GroupedSample, kernel: Any, noise: float = 0.0) -> DiscrepancyProblem:
         """With a curvature model of its own, for which fewer features and rows will do."""
         count = max(_CURVATURE_FEATURES // len(self.pairs), 50)
         features = FourierKernel(self.sigma, self.dimension, count, self.rng)
         few = sample.subsample(_CURVATURE_ROWS, self.rng)
-        return DiscrepancyProblem(sample, self.covariance, kernel, self.pairs, features, few)
+        return DiscrepancyProblem(sample, self.covariance, kernel, self.pairs, features, few, noise)
 
     def _solve_from_starts(
         self, problem: DiscrepancyProblem, tolerance: float, penalty: float
@@ -378,7 +380,7 @@ class _Task:
         result, size = None, _FIRST_ROWS
         while True:
             sample = self.sample.subsample(size, self.rng)
-            problem = self._problem(sample, kernel)
+            problem = self._problem(sample, kernel, noise=_SINGLE_NOISE)
             if result is None:
                 tolerance = self.tolerance + self._excess_level(sample, self.pca)
                 result = self._solve_from_starts(problem, tolerance, penalty)

@@ -356,7 +356,7 @@ class DiscrepancyProblem:
 
     ``invariant`` tells that value and constraints depend on the subspace only; random features do not quite.
     ``features`` (and ``curvature_sample``, if fewer rows will do) are those of the curvature model, without which there
-    is none.
+    is none. ``noise`` is the error of the kernel means where they are not computed in double precision.
     """
 
     def __init__(
@@ -367,12 +367,14 @@ class DiscrepancyProblem:
         pairs: np.ndarray,
         features: FourierKernel | None = None,
         curvature_sample: GroupedSample | None = None,
+        noise: float = 0.0,
     ) -> None:
         self._sample, self._kernel, self._pairs = sample, kernel, pairs
         self._curvature_sample = sample if curvature_sample is None else curvature_sample
         total = float(np.trace(covariance))
         self._covariance = covariance / (total if total > 0 else 1.0)
         self.invariant = not isinstance(kernel, FourierKernel)
+        self.noise = noise
         self._features = features
         self.n_evaluations = 0
 

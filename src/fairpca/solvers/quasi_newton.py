@@ -69,6 +69,7 @@ def minimise_on_stiefel(
     invariant: bool = True,
     memory: int = 20,
     precondition: Callable[[np.ndarray], np.ndarray] | None = None,
+    noise: float = 0.0,
 ) -> StiefelResult:
     """Minimise a smooth function over ``{V : V^T V = I}`` from ``start``.
 
@@ -92,6 +93,8 @@ def minimise_on_stiefel(
     precondition : callable, optional
         Applies a positive definite estimate of the inverse Hessian to a gradient. The remembered pairs then correct
         it, instead of a multiple of the identity.
+    noise : float, default=0.0
+        Absolute error of the objective's value beyond rounding; smaller increases do not refuse a step.
 
     Returns
     -------
@@ -109,7 +112,7 @@ def minimise_on_stiefel(
     >>> round(result.value, 12), result.converged
     (-5.0, True)
     """
-    counted = _Counted(objective, invariant)
+    counted = _Counted(objective, invariant, noise)
     point = counted(np.asarray(start, dtype=float))
     if not point.finite:
         raise ValueError("The objective is not finite at start; begin from another frame.")
@@ -145,8 +148,9 @@ def descend_on_stiefel(
 class _Counted:
     """The objective with its Riemannian gradient, counting evaluations."""
 
-    def __init__(self, objective: Objective, invariant: bool) -> None:
-        self._objective, self.invariant, self.n_evaluations = objective, invariant, 0
+    def __init__(self, objective: Objective, invariant: bool, noise: float) -> None:
+        self._objective, self.invariant, self.noise = objective, invariant, noise
+        self.n_evaluations = 0
 
     def __call__(self, basis: np.ndarray) -> _Point:
         self.n_evaluations += 1
@@ -249,7 +253,7 @@ def _advance(objective: _Counted, point: _Point, history: _History) -> _Point | 
             found = _line_search(objective, point, direction, slope, min(1.0, _LONGEST_STEP / length))
             if found is not None:
                 return found
-        if not history:
+        if not history or objective.noise > 0:
             return None
         history.forget()
 
@@ -261,9 +265,12 @@ def _line_search(
     low, high, kept = 0.0, np.inf, None
     low_value, low_slope = point.value, slope
     for _ in range(_MAX_TRIALS):
+        if kept is None and trial * abs(slope) < 0.1 * objective.noise:
+            break  # what could be gained is less than what can be seen
         candidate = objective(retract_polar(point.basis, trial * direction))
         # Near the optimum the decrease drowns in rounding; there the slope alone decides.
-        ceiling = point.value + _SUFFICIENT_DECREASE * trial * slope + _ROUNDING * abs(point.value)
+        slack = _ROUNDING * abs(point.value) + objective.noise
+        ceiling = point.value + _SUFFICIENT_DECREASE * trial * slope + slack
         if not candidate.finite or candidate.value > ceiling:
             high = trial
             trial = _interpolate(low, high, low_value, low_slope, candidate.value)
