@@ -59,7 +59,7 @@ def test_the_constraint_is_active_and_the_variance_optimal(seed):
     start = top_eigenpairs(problem.A, 3)[1]
     at_start = problem.evaluate(start).constraints[0]
     tolerance = 0.05 * at_start
-    result = minimise_within(problem, [start], None, tolerance=tolerance, penalty=0.1 / at_start)
+    result = minimise_within(problem, [start], tolerance=tolerance, penalty=0.1 / at_start)
     assert result.feasible
     assert 0.99 * tolerance <= result.constraint <= tolerance
     best = problem.optimum(3, tolerance)
@@ -75,7 +75,7 @@ def test_an_interior_start_leads_to_the_same_optimum():
     interior = minimise_constraint(problem, start)
     assert problem.evaluate(interior).constraints[0] < 1e-8 * problem.evaluate(start).constraints[0]
     tolerance = 0.1
-    result = minimise_within(problem, [], interior, tolerance=tolerance, penalty=1.0)
+    result = minimise_within(problem, [], [interior], tolerance=tolerance, penalty=1.0)
     assert result.feasible
     assert -result.loss == pytest.approx(problem.optimum(2, tolerance), rel=5e-3)
 
@@ -86,7 +86,7 @@ def test_paper_method_is_feasible_but_stops_inside():
     tolerance = 0.05 * problem.evaluate(start).constraints[0]
     options = {"tolerance": tolerance, "penalty": 0.1}
     paper = repms(problem, start, **options)
-    ours = minimise_within(problem, [start], None, **options)
+    ours = minimise_within(problem, [start], **options)
     assert paper.feasible
     assert paper.gradient_norm <= 1e-6
     assert paper.constraint < 0.99 * tolerance
@@ -97,7 +97,7 @@ def test_a_tolerance_out_of_reach_gives_the_least_violation():
     problem = TwoForms(5, 3)  # three directions are penalised: 3 of 5 dimensions cannot avoid them all
     start = top_eigenpairs(problem.A, 4)[1]
     least = np.linalg.eigvalsh(problem.B)[:4].sum()
-    result = minimise_within(problem, [start], None, tolerance=0.5 * least, penalty=1.0, max_iter=60)
+    result = minimise_within(problem, [start], tolerance=0.5 * least, penalty=1.0, max_iter=60)
     assert not result.feasible
     assert result.constraint == pytest.approx(least, rel=1e-6)
 
@@ -111,7 +111,7 @@ def test_callback_sees_each_step_and_can_stop():
         news.append(state)
         return len(news) == 2
 
-    minimise_within(problem, [start], None, tolerance=1e-4, penalty=0.01, callback=callback)
+    minimise_within(problem, [start], tolerance=1e-4, penalty=0.01, callback=callback)
     assert [state["n_iter"] for state in news] == [1, 2]
     assert set(news[0]) == {"stage", "n_iter", "penalty", "loss", "constraint"}
     assert news[1]["penalty"] == 2 * news[0]["penalty"]

@@ -51,6 +51,8 @@ _FEATURES = 600
 _CURVATURE_FEATURES, _CURVATURE_ROWS = 700, 6000
 #: Rows of the first subsample on which large data are solved, and the growth from one to the next.
 _FIRST_ROWS, _ROW_GROWTH = 4000, 4
+#: Minimisers of MMD^2 to start from: several where frames are small (p d up to this), so that paths are cheap.
+_SMALL_FRAME, _SMALL_STARTS = 50, 5
 #: Rounds in which the tolerance given to an approximate problem is corrected by the exact value on all rows.
 _CORRECTIONS = 6
 
@@ -82,9 +84,9 @@ class MMDFairPCA(LinearProjection):
         subsamples, O(n), corrected by exact values. "auto" is exact up to 6000 rows. ``mmd2_`` is always exact.
     solver : {"auto", "repms"}, default="auto"
         "repms" is the paper's penalty method with its parameters, which ends well inside the tolerance. "auto" starts
-        from ordinary PCA, from mean parity and from a minimiser of MMD^2, and makes the constraint active.
+        from ordinary PCA, from mean parity and from minimisers of MMD^2, and makes the constraint active.
     max_iter : int, default=100
-        Penalty steps.
+        Penalty steps from each start.
     callback : callable, optional
         Called after each penalty step with a dict (stage, n_iter, penalty, loss, constraint); the search ends early if
         it returns True.
@@ -347,17 +349,21 @@ class _Task:
     def _solve_from_starts(
         self, problem: DiscrepancyProblem, tolerance: float, penalty: float
     ) -> PenaltyResult:
-        interior = random_frame(self.rng, len(self.pca), self.dimension)
         repms_only = self.parameters.solver == "repms"
-        target = 0.0 if repms_only else 0.1 * tolerance
-        interior = minimise_constraint(problem, interior, target=target)
         options = {"tolerance": tolerance, "penalty": penalty, **self._options()}
         if repms_only:
-            result = repms(problem, interior, **options)
+            result = repms(problem, self._interior(problem, 0.0), **options)
         else:
-            result = minimise_within(problem, self._starts(), interior, **options)
+            count = _SMALL_STARTS if self.pca.size <= _SMALL_FRAME else 1
+            interiors = [self._interior(problem, 0.1 * tolerance) for _ in range(count)]
+            result = minimise_within(problem, self._starts(), interiors, **options)
         self.n_evaluations += problem.n_evaluations
         return result
+
+    def _interior(self, problem: DiscrepancyProblem, target: float) -> np.ndarray:
+        """A minimiser of MMD^2 alone, from a random frame: the authors' start."""
+        start = random_frame(self.rng, len(self.pca), self.dimension)
+        return minimise_constraint(problem, start, target=target)
 
     def _options(self) -> dict[str, Any]:
         return {"max_iter": self.parameters.max_iter, "callback": self.parameters.callback}
@@ -405,7 +411,7 @@ class _Task:
         """From an earlier solution, at another size or tolerance."""
         penalty = max(result.penalty / 2.0, 1e-6)
         following = minimise_within(
-            problem, [result.basis], None, tolerance=tolerance, penalty=penalty, **self._options()
+            problem, [result.basis], tolerance=tolerance, penalty=penalty, **self._options()
         )
         self.n_evaluations += problem.n_evaluations
         problem.n_evaluations = 0

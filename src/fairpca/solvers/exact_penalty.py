@@ -33,6 +33,8 @@ _PATH_ITERATIONS, _FINAL_ITERATIONS = 40, 60
 _ACTIVE = 0.995
 _AIM = 0.9985
 _ACTIVATION_STEPS = 12
+#: Ends of rough paths considered for refinement.
+_REFINED = 3
 
 
 @dataclass(frozen=True)
@@ -179,7 +181,7 @@ def minimise_constraint(
 def minimise_within(
     problem: PenaltyProblem,
     starts: Sequence[np.ndarray],
-    interior: np.ndarray | None,
+    interiors: Sequence[np.ndarray] = (),
     *,
     tolerance: float,
     penalty: float,
@@ -188,8 +190,10 @@ def minimise_within(
 ) -> PenaltyResult:
     """The best frame found with every ``h_j <= tolerance``; if none was, the one with the smallest ``max_j h_j``.
 
-    From each of ``starts`` rho grows until the constraints hold; from ``interior``, a frame where they (nearly) hold, it
-    falls until they cease to. The most promising of the ends is refined until the constraint is active.
+    ``max_iter`` bounds the penalty steps of each path.
+
+    From each of ``starts`` rho grows until the constraints hold; from each of ``interiors``, frames where they (nearly)
+    hold, it falls until they cease to. The most promising ends are refined until the constraint is active.
     """
     search = _Search(problem, tolerance, max_iter, callback)
     ends: list[PenaltyResult] = []
@@ -197,17 +201,16 @@ def minimise_within(
         ends.append(search.grow(start, penalty))
         # The same first rho would soon lead every start along the same path.
         penalty = float(np.sqrt(penalty * ends[0].penalty))
-    if interior is not None:
-        scale = max([end.penalty for end in ends if end.feasible], default=1e-4 * _LARGEST_PENALTY)
-        ends.append(search.shrink(interior, 2.0 * scale))
+    scale = max([end.penalty for end in ends if end.feasible], default=1e-4 * _LARGEST_PENALTY)
+    ends += [search.shrink(interior, 2.0 * scale) for interior in interiors]
     feasible = sorted((end for end in ends if end.feasible), key=lambda end: end.loss)
     if not feasible:
         return search.closest(ends)
-    refined = [search.activate(feasible[0])]
-    second = next((end for end in feasible[1:] if search.worth(end, refined[0])), None)
-    if second is not None:
-        refined.append(search.activate(second))
-    return min(refined, key=lambda result: result.loss)
+    best = search.activate(feasible[0])
+    for end in feasible[1:_REFINED]:
+        if search.worth(end, best):
+            best = min(best, search.activate(end), key=lambda result: result.loss)
+    return best
 
 
 class _Search:
@@ -255,15 +258,13 @@ class _Search:
         loss_curvature = 2.0 * max(abs(self.problem.evaluate(basis).loss), 1e-8) / basis.shape[1]
         return curvature.preconditioner(penalty, loss_curvature)
 
-    @property
-    def exhausted(self) -> bool:
-        return self.stopped or self.n_iter >= self.max_iter
-
     def grow(self, basis: np.ndarray, penalty: float) -> PenaltyResult:
         """Raise rho until the constraints hold, or until raising it no longer changes anything."""
         result = self.solve(basis, penalty, "grow")
         stuck = 0
-        while not (result.feasible or self.exhausted or stuck > 8 or penalty >= _LARGEST_PENALTY):
+        for _ in range(1, self.max_iter):
+            if result.feasible or self.stopped or stuck > 8 or penalty >= _LARGEST_PENALTY:
+                break
             penalty *= _GROWTH
             before = result
             result = self.solve(result.basis, penalty, "grow")
@@ -273,7 +274,9 @@ class _Search:
     def shrink(self, basis: np.ndarray, penalty: float) -> PenaltyResult:
         """Lower rho for as long as the constraints hold."""
         result = self.solve(basis, penalty, "shrink")
-        while result.feasible and not self.exhausted and result.penalty > 1e-8:
+        for _ in range(1, self.max_iter):
+            if not result.feasible or self.stopped or result.penalty < 1e-8:
+                break
             lower = self.solve(result.basis, result.penalty / _GROWTH, "shrink")
             if not lower.feasible:
                 break
