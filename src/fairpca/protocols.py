@@ -113,9 +113,14 @@ class RangeProblem(Protocol):
 class PenaltyPoint(Protocol):
     """What is known at one frame."""
 
-    loss: float
-    loss_gradient: np.ndarray
-    constraints: np.ndarray
+    @property
+    def loss(self) -> float: ...
+
+    @property
+    def loss_gradient(self) -> np.ndarray: ...
+
+    @property
+    def constraints(self) -> np.ndarray: ...
 
     def constraint_gradient(self, weights: np.ndarray) -> np.ndarray:
         """Gradient of ``sum_j weights_j h_j``."""
@@ -123,7 +128,7 @@ class PenaltyPoint(Protocol):
 
 @dataclass(frozen=True)
 class Curvature:
-    """Eigenpairs of an approximate Hessian of ``sum_j h_j``; ``vectors`` has p d rows, and columns where it matters."""
+    """Eigenpairs of an approximate Hessian of ``sum_j h_j``; the vectors, of p d entries, are columns."""
 
     values: np.ndarray
     vectors: np.ndarray

@@ -27,7 +27,9 @@ def test_sizes_and_seeds():
 
 
 def test_projected_gaussians_have_the_stated_differences():
-    """With as many features as latent ones and an orthogonal-like projection the norms can be checked on average."""
+    """With as many features as latent ones and an orthogonal-like projection the norms can be checked on
+    average.
+    """
     n_latent = 50
     X, groups = make_projected_gaussians(200, n_samples=60_000, n_latent=n_latent, random_state=0)
     assert X.shape == (60_000, 200)

@@ -16,7 +16,9 @@ from fairpca.metrics import mmd2
 #: Small samples cannot show less than their random level; that warning has a test of its own.
 pytestmark = [
     pytest.mark.filterwarnings("ignore:tolerance=.* is below:UserWarning"),
-    pytest.mark.filterwarnings("ignore:X contains the sensitive feature:UserWarning"),  # the authors' files do
+    pytest.mark.filterwarnings(
+        "ignore:X contains the sensitive feature:UserWarning"
+    ),  # the authors' files do
 ]
 
 
@@ -221,7 +223,9 @@ def test_fourier_features_meet_the_exact_tolerance(monkeypatch):
     X[:, 0] += 1.5 * groups
     X[:, 2] *= 1 + groups
     fitted = {
-        approximation: MMDFairPCA(2, tolerance=3e-3, approximation=approximation).fit(X, sensitive_features=groups)
+        approximation: MMDFairPCA(2, tolerance=3e-3, approximation=approximation).fit(
+            X, sensitive_features=groups
+        )
         for approximation in ("exact", "fourier")
     }
     for pca in fitted.values():

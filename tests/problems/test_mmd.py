@@ -100,7 +100,9 @@ def test_fourier_means_converge_and_do_not_depend_on_what_is_kept(monkeypatch):
     sample, basis = example(400)
     exact = naive_means(sample, basis)
     rough = [
-        np.abs(FourierKernel(SIGMA, 3, size, np.random.default_rng(2))(sample, basis, False).values - exact).max()
+        np.abs(
+            FourierKernel(SIGMA, 3, size, np.random.default_rng(2))(sample, basis, False).values - exact
+        ).max()
         for size in (100, 30_000)
     ]
     assert rough[1] < 0.005
@@ -126,7 +128,9 @@ def test_orthogonal_stratified_features_have_less_variance_than_independent_ones
 
 
 def test_curvature_is_the_hessian_where_the_groups_coincide():
-    """With identical groups the difference of feature means vanishes, and with it all that Gauss-Newton leaves out."""
+    """With identical groups the difference of feature means vanishes, and with it all that Gauss-Newton
+    leaves out.
+    """
     rng = np.random.default_rng(0)
     X = rng.normal(size=(60, 4))
     sample = GroupedSample.from_rows(np.vstack([X, X]), check_groups(np.repeat([0, 1], 60), 120))

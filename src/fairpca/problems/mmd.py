@@ -1,22 +1,24 @@
 """Distributional parity: the squared maximum mean discrepancy between projected groups (Lee et al. 2022).
 
-With rows z_i = V^T x_i, weights u_i that sum to one in each group and K_ij = exp(-|z_i - z_j|^2 / (2 sigma^2)), all
-that matters are the k x k *kernel means*
+With rows z_i = V^T x_i, weights u_i that sum to one in each group and K_ij = exp(-|z_i - z_j|^2 / (2
+sigma^2)), all that matters are the k x k *kernel means*
 
 ``M_ab = sum_{i in a, j in b} u_i u_j K_ij``,   ``MMD^2(a, b) = M_aa + M_bb - 2 M_ab``.
 
-One pass over the triangle of blocks of K gives, for each row i and group b, ``F_ib = sum_{j in b} u_j K_ij`` and
+One pass over the triangle of blocks of K gives, for each row i and group b, ``F_ib = sum_{j in b} u_j K_ij``
+and
 ``P_ib = sum_{j in b} u_j K_ij z_j``; from these
 
 ``dM_ab / dV = -(T_ab + T_ba) / sigma^2``,   ``T_ab = sum_{i in a} u_i x_i (F_ib z_i - P_ib)^T``.
 
-Time O(n^2 d + n k p d), memory of one block a thread: the matrix K is never held, and ``X^T K X`` (O(n^2 p)) is
-never formed.
+Time O(n^2 d + n k p d), memory of one block a thread: the matrix K is never held, and ``X^T K X`` (O(n^2 p))
+is never formed.
 """
 
 from __future__ import annotations
 
 import functools
+import itertools
 import os
 from collections.abc import Callable, Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
@@ -24,7 +26,7 @@ from dataclasses import dataclass
 
 import numpy as np
 from scipy.special import gammaincinv
-from threadpoolctl import ThreadpoolController
+from threadpoolctl import ThreadpoolController  # type: ignore[import-untyped]
 
 from fairpca.moments import GroupedSample
 from fairpca.protocols import Curvature
@@ -43,7 +45,8 @@ __all__ = [
 
 #: Rows and columns of a block: it stays in the second-level cache from the product through the exponential.
 _BLOCK = (256, 1024)
-#: Fourier features of all rows are kept from value to gradient up to this many (8 bytes each), else computed twice.
+#: Fourier features of all rows are kept from value to gradient up to this many (8 bytes each), else computed
+#: twice.
 _KEPT_ENTRIES = 40_000_000
 #: Below this number of kernel entries a second thread costs more than it brings.
 _THREAD_WORTH = 300_000
@@ -51,7 +54,9 @@ _THREAD_WORTH = 300_000
 
 @dataclass(frozen=True)
 class KernelMeans:
-    """``values`` M of shape (k, k) and, if asked for, ``fields`` T of shape (k, k, p, d) with ``scale`` 1/sigma^2."""
+    """``values`` M of shape (k, k) and, if asked for, ``fields`` T of shape (k, k, p, d) with ``scale``
+    1/sigma^2.
+    """
 
     values: np.ndarray
     fields: np.ndarray | None = None
@@ -77,8 +82,8 @@ def kernel_means(
 ) -> KernelMeans:
     """Exact kernel means of the rows projected by ``basis`` (or as they are, if None), in one blocked pass.
 
-    ``dtype=numpy.float32`` computes the kernel in single precision (sums over blocks stay double): two to three times
-    faster, with an error of about 1e-8 in M.
+    ``dtype=numpy.float32`` computes the kernel in single precision (sums over blocks stay double): two to
+    three times faster, with an error of about 1e-8 in M.
     """
     scores = sample.rows if basis is None else sample.rows @ basis
     scaled = scores / sigma
@@ -93,7 +98,7 @@ def kernel_means(
     fields = np.stack(
         [
             [sample.rows[first:last].T @ field[first:last] for field in inner]
-            for first, last in zip(starts[:-1], starts[1:], strict=True)
+            for first, last in itertools.pairwise(starts)
         ]
     )
     return KernelMeans(values, fields, 1.0 / sigma)
@@ -112,12 +117,12 @@ def _row_sums(
     scaled: np.ndarray, weights: np.ndarray, starts: np.ndarray, *, with_scores: bool, dtype: type
 ) -> np.ndarray:
     """``sum_{j in b} u_j K_ij (1, z_j)`` for every group b and row i, of shape (k, n, 1 or 1 + d)."""
-    n, d = scaled.shape
+    n = len(scaled)
     squares = np.einsum("ij,ij->i", scaled, scaled)[:, None] * -0.5
     ones = np.ones((n, 1))
     # One product gives the whole exponent: z_i . z_j - |z_i|^2 / 2 - |z_j|^2 / 2.
-    left = np.hstack([scaled, squares, ones]).astype(dtype)
-    right = np.hstack([scaled, ones, squares]).astype(dtype)
+    left: np.ndarray = np.hstack([scaled, squares, ones]).astype(dtype)
+    right: np.ndarray = np.hstack([scaled, ones, squares]).astype(dtype)
     carried = np.hstack([ones, scaled]) if with_scores else ones
     carried = (weights[:, None] * carried).astype(dtype)
     tasks = list(_triangle(starts))
@@ -141,7 +146,7 @@ def _triangle(starts: np.ndarray) -> Iterator[_Block]:
     A row block meets its own rows in a square block of its own; the others lie strictly to the right of it.
     """
     height, width = _BLOCK
-    for a, (first, last) in enumerate(zip(starts[:-1], starts[1:], strict=True)):
+    for a, (first, last) in enumerate(itertools.pairwise(starts)):
         for top in range(first, last, height):
             rows = slice(top, min(top + height, last))
             yield a, rows, a, rows
@@ -188,16 +193,15 @@ def _blas_threads(count: int):  # type: ignore[no-untyped-def]
 class FourierKernel:
     """Orthogonal random Fourier features: ``K_ij ~ mean_r cos(w_r . (z_i - z_j))``, cost linear in the rows.
 
-    The frequencies are normal with covariance I / sigma^2, but orthogonal within each block of d (Yu et al. 2016) and
-    with stratified lengths, both of which lower the variance of the estimate and leave it unbiased. ``MMD^2(a, b)`` becomes ``mean_r |phi_a(w_r) - phi_b(w_r)|^2`` with the
-    groups' empirical characteristic functions phi: a single sum over the rows.
+    The frequencies are normal with covariance I / sigma^2, but orthogonal within each block of d (Yu et al.
+    2016) and with stratified lengths, both of which lower the variance of the estimate and leave it unbiased.
+    ``MMD^2(a, b)`` becomes ``mean_r |phi_a(w_r) - phi_b(w_r)|^2`` with the groups' empirical characteristic
+    functions phi: a single sum over the rows.
     """
 
     def __init__(self, sigma: float, dimension: int, n_features: int, rng: np.random.Generator) -> None:
         n_blocks = -(-n_features // dimension)
-        rotations = [
-            np.linalg.qr(rng.standard_normal((dimension, dimension)))[0] for _ in range(n_blocks)
-        ]
+        rotations = [np.linalg.qr(rng.standard_normal((dimension, dimension)))[0] for _ in range(n_blocks)]
         strata = (rng.permutation(n_features) + rng.random(n_features)) / n_features
         lengths = np.sqrt(2.0 * gammaincinv(0.5 * dimension, strata))  # quantiles of the chi distribution
         self.frequencies = np.hstack(rotations)[:, :n_features] * (lengths / sigma)
@@ -226,7 +230,9 @@ class FourierKernel:
     def _waves(
         self, sample: GroupedSample, basis: np.ndarray, chunk: tuple[int, slice]
     ) -> tuple[np.ndarray, np.ndarray]:
-        """Cosines and sines, in single precision: their rounding is far below the sampling error of the features."""
+        """Cosines and sines, in single precision: their rounding is far below the sampling error of the
+        features.
+        """
         angles = ((sample.rows[chunk[1]] @ basis) @ self.frequencies).astype(np.float32)
         return np.cos(angles), np.sin(angles)
 
@@ -262,10 +268,11 @@ class FourierKernel:
         return np.stack(fields)
 
     def mean_derivatives(self, sample: GroupedSample, basis: np.ndarray) -> np.ndarray:
-        """``sum_{i in a} u_i x_i phi_r'(w_r . z_i)`` for the cosine and sine features, of shape (k, p, 2 features).
+        """``sum_{i in a} u_i x_i phi_r'(w_r . z_i)`` for the cosine and sine features, of shape (k, p, 2
+        features).
 
-        Times ``w_r^T`` this is the derivative by V of the feature means of group a (scaled so that squared norms are
-        means over the features).
+        Times ``w_r^T`` this is the derivative by V of the feature means of group a (scaled so that squared
+        norms are means over the features).
         """
         totals = np.zeros((len(sample.starts) - 1, sample.rows.shape[1], 2 * self.frequencies.shape[1]))
         for a, rows in self._chunks(sample.starts):
@@ -275,7 +282,7 @@ class FourierKernel:
         return totals / np.sqrt(self.frequencies.shape[1])
 
     def _chunks(self, starts: np.ndarray, size: int = 2048) -> Iterator[tuple[int, slice]]:
-        for a, (first, last) in enumerate(zip(starts[:-1], starts[1:], strict=True)):
+        for a, (first, last) in enumerate(itertools.pairwise(starts)):
             yield from ((a, slice(r, min(r + size, last))) for r in range(first, last, size))
 
 
@@ -291,9 +298,11 @@ def pair_discrepancies(values: np.ndarray, pairs: np.ndarray) -> np.ndarray:
 
 
 def random_level(sample: GroupedSample, values: np.ndarray, pairs: np.ndarray) -> np.ndarray:
-    """The mean of ``MMD^2`` (biased) over random assignments of the rows to groups of the same sizes, for each pair.
+    """The mean of ``MMD^2`` (biased) over random assignments of the rows to groups of the same sizes, for
+    each pair.
 
-    With signed weights c that sum to zero, a random permutation has ``E c_i c_j = -sum c^2 / (n (n - 1))``, hence
+    With signed weights c that sum to zero, a random permutation has ``E c_i c_j = -sum c^2 / (n (n - 1))``,
+    hence
     ``E c^T K c = (sum_i c_i^2) (1 - mean of K_ij over i != j)``; no permutation need be drawn.
     """
     squares = np.add.reduceat(sample.weights**2, sample.starts[:-1])
@@ -308,11 +317,14 @@ def random_level(sample: GroupedSample, values: np.ndarray, pairs: np.ndarray) -
     return np.maximum(np.array(levels), 0.0)
 
 
-def squared_distance_median(scores: np.ndarray, rng: np.random.Generator, max_pairs: int = 2_000_000) -> float:
-    """Median of squared distances between different rows: all pairs, or as many random ones if there are more.
+def squared_distance_median(
+    scores: np.ndarray, rng: np.random.Generator, max_pairs: int = 2_000_000
+) -> float:
+    """Median of squared distances between different rows: all pairs, or as many random ones if there are
+    more.
 
-    Where more than half of the rows coincide the median is 0 and no kernel width; the median of the positive distances
-    is taken instead, and 1 if all rows coincide.
+    Where more than half of the rows coincide the median is 0 and no kernel width; the median of the positive
+    distances is taken instead, and 1 if all rows coincide.
     """
     n = len(scores)
     if n * (n - 1) // 2 <= max_pairs:
@@ -355,8 +367,9 @@ class DiscrepancyProblem:
     """``min -<S, V V^T> / tr S`` subject to ``MMD^2(a, b) <= tolerance`` for the given pairs of groups.
 
     ``invariant`` tells that value and constraints depend on the subspace only; random features do not quite.
-    ``features`` (and ``curvature_sample``, if fewer rows will do) are those of the curvature model, without which there
-    is none. ``noise`` is the error of the kernel means where they are not computed in double precision.
+    ``features`` (and ``curvature_sample``, if fewer rows will do) are those of the curvature model, without
+    which there is none. ``noise`` is the error of the kernel means where they are not computed in double
+    precision.
     """
 
     def __init__(
@@ -386,7 +399,8 @@ class DiscrepancyProblem:
         return DiscrepancyPoint(-float(np.vdot(basis, image)), -2.0 * image, constraints, means, self._pairs)
 
     def curvature(self, basis: np.ndarray) -> Curvature | None:
-        """Gauss-Newton: h is a squared norm of a difference of feature means, so J^T J with the features' derivative.
+        """Gauss-Newton: h is a squared norm of a difference of feature means, so J^T J with the features'
+        derivative.
 
         What is left out is proportional to that difference, which the constraint makes small.
         """

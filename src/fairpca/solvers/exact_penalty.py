@@ -1,9 +1,11 @@
-"""Smooth constrained problems on frames by penalties: ``min f(V)`` subject to ``h_j(V) <= tolerance``, ``h_j >= 0``.
+"""Smooth constrained problems on frames by penalties: ``min f(V)`` subject to ``h_j(V) <= tolerance``, ``h_j
+>= 0``.
 
-``repms`` is Algorithm 1 of Lee et al. (2022) with their parameters. Doubling the penalty overshoots: it ends with h well
-below the tolerance. ``minimise_within`` follows the minimisers of ``f + rho sum_j h_j`` as rho grows, then searches
-the multipliers at which the constraints are just active, from several starts. Small tolerances make this a narrow curved valley;
-the problem's Gauss-Newton curvature, used as a preconditioner, takes out most of its steepness.
+``repms`` is Algorithm 1 of Lee et al. (2022) with their parameters. Doubling the penalty overshoots: it ends
+with h well below the tolerance. ``minimise_within`` follows the minimisers of ``f + rho sum_j h_j`` as rho
+grows, then searches the multipliers at which the constraints are just active, from several starts. Small
+tolerances make this a narrow curved valley; the problem's Gauss-Newton curvature, used as a preconditioner,
+takes out most of its steepness.
 """
 
 from __future__ import annotations
@@ -173,7 +175,7 @@ def minimise_constraint(
         )
         improved = float(problem.evaluate(basis).constraints.sum()) / first - inner.value
         basis, left = inner.basis, left - max(inner.n_iter, 1)
-        if inner.value * first <= target or inner.converged or improved <= 1e-9 * inner.value:
+        if inner.value * first <= target or inner.converged or improved <= 1e-6 * inner.value:
             break
     return basis
 
@@ -188,12 +190,14 @@ def minimise_within(
     max_iter: int = 100,
     callback: Callback | None = None,
 ) -> PenaltyResult:
-    """The best frame found with every ``h_j <= tolerance``; if none was, the one with the smallest ``max_j h_j``.
+    """The best frame found with every ``h_j <= tolerance``; if none was, the one with the smallest ``max_j
+    h_j``.
 
     ``max_iter`` bounds the penalty steps of each path.
 
-    From each of ``starts`` rho grows until the constraints hold; from each of ``interiors``, frames where they (nearly)
-    hold, it falls until they cease to. The most promising ends are refined until the constraint is active.
+    From each of ``starts`` rho grows until the constraints hold; from each of ``interiors``, frames where
+    they (nearly) hold, it falls until they cease to. The most promising ends are refined until the constraint
+    is active.
     """
     search = _Search(problem, tolerance, max_iter, callback)
     ends: list[PenaltyResult] = []
@@ -248,9 +252,7 @@ class _Search:
             self.stopped = True
         return result
 
-    def _preconditioner(
-        self, basis: np.ndarray, penalty: float
-    ) -> Callable[[np.ndarray], np.ndarray] | None:
+    def _preconditioner(self, basis: np.ndarray, penalty: float) -> Callable[[np.ndarray], np.ndarray] | None:
         curvature = self.problem.curvature(basis)
         if curvature is None:
             return None
@@ -284,7 +286,9 @@ class _Search:
         return result
 
     def worth(self, end: PenaltyResult, best: PenaltyResult) -> bool:
-        """Whether an end could still win: its slack, at the price rho, might buy more than the lead of the best."""
+        """Whether an end could still win: its slack, at the price rho, might buy more than the lead of the
+        best.
+        """
         slack = max(np.log(self.tolerance / max(end.constraint, 1e-300)), 0.0)
         gain = end.penalty * end.constraint * min(slack, 3.0) * _GROWTH
         same = abs(end.loss - best.loss) <= 1e-3 * abs(best.loss) and slack < 0.1
@@ -293,8 +297,8 @@ class _Search:
     def activate(self, inside: PenaltyResult) -> PenaltyResult:
         """From a feasible end, let the constraints reach the tolerance from below, within half a per cent.
 
-        By the method of multipliers rather than by lowering rho: where h is not convex along the path, no rho has a
-        minimiser with h = tolerance, and h jumps over it.
+        By the method of multipliers rather than by lowering rho: where h is not convex along the path, no rho
+        has a minimiser with h = tolerance, and h jumps over it.
         """
         best, basis = inside, inside.basis
         multipliers = np.full(len(self.problem.evaluate(basis).constraints), inside.penalty)

@@ -1,8 +1,9 @@
 """Smooth minimisation over orthonormal frames: limited-memory Riemannian quasi-Newton, and a gradient method.
 
-``minimise_on_stiefel`` follows the cautious Riemannian BFGS of Huang, Absil and Gallivan (2018), in its limited-memory
-form: the direction comes from the last few steps and gradient changes, carried along by projection; a pair is kept
-only if its curvature is safely positive; the step satisfies the weak Wolfe conditions up to rounding.
+``minimise_on_stiefel`` follows the cautious Riemannian BFGS of Huang, Absil and Gallivan (2018), in its
+limited-memory form: the direction comes from the last few steps and gradient changes, carried along by
+projection; a pair is kept only if its curvature is safely positive; the step satisfies the weak Wolfe
+conditions up to rounding.
 """
 
 from __future__ import annotations
@@ -76,8 +77,8 @@ def minimise_on_stiefel(
     Parameters
     ----------
     objective : callable
-        ``objective(V)`` returns the value and the Euclidean gradient, of the shape of V. Where it is not finite the
-        step is shortened.
+        ``objective(V)`` returns the value and the Euclidean gradient, of the shape of V. Where it is not
+        finite the step is shortened.
     start : ndarray of shape (p, d)
         A frame.
     tol : float
@@ -86,13 +87,13 @@ def minimise_on_stiefel(
     callback : callable, optional
         Called with a :class:`StiefelResult` after each iteration; the search ends if it returns True.
     invariant : bool, default=True
-        Whether ``f(V R) = f(V)`` for every rotation R, that is, f is a function of the subspace. Then gradients and
-        transported vectors are horizontal, ``(I - V V^T) G``.
+        Whether ``f(V R) = f(V)`` for every rotation R, that is, f is a function of the subspace. Then
+        gradients and transported vectors are horizontal, ``(I - V V^T) G``.
     memory : int, default=20
         Pairs remembered; 0 is the gradient method of :func:`descend_on_stiefel`.
     precondition : callable, optional
-        Applies a positive definite estimate of the inverse Hessian to a gradient. The remembered pairs then correct
-        it, instead of a multiple of the identity.
+        Applies a positive definite estimate of the inverse Hessian to a gradient. The remembered pairs then
+        correct it, instead of a multiple of the identity.
     noise : float, default=0.0
         Absolute error of the objective's value beyond rounding; smaller increases do not refuse a step.
 
@@ -139,7 +140,9 @@ def descend_on_stiefel(
     callback: Callable[[StiefelResult], bool | None] | None = None,
     invariant: bool = True,
 ) -> StiefelResult:
-    """Riemannian gradient method with the first trial step of Barzilai and Borwein; same arguments and result."""
+    """Riemannian gradient method with the first trial step of Barzilai and Borwein; same arguments and
+    result.
+    """
     return minimise_on_stiefel(
         objective, start, tol=tol, max_iter=max_iter, callback=callback, invariant=invariant, memory=0
     )
@@ -244,7 +247,9 @@ class _History:
 
 
 def _advance(objective: _Counted, point: _Point, history: _History) -> _Point | None:
-    """One step; a failed search forgets the past and tries steepest descent, and None means that failed too."""
+    """One step; a failed search forgets the past and tries steepest descent, and None means that failed
+    too.
+    """
     while True:
         direction = history.direction(point)
         slope = float(np.vdot(point.gradient, direction))
@@ -261,7 +266,9 @@ def _advance(objective: _Counted, point: _Point, history: _History) -> _Point | 
 def _line_search(
     objective: _Counted, point: _Point, direction: np.ndarray, slope: float, trial: float
 ) -> _Point | None:
-    """A step with sufficient decrease and a flatter slope, bracketed and interpolated (weak Wolfe conditions)."""
+    """A step with sufficient decrease and a flatter slope, bracketed and interpolated (weak Wolfe
+    conditions).
+    """
     low, high, kept = 0.0, np.inf, None
     low_value, low_slope = point.value, slope
     for _ in range(_MAX_TRIALS):
