@@ -17,6 +17,7 @@ import os
 import resource
 import time
 import warnings
+from collections.abc import Callable
 from pathlib import Path
 
 import numpy as np
@@ -25,10 +26,11 @@ from sklearn.decomposition import PCA
 from fairpca import MMDFairPCA
 from fairpca._validation import check_groups
 from fairpca.datasets import load_splits, make_same_moments
-from fairpca.metrics import mmd2
+from fairpca.metrics import median_bandwidth, mmd2
 from fairpca.moments import GroupedSample, group_moments
-from fairpca.problems.mmd import FourierKernel, exact_kernel
+from fairpca.problems.mmd import DiscrepancyProblem, FourierKernel, all_pairs, exact_kernel
 from fairpca.problems.parity import mean_parity_basis
+from fairpca.solvers.quasi_newton import descend_on_stiefel, minimise_on_stiefel
 
 PARTS = ("table", "evaluation", "scaling", "adult", "figure1")
 
@@ -231,7 +233,8 @@ def run_adult(arguments: argparse.Namespace) -> None:
         f"(converged {pca.converged_}, random level {pca.random_level_:.1e}), "
         f"{100 * pca.explained_variance_ratio_.sum():.3f} % variance (PCA "
         f"{100 * ordinary.explained_variance_ratio_.sum():.3f} %, MMD2 "
-        f"{mmd2(ordinary.transform(X), sex, bandwidth=pca.bandwidth_):.3e}); {pca.n_oracle_calls_} evaluations"
+        f"{mmd2(ordinary.transform(X), sex, bandwidth=pca.bandwidth_):.3e}); "
+        f"{pca.n_oracle_calls_} evaluations"
     )
 
 
@@ -256,74 +259,64 @@ def run_figure1(arguments: argparse.Namespace) -> None:
         print(f"{name:>12}: MMD2 median {median:.2e} ({low:.1e} to {high:.1e}), {share:.1f} % variance")
 
 
-def run_pymanopt(arguments: argparse.Namespace) -> None:
-    """The same penalised problem with pymanopt's methods (install pymanopt first)."""
+def _penalised(problem: DiscrepancyProblem, penalty: float) -> Callable:
+    def objective(basis: np.ndarray) -> tuple[float, np.ndarray]:
+        here = problem.evaluate(basis)
+        gradient = here.loss_gradient + penalty * here.constraint_gradient(np.ones(1))
+        return here.loss + penalty * float(here.constraints.sum()), gradient
+
+    return objective
+
+
+def _run_ours(solve: Callable, problem: DiscrepancyProblem, start: np.ndarray, penalty: float) -> float:
+    return solve(_penalised(problem, penalty), start, tol=1e-4, max_iter=1000).value
+
+
+def _run_with_curvature(problem: DiscrepancyProblem, start: np.ndarray, penalty: float) -> float:
+    scale = 2 * abs(problem.evaluate(start).loss) / start.shape[1]
+    precondition = problem.curvature(start).preconditioner(penalty, scale)
+    return _run_ours(
+        functools.partial(minimise_on_stiefel, precondition=precondition), problem, start, penalty
+    )
+
+
+def _run_theirs(name: str, problem: DiscrepancyProblem, start: np.ndarray, penalty: float) -> float:
     import pymanopt
-    from pymanopt.optimizers import ConjugateGradient, TrustRegions
 
-    from fairpca.problems.mmd import DiscrepancyProblem, all_pairs, squared_distance_median
-    from fairpca.solvers.quasi_newton import descend_on_stiefel, minimise_on_stiefel
+    objective = _penalised(problem, penalty)
+    manifold = pymanopt.manifolds.Grassmann(*start.shape)
+    cost = pymanopt.function.numpy(manifold)(lambda basis: objective(basis)[0])
+    slope = pymanopt.function.numpy(manifold)(lambda basis: objective(basis)[1])
+    optimizer = getattr(pymanopt.optimizers, name)(
+        verbosity=0, min_gradient_norm=1e-4, max_iterations=1000, max_time=60
+    )
+    return optimizer.run(pymanopt.Problem(manifold, cost, euclidean_gradient=slope), initial_point=start).cost
 
+
+def run_pymanopt(arguments: argparse.Namespace) -> None:
+    """One penalised problem (German, first split) to the same gradient norm, with pymanopt's methods too."""
     split = next(load_splits(arguments.data / "lee2022" / "datasets" / "German", splits=[0]))
     X, groups = split.X_train, split.sensitive_train
-    moments = group_moments(X, groups)
-    for d, penalty in ((2, 30.0), (10, 30.0)):
+    sample = GroupedSample.from_rows(X, check_groups(groups, len(X)))
+    covariance = group_moments(X, groups).pooled_covariance()
+    methods = {
+        "ours, quasi-Newton": functools.partial(_run_ours, minimise_on_stiefel),
+        "ours, gradient": functools.partial(_run_ours, descend_on_stiefel),
+        "ours, with curvature": _run_with_curvature,
+        "pymanopt ConjugateGradient": functools.partial(_run_theirs, "ConjugateGradient"),
+        "pymanopt TrustRegions": functools.partial(_run_theirs, "TrustRegions"),
+    }
+    for d in (2, 10):
         start = PCA(d).fit(X).components_.T
-        sigma = float(np.sqrt(0.5 * squared_distance_median(X @ start, np.random.default_rng(0))))
-        sample = GroupedSample.from_rows(X, check_groups(groups, len(X)))
-
-        def fresh(sample: GroupedSample = sample, sigma: float = sigma, d: int = d) -> DiscrepancyProblem:
-            features = FourierKernel(sigma, d, 700, np.random.default_rng(0))
-            return DiscrepancyProblem(
-                sample, moments.pooled_covariance(), exact_kernel(sigma), all_pairs(2), features
-            )
-
-        def value_and_gradient(problem: DiscrepancyProblem, penalty: float = penalty) -> object:
-            def objective(basis: np.ndarray) -> tuple[float, np.ndarray]:
-                here = problem.evaluate(basis)
-                return (
-                    here.loss + penalty * here.constraints.sum(),
-                    here.loss_gradient + penalty * here.constraint_gradient(np.ones(1)),
-                )
-
-            return objective
-
-        def report(name: str, value: float, calls: int, seconds: float, d: int = d) -> None:
-            print(
-                f"d={d:>2} {name:>28}: value {value:.8f}, {calls:>5} evaluations, {seconds:6.2f} s",
-                flush=True,
-            )
-
-        for name, solve in (
-            ("ours, quasi-Newton", minimise_on_stiefel),
-            ("ours, gradient", descend_on_stiefel),
-        ):
-            problem, began = fresh(), time.perf_counter()
-            found = solve(value_and_gradient(problem), start, tol=1e-4, max_iter=1000)
-            report(name, found.value, problem.n_evaluations, time.perf_counter() - began)
-        problem, began = fresh(), time.perf_counter()
-        curvature = problem.curvature(start).preconditioner(
-            penalty, 2 * abs(problem.evaluate(start).loss) / d
-        )
-        found = minimise_on_stiefel(
-            value_and_gradient(problem), start, tol=1e-4, max_iter=1000, precondition=curvature
-        )
-        report("ours, with curvature", found.value, problem.n_evaluations, time.perf_counter() - began)
-        for name, optimizer in (
-            ("pymanopt ConjugateGradient", ConjugateGradient),
-            ("pymanopt TrustRegions", TrustRegions),
-        ):
-            problem = fresh()
-            objective = value_and_gradient(problem)
-            manifold = pymanopt.manifolds.Grassmann(*start.shape)
-            cost = pymanopt.function.numpy(manifold)(lambda basis, f=objective: f(basis)[0])
-            slope = pymanopt.function.numpy(manifold)(lambda basis, f=objective: f(basis)[1])
-            wrapped = pymanopt.Problem(manifold, cost, euclidean_gradient=slope)
+        sigma = median_bandwidth(X @ start)
+        features = FourierKernel(sigma, d, 700, np.random.default_rng(0))
+        for name, method in methods.items():
+            problem = DiscrepancyProblem(sample, covariance, exact_kernel(sigma), all_pairs(2), features)
             began = time.perf_counter()
-            found = optimizer(verbosity=0, min_gradient_norm=1e-4, max_iterations=1000, max_time=60).run(
-                wrapped, initial_point=start
-            )
-            report(name, found.cost, problem.n_evaluations, time.perf_counter() - began)
+            value = method(problem, start, 30.0)
+            seconds = time.perf_counter() - began
+            calls = problem.n_evaluations
+            print(f"d={d:>2} {name:>27}: {value:.8f}, {calls:>5} evaluations, {seconds:6.2f} s", flush=True)
 
 
 if __name__ == "__main__":

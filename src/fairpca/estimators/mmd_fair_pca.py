@@ -90,8 +90,8 @@ class MMDFairPCA(LinearProjection):
         on growing subsamples, O(n), corrected by exact values. "auto" is exact up to 6000 rows. ``mmd2_`` is
         always exact.
     solver : {"auto", "repms"}, default="auto"
-        "repms" is the paper's penalty method with its parameters, which ends well inside the tolerance. "auto"
-        starts from ordinary PCA, from mean parity and from minimisers of MMD^2, and makes the constraint
+        "repms" is the paper's penalty method with its parameters, which ends well inside the tolerance.
+        "auto" starts from ordinary PCA, from mean parity and from minimisers of MMD^2, and makes the constraint
         active.
     max_iter : int, default=100
         Penalty steps from each start.
@@ -260,8 +260,8 @@ feature_names_in_, n_samples_seen_
         if self.tolerance < self.random_level_:
             warnings.warn(
                 f"tolerance={self.tolerance:g} is below {self.random_level_:.3g}, the MMD^2 that random "
-                "groups of these sizes show on average: these rows are matched more closely than new rows can "
-                "be.",
+                "groups of these sizes show on average: these rows are matched more closely than new rows "
+                "can be.",
                 UserWarning,
                 stacklevel=4,
             )
