@@ -91,8 +91,8 @@ class MMDFairPCA(LinearProjection):
         always exact.
     solver : {"auto", "repms"}, default="auto"
         "repms" is the paper's penalty method with its parameters, which ends well inside the tolerance.
-        "auto" starts from ordinary PCA, from mean parity and from minimisers of MMD^2, and makes the constraint
-        active.
+        "auto" starts from ordinary PCA, from mean parity and from minimisers of MMD^2, and makes the
+        constraint active.
     max_iter : int, default=100
         Penalty steps from each start.
     callback : callable, optional
