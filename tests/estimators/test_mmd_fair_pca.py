@@ -239,12 +239,13 @@ def test_fourier_features_meet_the_exact_tolerance(monkeypatch):
 def test_weights_count_like_repeated_rows():
     X, groups = make_same_moments(90, random_state=2)
     repeats = np.random.default_rng(0).integers(0, 3, 90)
-    options = {"tolerance": 0.02, "bandwidth": 1.0}
+    options = {"tolerance": 0.02}
     weighted = MMDFairPCA(2, **options).fit(X, sensitive_features=groups, sample_weight=repeats)
     repeated = MMDFairPCA(2, **options).fit(
         np.repeat(X, repeats, axis=0), sensitive_features=np.repeat(groups, repeats)
     )
     assert weighted.mean_ == pytest.approx(repeated.mean_)
+    assert weighted.bandwidth_ == pytest.approx(repeated.bandwidth_)
     assert weighted.mmd2_ == pytest.approx(repeated.mmd2_, rel=0.02)
     assert weighted.explained_variance_ratio_ == pytest.approx(repeated.explained_variance_ratio_, rel=5e-3)
 

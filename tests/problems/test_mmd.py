@@ -222,3 +222,12 @@ class TestMedian:
         scores = np.r_[np.zeros(9), 2.0][:, None]
         assert squared_distance_median(scores, np.random.default_rng(0)) == 4.0
         assert squared_distance_median(np.ones((5, 2)), np.random.default_rng(0)) == 1.0
+
+    @pytest.mark.parametrize("seed", range(6))
+    def test_weights_count_like_repeated_rows(self, seed):
+        rng = np.random.default_rng(seed)
+        scores, repeats = rng.normal(size=(15, 2)), rng.integers(0, 4, 15)
+        weighted = squared_distance_median(scores, rng, repeats.astype(float))
+        assert weighted == pytest.approx(squared_distance_median(np.repeat(scores, repeats, axis=0), rng))
+        many = squared_distance_median(scores, rng, repeats.astype(float), max_pairs=60)
+        assert 0 < many < 16

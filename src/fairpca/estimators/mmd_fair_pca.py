@@ -215,7 +215,8 @@ feature_names_in_, n_samples_seen_
         sample = GroupedSample.from_rows(X, cells, used, moments.pooled_mean)
         pairs = _pairs(sample.labels, moments.labels, self.notion)
         seed = 0 if self.random_state is None else check_random_state(self.random_state).randint(2**31)
-        task = _Task(self, moments, sample, pairs, dimension, np.random.default_rng(seed), X)
+        rng = np.random.default_rng(seed)
+        task = _Task(self, moments, sample, pairs, dimension, rng, X, weights)
         self._set_result(task, task.solve())
         return self
 
@@ -322,19 +323,21 @@ class _Task:
         dimension: int,
         rng: np.random.Generator,
         X: Any,
+        sample_weight: np.ndarray | None,
     ) -> None:
         self.parameters, self.moments, self.sample, self.pairs = parameters, moments, sample, pairs
         self.dimension, self.rng = dimension, rng
         self.tolerance = float(parameters.tolerance)
         self.covariance = moments.pooled_covariance()
         self.pca = top_eigenpairs(self.covariance, dimension)[1]
-        self.sigma = self._bandwidth(X)
+        self.sigma = self._bandwidth(X, sample_weight)
         self.n_evaluations = 0
 
-    def _bandwidth(self, X: Any) -> float:
+    def _bandwidth(self, X: Any, sample_weight: np.ndarray | None) -> float:
         if self.parameters.bandwidth != "median":
             return float(self.parameters.bandwidth)
-        return float(np.sqrt(0.5 * squared_distance_median(np.asarray(X @ self.pca), self.rng)))
+        scores = np.asarray(X @ self.pca)
+        return float(np.sqrt(0.5 * squared_distance_median(scores, self.rng, sample_weight)))
 
     def solve(self) -> PenaltyResult:
         at_pca = self._exact(self.pca)

@@ -25,7 +25,7 @@ __all__ = ["MMDTest", "median_bandwidth", "mmd2", "mmd2_test"]
 _MATRIX_ROWS = 4000
 
 
-def median_bandwidth(X: Any, *, random_state: Any = None) -> float:
+def median_bandwidth(X: Any, *, sample_weight: Any = None, random_state: Any = None) -> float:
     """The median rule: sigma with ``2 sigma^2`` = median squared distance between different rows.
 
     Lee et al. (2022) apply it to training rows projected by ordinary PCA. Two million random pairs are used
@@ -35,6 +35,8 @@ def median_bandwidth(X: Any, *, random_state: Any = None) -> float:
     Parameters
     ----------
     X : array-like of shape (n_samples, n_features)
+    sample_weight : array-like of shape (n_samples,), optional
+        Counts like repeated rows.
     random_state : int, RandomState or None
         Chooses the pairs; None is reproducible too.
 
@@ -50,7 +52,8 @@ def median_bandwidth(X: Any, *, random_state: Any = None) -> float:
     1.4142135623730951
     """
     rows = check_array(X, dtype=np.float64)
-    return float(np.sqrt(0.5 * squared_distance_median(rows, _generator(random_state))))
+    weights = check_sample_weight(sample_weight, len(rows))
+    return float(np.sqrt(0.5 * squared_distance_median(rows, _generator(random_state), weights)))
 
 
 def mmd2(
@@ -216,10 +219,11 @@ def _prepare(
 ) -> tuple[GroupedSample, float]:
     rows = check_array(X, dtype=np.float64)
     groups: Groups = check_groups(sensitive_features, len(rows))
-    sample = GroupedSample.from_rows(rows, groups, check_sample_weight(sample_weight, len(rows)))
+    weights = check_sample_weight(sample_weight, len(rows))
+    sample = GroupedSample.from_rows(rows, groups, weights)
     check_several_groups(sample.labels)
     if bandwidth == "median":
-        return sample, median_bandwidth(rows, random_state=random_state)
+        return sample, median_bandwidth(rows, sample_weight=weights, random_state=random_state)
     if isinstance(bandwidth, str) or not 0 < bandwidth < np.inf:
         raise ValueError(f"bandwidth={bandwidth!r} must be a positive number or 'median'.")
     return sample, float(bandwidth)

@@ -318,30 +318,65 @@ def random_level(sample: GroupedSample, values: np.ndarray, pairs: np.ndarray) -
 
 
 def squared_distance_median(
-    scores: np.ndarray, rng: np.random.Generator, max_pairs: int = 2_000_000
+    scores: np.ndarray,
+    rng: np.random.Generator,
+    weights: np.ndarray | None = None,
+    max_pairs: int = 2_000_000,
 ) -> float:
-    """Median of squared distances between different rows: all pairs, or as many random ones if there are
-    more.
+    """Median of squared distances between different rows: all pairs, or a random choice if there are more.
 
-    Where more than half of the rows coincide the median is 0 and no kernel width; the median of the positive
-    distances is taken instead, and 1 if all rows coincide.
+    Weights count like repeated rows, whose distance is 0. Where more than half of the distances are 0 the
+    median of the positive ones is taken instead, and 1 if all rows coincide.
     """
-    n = len(scores)
-    if n * (n - 1) // 2 <= max_pairs:
-        first, second = np.triu_indices(n, 1)
-    else:
-        first = rng.integers(0, n, max_pairs)
-        second = (first + rng.integers(1, n, max_pairs)) % n
+    if weights is not None:
+        scores, weights = scores[weights > 0], weights[weights > 0]
+    first, second, multiplicity = _row_pairs(len(scores), rng, weights, max_pairs)
     squares = np.zeros(len(first))
     for column in scores.T:
         squares += (column[first] - column[second]) ** 2
-    median = float(np.median(squares)) if squares.size else 0.0
     # Identical rows may differ by rounding after a projection.
-    smallest = 1e-20 * float(np.einsum("ij,ij->", scores, scores)) / max(n, 1)
-    if median > smallest:
-        return median
-    positive = squares[squares > smallest]
-    return float(np.median(positive)) if positive.size else 1.0
+    smallest = 1e-20 * float(np.einsum("ij,ij->", scores, scores)) / max(len(scores), 1)
+    positive = squares > smallest
+    for kept in (slice(None), positive):
+        chosen = None if multiplicity is None else multiplicity[kept]
+        median = _median(squares[kept], chosen)
+        if median > smallest:
+            return median
+    return 1.0
+
+
+def _row_pairs(
+    n: int, rng: np.random.Generator, weights: np.ndarray | None, max_pairs: int
+) -> tuple[np.ndarray, np.ndarray, np.ndarray | None]:
+    """Index pairs and how often each counts; a row of weight w is w (w - 1) / 2 pairs with itself."""
+    if n * (n - 1) // 2 <= max_pairs:
+        first, second = np.triu_indices(n, 1)
+        if weights is None:
+            return first, second, None
+        own = np.arange(n)
+        repeats = np.maximum(0.5 * weights * (weights - 1.0), 0.0)
+        multiplicity = np.r_[weights[first] * weights[second], repeats]
+        return np.r_[first, own], np.r_[second, own], multiplicity
+    if weights is None:
+        first = rng.integers(0, n, max_pairs)
+        return first, (first + rng.integers(1, n, max_pairs)) % n, None
+    first, second = rng.choice(n, (2, max_pairs), p=weights / weights.sum())
+    genuine = (first != second) | (rng.random(max_pairs) < 1.0 - 1.0 / weights[first])
+    return first[genuine], second[genuine], None
+
+
+def _median(values: np.ndarray, multiplicity: np.ndarray | None) -> float:
+    """The median of values, each counted so often; the mean of the middle two, as numpy has it."""
+    if not values.size:
+        return 0.0
+    if multiplicity is None:
+        return float(np.median(values))
+    order = np.argsort(values, kind="stable")
+    ends = np.cumsum(multiplicity[order])
+    total = ends[-1]
+    ranks = np.array([np.ceil(0.5 * total), np.floor(0.5 * total) + 1.0]) - 0.5
+    middle = np.searchsorted(ends, np.minimum(ranks, total), side="left")
+    return float(values[order][np.minimum(middle, len(values) - 1)].mean())
 
 
 @dataclass(frozen=True)
