@@ -144,9 +144,14 @@ class ConcavePieces(Protocol):
 class PenaltyPoint(Protocol):
     """What is known at one frame."""
 
-    loss: float
-    loss_gradient: np.ndarray
-    constraints: np.ndarray
+    @property
+    def loss(self) -> float: ...
+
+    @property
+    def loss_gradient(self) -> np.ndarray: ...
+
+    @property
+    def constraints(self) -> np.ndarray: ...
 
     def constraint_gradient(self, weights: np.ndarray) -> np.ndarray:
         """Gradient of ``sum_j weights_j h_j``."""
@@ -154,7 +159,7 @@ class PenaltyPoint(Protocol):
 
 @dataclass(frozen=True)
 class Curvature:
-    """Eigenpairs of an approximate Hessian of ``sum_j h_j``; ``vectors`` has p d rows, and columns where it matters."""
+    """Eigenpairs of an approximate Hessian of ``sum_j h_j``; the vectors, of p d entries, are columns."""
 
     values: np.ndarray
     vectors: np.ndarray
@@ -172,9 +177,10 @@ class Curvature:
 
 
 class PenaltyProblem(Protocol):
-    """Loss and constraints as smooth functions of a frame."""
+    """Loss and constraints as smooth functions of a frame; ``noise`` is the error of a constraint's value."""
 
     invariant: bool
+    noise: float
     n_evaluations: int
 
     def evaluate(self, basis: np.ndarray) -> PenaltyPoint: ...

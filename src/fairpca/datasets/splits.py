@@ -16,8 +16,8 @@ __all__ = ["load_splits"]
 def load_splits(folder: Any, *, splits: Any = None) -> Iterator[Bunch]:
     """Read ``train_i.csv`` and ``test_i.csv`` pairs, one split at a time.
 
-    The files have no header; the last column is the sensitive feature (0/1), the last but one the label, the rest
-    are features, standardised by the authors on the training rows.
+    The files have no header; the last column is the sensitive feature (0/1), the last but one the label, the
+    rest are features, standardised by the authors on the training rows.
 
     Parameters
     ----------
@@ -44,7 +44,9 @@ def load_splits(folder: Any, *, splits: Any = None) -> Iterator[Bunch]:
     """
     folder = Path(folder)
     if not folder.is_dir():
-        raise FileNotFoundError(f"folder={str(folder)!r} does not exist; it must hold train_0.csv, test_0.csv, ...")
+        raise FileNotFoundError(
+            f"folder={str(folder)!r} does not exist; it must hold train_0.csv, test_0.csv, ..."
+        )
     found = sorted(
         int(match[1]) for path in folder.iterdir() if (match := re.fullmatch(r"train_(\d+)\.csv", path.name))
     )
@@ -78,6 +80,7 @@ def _read_table(path: Path) -> np.ndarray:
     table = np.loadtxt(path, delimiter=",", ndmin=2)
     if table.shape[1] < 3:
         raise ValueError(
-            f"{str(path)!r} has {table.shape[1]} columns; at least one feature, the label and the group are needed."
+            f"{str(path)!r} has {table.shape[1]} columns; at least one feature, the label and the group are "
+            "needed."
         )
     return table

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import numbers
 import warnings
 from collections.abc import Callable
@@ -44,11 +45,17 @@ _NOTIONS = ("demographic_parity", "equal_opportunity", "equalized_odds")
 _APPROXIMATIONS = ("auto", "exact", "fourier")
 #: Up to this many rows the exact kernel sums cost less than enough Fourier features.
 _EXACT_ROWS = 6000
-#: Fourier features of the objective; those of the curvature model (shared among the pairs of groups) and its rows.
+#: Error of MMD^2 from single precision in the features.
+_SINGLE_NOISE = 3e-9
+#: Fourier features of the objective; those of the curvature model (shared among the pairs of groups) and its
+#: rows.
 _FEATURES = 600
 _CURVATURE_FEATURES, _CURVATURE_ROWS = 700, 6000
 #: Rows of the first subsample on which large data are solved, and the growth from one to the next.
 _FIRST_ROWS, _ROW_GROWTH = 4000, 4
+#: Minimisers of MMD^2 to start from: several where frames are small (p d up to this), so that paths are
+#: cheap.
+_SMALL_FRAME, _SMALL_STARTS = 50, 5
 #: Rounds in which the tolerance given to an approximate problem is corrected by the exact value on all rows.
 _CORRECTIONS = 6
 
@@ -58,10 +65,12 @@ class MMDFairPCA(LinearProjection):
 
     Solves, over orthonormal V of shape (p, d) (Lee et al. 2022),
 
-    ``max <S, V V^T> / tr S``  subject to  ``MMD^2(groups a and b, projected by V) <= tolerance``  for all a, b,
+    ``max <S, V V^T> / tr S``  subject to  ``MMD^2(groups a and b, projected by V) <= tolerance``  for all a,
+    b,
 
-    with the kernel ``exp(-|z - z'|^2 / (2 bandwidth^2))``. A parity method: with a small MMD^2 the group can hardly
-    be read off the projected rows. It says nothing on how well each group is represented (see FairPCA for that).
+    with the kernel ``exp(-|z - z'|^2 / (2 bandwidth^2))``. A parity method: with a small MMD^2 the group can
+    hardly be read off the projected rows. It says nothing on how well each group is represented (see FairPCA
+    for that).
 
     Parameters
     ----------
@@ -70,29 +79,33 @@ class MMDFairPCA(LinearProjection):
     tolerance : float, default=1e-3
         Largest accepted MMD^2 (biased estimate, on the rows given) between any two groups.
     notion : {"demographic_parity", "equal_opportunity", "equalized_odds"}, default="demographic_parity"
-        Which rows are compared: all; those with the positive label; those with each label, separately. The last two
-        need a binary ``y`` in ``fit``; the larger of its two values is the positive one.
+        Which rows are compared: all; those with the positive label; those with each label, separately. The
+        last two need a binary ``y`` in ``fit``; the larger of its two values is the positive one.
     bandwidth : "median" or float, default="median"
-        The kernel's sigma. "median": ``2 sigma^2`` is the median squared distance between rows projected by ordinary
-        PCA (a sample of pairs where there are millions; of the positive distances where most rows coincide).
+        The kernel's sigma. "median": ``2 sigma^2`` is the median squared distance between rows projected by
+        ordinary PCA (a sample of pairs where there are millions; of the positive distances where most rows
+        coincide).
     approximation : {"auto", "exact", "fourier"}, default="auto"
-        How MMD^2 is computed during the search: exactly, O(n^2); or with orthogonal random Fourier features on growing
-        subsamples, O(n), corrected by exact values. "auto" is exact up to 6000 rows. ``mmd2_`` is always exact.
+        How MMD^2 is computed during the search: exactly, O(n^2); or with orthogonal random Fourier features
+        on growing subsamples, O(n), corrected by exact values. "auto" is exact up to 6000 rows. ``mmd2_`` is
+        always exact.
     solver : {"auto", "repms"}, default="auto"
-        "repms" is the paper's penalty method with its parameters, which ends well inside the tolerance. "auto" starts
-        from ordinary PCA, from mean parity and from a minimiser of MMD^2, and makes the constraint active.
+        "repms" is the paper's penalty method with its parameters, which ends well inside the tolerance.
+        "auto" starts from ordinary PCA, from mean parity and from minimisers of MMD^2, and makes the
+        constraint active.
     max_iter : int, default=100
-        Penalty steps.
+        Penalty steps from each start.
     callback : callable, optional
-        Called after each penalty step with a dict (stage, n_iter, penalty, loss, constraint); the search ends early if
-        it returns True.
+        Called after each penalty step with a dict (stage, n_iter, penalty, loss, constraint); the search ends
+        early if it returns True.
     random_state : int, RandomState or None
         For starts, features and subsamples; results are reproducible with None too.
 
     Attributes
     ----------
     components_ : ndarray of shape (n_components, n_features)
-        Orthonormal rows with uncorrelated scores, by descending variance; the largest entry of each is positive.
+        Orthonormal rows with uncorrelated scores, by descending variance; the largest entry of each is
+        positive.
     mean_, explained_variance_, explained_variance_ratio_, noise_variance_, n_components_, n_features_in_, \
 feature_names_in_, n_samples_seen_
         As in :class:`sklearn.decomposition.PCA`.
@@ -106,7 +119,8 @@ feature_names_in_, n_samples_seen_
         What MMD^2 would be on average between random groups of these sizes, at the returned components.
     bandwidth_ : float
     penalty_ : float
-        The rho for which the components minimise ``-variance ratio + rho sum MMD^2``; 0 where PCA itself will do.
+        The rho for which the components minimise ``-variance ratio + rho sum MMD^2``; 0 where PCA itself will
+        do.
     objective_ : float
         Minus the explained variance ratio.
     groups_, group_counts_, group_errors_, group_losses_ : ndarray of shape (n_groups,)
@@ -122,15 +136,16 @@ feature_names_in_, n_samples_seen_
 
     Notes
     -----
-    MMD^2 is the biased estimate. A tolerance below ``random_level_`` asks for projected groups more alike than random
-    halves of one population; the rows at hand can be matched so closely, new rows cannot. A warning says so.
+    MMD^2 is the biased estimate. A tolerance below ``random_level_`` asks for projected groups more alike
+    than random halves of one population; the rows at hand can be matched so closely, new rows cannot. A
+    warning says so.
 
     The problem is not convex: the result is the best local solution found, at which the constraint is active.
 
     References
     ----------
-    Lee, Kim, Olfat, Hasegawa-Johnson and Yoo (2022). Fast and Efficient MMD-based Fair PCA via Optimization over
-    Stiefel Manifold. AAAI.
+    Lee, Kim, Olfat, Hasegawa-Johnson and Yoo (2022). Fast and Efficient MMD-based Fair PCA via Optimization
+    over Stiefel Manifold. AAAI.
 
     Examples
     --------
@@ -200,7 +215,8 @@ feature_names_in_, n_samples_seen_
         sample = GroupedSample.from_rows(X, cells, used, moments.pooled_mean)
         pairs = _pairs(sample.labels, moments.labels, self.notion)
         seed = 0 if self.random_state is None else check_random_state(self.random_state).randint(2**31)
-        task = _Task(self, moments, sample, pairs, dimension, np.random.default_rng(seed), X)
+        rng = np.random.default_rng(seed)
+        task = _Task(self, moments, sample, pairs, dimension, rng, X, weights)
         self._set_result(task, task.solve())
         return self
 
@@ -211,7 +227,8 @@ feature_names_in_, n_samples_seen_
         _check_positive("tolerance", self.tolerance)
         if self.bandwidth != "median":
             _check_positive("bandwidth", self.bandwidth, remedy=" or 'median'")
-        if not isinstance(self.max_iter, numbers.Integral) or self.max_iter < 1:
+        max_iter: Any = self.max_iter
+        if not isinstance(max_iter, numbers.Integral) or int(max_iter) < 1:
             raise ValueError(f"max_iter={self.max_iter!r} must be a positive integer.")
 
     def _set_result(self, task: _Task, result: PenaltyResult) -> None:
@@ -235,22 +252,24 @@ feature_names_in_, n_samples_seen_
     def _warn_about_result(self) -> None:
         if not self.converged_:
             warnings.warn(
-                f"MMDFairPCA found no projection with MMD^2 <= tolerance={self.tolerance:g}; the components have "
-                f"the smallest found, {self.mmd2_:.4g}. Raise tolerance, lower n_components or raise max_iter.",
+                f"MMDFairPCA found no projection with MMD^2 <= tolerance={self.tolerance:g}; the components "
+                f"have the smallest found, {self.mmd2_:.4g}. Raise tolerance, lower n_components or raise "
+                "max_iter.",
                 ConvergenceWarning,
                 stacklevel=4,
             )
         if self.tolerance < self.random_level_:
             warnings.warn(
-                f"tolerance={self.tolerance:g} is below {self.random_level_:.3g}, the MMD^2 that random groups of "
-                "these sizes show on average: these rows are matched more closely than new rows can be.",
+                f"tolerance={self.tolerance:g} is below {self.random_level_:.3g}, the MMD^2 that random "
+                "groups of these sizes show on average: these rows are matched more closely than new rows "
+                "can be.",
                 UserWarning,
                 stacklevel=4,
             )
 
 
 def _check_positive(name: str, value: Any, *, remedy: str = "") -> None:
-    if isinstance(value, bool) or not isinstance(value, numbers.Real) or not 0 < value < np.inf:
+    if isinstance(value, bool) or not isinstance(value, numbers.Real) or not 0 < float(value) < np.inf:
         raise ValueError(f"{name}={value!r} must be a positive number{remedy}.")
 
 
@@ -267,7 +286,8 @@ def _cells(groups: Groups, y: Any, notion: str) -> tuple[Groups, np.ndarray]:
     values, codes = np.unique(y, return_inverse=True)
     if len(values) != 2:
         raise ValueError(
-            f"notion={notion!r} needs a binary y; it has {len(values)} different values. Compare one against the rest."
+            f"notion={notion!r} needs a binary y; it has {len(values)} different values. Compare one against "
+            "the rest."
         )
     k = len(groups)
     labels = tuple((value, label) for value in values.tolist() for label in groups.labels)
@@ -303,19 +323,21 @@ class _Task:
         dimension: int,
         rng: np.random.Generator,
         X: Any,
+        sample_weight: np.ndarray | None,
     ) -> None:
         self.parameters, self.moments, self.sample, self.pairs = parameters, moments, sample, pairs
         self.dimension, self.rng = dimension, rng
         self.tolerance = float(parameters.tolerance)
         self.covariance = moments.pooled_covariance()
         self.pca = top_eigenpairs(self.covariance, dimension)[1]
-        self.sigma = self._bandwidth(X)
+        self.sigma = self._bandwidth(X, sample_weight)
         self.n_evaluations = 0
 
-    def _bandwidth(self, X: Any) -> float:
+    def _bandwidth(self, X: Any, sample_weight: np.ndarray | None) -> float:
         if self.parameters.bandwidth != "median":
             return float(self.parameters.bandwidth)
-        return float(np.sqrt(0.5 * squared_distance_median(np.asarray(X @ self.pca), self.rng)))
+        scores = np.asarray(X @ self.pca)
+        return float(np.sqrt(0.5 * squared_distance_median(scores, self.rng, sample_weight)))
 
     def solve(self) -> PenaltyResult:
         at_pca = self._exact(self.pca)
@@ -335,37 +357,39 @@ class _Task:
         values = kernel_means(self.sample, basis, self.sigma, dtype=dtype).values
         return float(pair_discrepancies(values, self.pairs).max())
 
-    def _problem(self, sample: GroupedSample, kernel: Any) -> DiscrepancyProblem:
+    def _problem(self, sample: GroupedSample, kernel: Any, noise: float = 0.0) -> DiscrepancyProblem:
         """With a curvature model of its own, for which fewer features and rows will do."""
         count = max(_CURVATURE_FEATURES // len(self.pairs), 50)
         features = FourierKernel(self.sigma, self.dimension, count, self.rng)
         few = sample.subsample(_CURVATURE_ROWS, self.rng)
-        return DiscrepancyProblem(sample, self.covariance, kernel, self.pairs, features, few)
+        return DiscrepancyProblem(sample, self.covariance, kernel, self.pairs, features, few, noise)
 
     def _solve_from_starts(
         self, problem: DiscrepancyProblem, tolerance: float, penalty: float
     ) -> PenaltyResult:
-        interior = random_frame(self.rng, len(self.pca), self.dimension)
         repms_only = self.parameters.solver == "repms"
-        target = 0.0 if repms_only else 0.1 * tolerance
-        interior = minimise_constraint(problem, interior, target=target)
         options = {"tolerance": tolerance, "penalty": penalty, **self._options()}
         if repms_only:
-            result = repms(problem, interior, **options)
+            result = repms(problem, self._interior(problem, 0.0), **options)
         else:
-            result = minimise_within(problem, self._starts(), interior, **options)
+            count = _SMALL_STARTS if self.pca.size <= _SMALL_FRAME else 1
+            interiors = [self._interior(problem, 0.1 * tolerance) for _ in range(count)]
+            result = minimise_within(problem, self._starts(), interiors, **options)
         self.n_evaluations += problem.n_evaluations
         return result
+
+    def _interior(self, problem: DiscrepancyProblem, target: float) -> np.ndarray:
+        """A minimiser of MMD^2 alone, from a random frame: the authors' start."""
+        start = random_frame(self.rng, len(self.pca), self.dimension)
+        return minimise_constraint(problem, start, target=target)
 
     def _options(self) -> dict[str, Any]:
         return {"max_iter": self.parameters.max_iter, "callback": self.parameters.callback}
 
     def _starts(self) -> list[np.ndarray]:
         starts = [self.pca]
-        try:
+        with contextlib.suppress(ValueError):  # fewer directions with equal means than components
             starts.append(mean_parity_basis(self.moments, self.dimension))
-        except ValueError:  # fewer directions with equal means than components
-            pass
         # Ordinary PCA can be a saddle point (features of deficient rank); a touch of noise leaves it.
         return [
             orthonormalise(basis + 1e-3 * self.rng.standard_normal(basis.shape) / np.sqrt(basis.size))
@@ -378,7 +402,7 @@ class _Task:
         result, size = None, _FIRST_ROWS
         while True:
             sample = self.sample.subsample(size, self.rng)
-            problem = self._problem(sample, kernel)
+            problem = self._problem(sample, kernel, noise=_SINGLE_NOISE)
             if result is None:
                 tolerance = self.tolerance + self._excess_level(sample, self.pca)
                 result = self._solve_from_starts(problem, tolerance, penalty)
@@ -403,14 +427,16 @@ class _Task:
         """From an earlier solution, at another size or tolerance."""
         penalty = max(result.penalty / 2.0, 1e-6)
         following = minimise_within(
-            problem, [result.basis], None, tolerance=tolerance, penalty=penalty, **self._options()
+            problem, [result.basis], tolerance=tolerance, penalty=penalty, **self._options()
         )
         self.n_evaluations += problem.n_evaluations
         problem.n_evaluations = 0
         return following
 
     def _corrected(self, problem: DiscrepancyProblem, result: PenaltyResult) -> PenaltyResult:
-        """Features and kernel disagree a little, and a search exploits it: rescale the tolerance by their ratio."""
+        """Features and kernel disagree a little, and a search exploits it: rescale the tolerance by their
+        ratio.
+        """
         best, target = None, self.tolerance
         for _ in range(_CORRECTIONS):
             exact = self._exact(result.basis)

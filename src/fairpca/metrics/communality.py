@@ -12,9 +12,9 @@ __all__ = ["communality"]
 def communality(components: Any) -> np.ndarray:
     """Sum of squared loadings of each feature.
 
-    ``sum_i V_ji^2``, the diagonal of the projector: 1 for a feature that is kept entirely, 0 for one that is dropped.
-    The communalities of all features sum to the number of components. As used by Lee et al. (2022, section J) to show
-    how strongly a sensitive feature, or a proxy of it, enters the components.
+    ``sum_i V_ji^2``, the diagonal of the projector: 1 for a feature that is kept entirely, 0 for one that is
+    dropped. The communalities of all features sum to the number of components. As used by Lee et al. (2022,
+    section J) to show how strongly a sensitive feature, or a proxy of it, enters the components.
 
     Parameters
     ----------

@@ -25,16 +25,18 @@ __all__ = ["MMDTest", "median_bandwidth", "mmd2", "mmd2_test"]
 _MATRIX_ROWS = 4000
 
 
-def median_bandwidth(X: Any, *, random_state: Any = None) -> float:
+def median_bandwidth(X: Any, *, sample_weight: Any = None, random_state: Any = None) -> float:
     """The median rule: sigma with ``2 sigma^2`` = median squared distance between different rows.
 
-    Lee et al. (2022) apply it to training rows projected by ordinary PCA. Two million random pairs are used where
-    there are more. Where the median is 0, because most rows coincide, the positive distances alone count; if all rows
-    coincide, ``2 sigma^2`` is 1.
+    Lee et al. (2022) apply it to training rows projected by ordinary PCA. Two million random pairs are used
+    where there are more. Where the median is 0, because most rows coincide, the positive distances alone
+    count; if all rows coincide, ``2 sigma^2`` is 1.
 
     Parameters
     ----------
     X : array-like of shape (n_samples, n_features)
+    sample_weight : array-like of shape (n_samples,), optional
+        Counts like repeated rows.
     random_state : int, RandomState or None
         Chooses the pairs; None is reproducible too.
 
@@ -50,7 +52,8 @@ def median_bandwidth(X: Any, *, random_state: Any = None) -> float:
     1.4142135623730951
     """
     rows = check_array(X, dtype=np.float64)
-    return float(np.sqrt(0.5 * squared_distance_median(rows, _generator(random_state))))
+    weights = check_sample_weight(sample_weight, len(rows))
+    return float(np.sqrt(0.5 * squared_distance_median(rows, _generator(random_state), weights)))
 
 
 def mmd2(
@@ -64,8 +67,8 @@ def mmd2(
 ) -> float:
     """Largest squared maximum mean discrepancy between two groups of rows.
 
-    ``MMD^2(a, b) = mean K_aa + mean K_bb - 2 mean K_ab``, ``K = exp(-|z - z'|^2 / (2 bandwidth^2))``. Exact, in blocks:
-    memory does not grow with the square of the rows.
+    ``MMD^2(a, b) = mean K_aa + mean K_bb - 2 mean K_ab``, ``K = exp(-|z - z'|^2 / (2 bandwidth^2))``. Exact,
+    in blocks: memory does not grow with the square of the rows.
 
     Parameters
     ----------
@@ -73,11 +76,11 @@ def mmd2(
         Usually projected rows.
     sensitive_features : array-like of shape (n_samples,) or (n_samples, n_columns)
     bandwidth : "median" or float, default="median"
-        "median" applies :func:`median_bandwidth` to X itself. To compare projections, give them the same number, such
-        as ``bandwidth_`` of a fitted MMDFairPCA.
+        "median" applies :func:`median_bandwidth` to X itself. To compare projections, give them the same
+        number, such as ``bandwidth_`` of a fitted MMDFairPCA.
     unbiased : bool, default=False
-        Leave the pairs of a row with itself out, so that the expectation is 0 for equal distributions (and single
-        values may be negative). The default is the biased estimate of the paper.
+        Leave the pairs of a row with itself out, so that the expectation is 0 for equal distributions (and
+        single values may be negative). The default is the biased estimate of the paper.
     sample_weight : array-like of shape (n_samples,), optional
         Counts like repeated rows; not with ``unbiased``.
     random_state : int, RandomState or None
@@ -140,13 +143,14 @@ def mmd2_test(
 ) -> MMDTest:
     """MMD^2 (biased, largest over the pairs of groups) with its permutation level and p-value.
 
-    The groups' labels are permuted among the rows; under equal distributions the observed value is one more such draw.
+    The groups' labels are permuted among the rows; under equal distributions the observed value is one more
+    such draw.
 
     Parameters
     ----------
     X, sensitive_features, bandwidth
-        As in :func:`mmd2`. More than 4000 rows are sampled (in proportion) for the permutations, and their draws scaled to
-        the full sizes, MMD^2 of random groups being proportional to ``sum_a 1 / n_a``.
+        As in :func:`mmd2`. More than 4000 rows are sampled (in proportion) for the permutations, and their
+        draws scaled to the full sizes, MMD^2 of random groups being proportional to ``sum_a 1 / n_a``.
     quantile : float, default=0.95
         ``level`` is this quantile of the permutation draws.
     n_permutations : int, default=500
@@ -157,7 +161,8 @@ def mmd2_test(
     Returns
     -------
     MMDTest
-        ``mmd2``, ``level``, ``mean`` (of MMD^2 over all permutations, in closed form, largest over the pairs),
+        ``mmd2``, ``level``, ``mean`` (of MMD^2 over all permutations, in closed form, largest over the
+        pairs),
         ``p_value`` ``(1 + draws >= mmd2) / (1 + n_permutations)``, ``bandwidth`` and ``n_permutations``.
 
     Examples
@@ -165,7 +170,8 @@ def mmd2_test(
     >>> import numpy as np
     >>> from fairpca.metrics import mmd2_test
     >>> rng = np.random.default_rng(0)
-    >>> test = mmd2_test(rng.normal(size=(200, 2)) + np.repeat([[0], [1]], 100, axis=0), np.repeat([0, 1], 100))
+    >>> groups = np.repeat([0, 1], 100)
+    >>> test = mmd2_test(rng.normal(size=(200, 2)) + groups[:, None], groups)
     >>> test.p_value < 0.01 and test.mmd2 > test.level > test.mean
     True
     """
@@ -178,7 +184,8 @@ def mmd2_test(
     mean = float(random_level(sample, values, pairs).max())
     if tolerance is not None and tolerance < mean:
         warnings.warn(
-            f"tolerance={tolerance:g} is below {mean:.3g}, the MMD^2 that random groups of these sizes show on average.",
+            f"tolerance={tolerance:g} is below {mean:.3g}, the MMD^2 that random groups of these "
+            "sizes show on average.",
             UserWarning,
             stacklevel=2,
         )
@@ -190,7 +197,9 @@ def mmd2_test(
 def _permutation_draws(
     sample: GroupedSample, sigma: float, pairs: np.ndarray, count: int, rng: np.random.Generator
 ) -> np.ndarray:
-    """Largest MMD^2 over the pairs for each random assignment, from one kernel matrix and one product a batch."""
+    """Largest MMD^2 over the pairs for each random assignment, from one kernel matrix and one product a
+    batch.
+    """
     part = sample.subsample(_MATRIX_ROWS, rng)
     scaled = part.rows / sigma
     squares = -0.5 * np.einsum("ij,ij->i", scaled, scaled)
@@ -210,10 +219,11 @@ def _prepare(
 ) -> tuple[GroupedSample, float]:
     rows = check_array(X, dtype=np.float64)
     groups: Groups = check_groups(sensitive_features, len(rows))
-    sample = GroupedSample.from_rows(rows, groups, check_sample_weight(sample_weight, len(rows)))
+    weights = check_sample_weight(sample_weight, len(rows))
+    sample = GroupedSample.from_rows(rows, groups, weights)
     check_several_groups(sample.labels, len(rows))
     if bandwidth == "median":
-        return sample, median_bandwidth(rows, random_state=random_state)
+        return sample, median_bandwidth(rows, sample_weight=weights, random_state=random_state)
     if isinstance(bandwidth, str) or not 0 < bandwidth < np.inf:
         raise ValueError(f"bandwidth={bandwidth!r} must be a positive number or 'median'.")
     return sample, float(bandwidth)

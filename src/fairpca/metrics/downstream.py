@@ -20,8 +20,8 @@ def demographic_parity_difference(
 ) -> float:
     """Largest difference between groups in the share of positive predictions.
 
-    ``max_{a, b} |E[g | a] - E[g | b]|``; 0 means that predictions do not depend on the group, and says nothing on
-    whether they are right.
+    ``max_{a, b} |E[g | a] - E[g | b]|``; 0 means that predictions do not depend on the group, and says
+    nothing on whether they are right.
 
     Parameters
     ----------
@@ -93,7 +93,9 @@ def _label_spreads(
 ) -> float:
     truth, predictions = _check_unit("y_true", y_true), _check_unit("y_pred", y_pred)
     if len(truth) != len(predictions):
-        raise ValueError(f"y_true has {len(truth)} rows and y_pred {len(predictions)}: they must be the same.")
+        raise ValueError(
+            f"y_true has {len(truth)} rows and y_pred {len(predictions)}: they must be the same."
+        )
     if not np.isin(truth, (0.0, 1.0)).all():
         raise ValueError("y_true must consist of 0 and 1; encode the positive class as 1.")
     groups, weights = _check_rows(predictions, sensitive_features, sample_weight)
@@ -105,7 +107,9 @@ def _check_unit(name: str, values: Any) -> np.ndarray:
     if array.ndim != 1 or not array.size:
         raise ValueError(f"{name} must be one-dimensional and not empty, got shape {array.shape}.")
     if not (np.isfinite(array).all() and array.min() >= 0 and array.max() <= 1):
-        raise ValueError(f"{name} must lie in [0, 1]: labels 0 and 1, or probabilities of the positive class.")
+        raise ValueError(
+            f"{name} must lie in [0, 1]: labels 0 and 1, or probabilities of the positive class."
+        )
     return array
 
 

@@ -17,8 +17,9 @@ __all__ = ["GroupedSample"]
 class GroupedSample:
     """Rows sorted by group: group a holds ``rows[starts[a]:starts[a + 1]]``.
 
-    The declared exception to the rule that data leave this package as moments only. Rows are stored about a common
-    centre, which changes no distance and keeps the digits of distances between rows far from the origin.
+    The declared exception to the rule that data leave this package as moments only. Rows are stored about a
+    common centre, which changes no distance and keeps the digits of distances between rows far from the
+    origin.
 
     Attributes
     ----------

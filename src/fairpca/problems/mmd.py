@@ -1,29 +1,32 @@
 """Distributional parity: the squared maximum mean discrepancy between projected groups (Lee et al. 2022).
 
-With rows z_i = V^T x_i, weights u_i that sum to one in each group and K_ij = exp(-|z_i - z_j|^2 / (2 sigma^2)), all
-that matters are the k x k *kernel means*
+With rows z_i = V^T x_i, weights u_i that sum to one in each group and K_ij = exp(-|z_i - z_j|^2 / (2
+sigma^2)), all that matters are the k x k *kernel means*
 
 ``M_ab = sum_{i in a, j in b} u_i u_j K_ij``,   ``MMD^2(a, b) = M_aa + M_bb - 2 M_ab``.
 
-One pass over the triangle of blocks of K gives, for each row i and group b, ``F_ib = sum_{j in b} u_j K_ij`` and
+One pass over the triangle of blocks of K gives, for each row i and group b, ``F_ib = sum_{j in b} u_j K_ij``
+and
 ``P_ib = sum_{j in b} u_j K_ij z_j``; from these
 
 ``dM_ab / dV = -(T_ab + T_ba) / sigma^2``,   ``T_ab = sum_{i in a} u_i x_i (F_ib z_i - P_ib)^T``.
 
-Time O(n^2 d + n k p d), memory of one block a thread: the matrix K is never held, and ``X^T K X`` (O(n^2 p)) is
-never formed.
+Time O(n^2 d + n k p d), memory of one block a thread: the matrix K is never held, and ``X^T K X`` (O(n^2 p))
+is never formed.
 """
 
 from __future__ import annotations
 
 import functools
+import itertools
 import os
 from collections.abc import Callable, Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
 
 import numpy as np
-from threadpoolctl import ThreadpoolController
+from scipy.special import gammaincinv
+from threadpoolctl import ThreadpoolController  # type: ignore[import-untyped]
 
 from fairpca.moments import GroupedSample
 from fairpca.protocols import Curvature
@@ -42,7 +45,8 @@ __all__ = [
 
 #: Rows and columns of a block: it stays in the second-level cache from the product through the exponential.
 _BLOCK = (256, 1024)
-#: Fourier features of all rows are kept from value to gradient up to this many (8 bytes each), else computed twice.
+#: Fourier features of all rows are kept from value to gradient up to this many (8 bytes each), else computed
+#: twice.
 _KEPT_ENTRIES = 40_000_000
 #: Below this number of kernel entries a second thread costs more than it brings.
 _THREAD_WORTH = 300_000
@@ -50,7 +54,9 @@ _THREAD_WORTH = 300_000
 
 @dataclass(frozen=True)
 class KernelMeans:
-    """``values`` M of shape (k, k) and, if asked for, ``fields`` T of shape (k, k, p, d) with ``scale`` 1/sigma^2."""
+    """``values`` M of shape (k, k) and, if asked for, ``fields`` T of shape (k, k, p, d) with ``scale``
+    1/sigma^2.
+    """
 
     values: np.ndarray
     fields: np.ndarray | None = None
@@ -76,8 +82,8 @@ def kernel_means(
 ) -> KernelMeans:
     """Exact kernel means of the rows projected by ``basis`` (or as they are, if None), in one blocked pass.
 
-    ``dtype=numpy.float32`` computes the kernel in single precision (sums over blocks stay double): two to three times
-    faster, with an error of about 1e-8 in M.
+    ``dtype=numpy.float32`` computes the kernel in single precision (sums over blocks stay double): two to
+    three times faster, with an error of about 1e-8 in M.
     """
     scores = sample.rows if basis is None else sample.rows @ basis
     scaled = scores / sigma
@@ -92,7 +98,7 @@ def kernel_means(
     fields = np.stack(
         [
             [sample.rows[first:last].T @ field[first:last] for field in inner]
-            for first, last in zip(starts[:-1], starts[1:], strict=True)
+            for first, last in itertools.pairwise(starts)
         ]
     )
     return KernelMeans(values, fields, 1.0 / sigma)
@@ -111,12 +117,12 @@ def _row_sums(
     scaled: np.ndarray, weights: np.ndarray, starts: np.ndarray, *, with_scores: bool, dtype: type
 ) -> np.ndarray:
     """``sum_{j in b} u_j K_ij (1, z_j)`` for every group b and row i, of shape (k, n, 1 or 1 + d)."""
-    n, d = scaled.shape
+    n = len(scaled)
     squares = np.einsum("ij,ij->i", scaled, scaled)[:, None] * -0.5
     ones = np.ones((n, 1))
     # One product gives the whole exponent: z_i . z_j - |z_i|^2 / 2 - |z_j|^2 / 2.
-    left = np.hstack([scaled, squares, ones]).astype(dtype)
-    right = np.hstack([scaled, ones, squares]).astype(dtype)
+    left: np.ndarray = np.hstack([scaled, squares, ones]).astype(dtype)
+    right: np.ndarray = np.hstack([scaled, ones, squares]).astype(dtype)
     carried = np.hstack([ones, scaled]) if with_scores else ones
     carried = (weights[:, None] * carried).astype(dtype)
     tasks = list(_triangle(starts))
@@ -140,7 +146,7 @@ def _triangle(starts: np.ndarray) -> Iterator[_Block]:
     A row block meets its own rows in a square block of its own; the others lie strictly to the right of it.
     """
     height, width = _BLOCK
-    for a, (first, last) in enumerate(zip(starts[:-1], starts[1:], strict=True)):
+    for a, (first, last) in enumerate(itertools.pairwise(starts)):
         for top in range(first, last, height):
             rows = slice(top, min(top + height, last))
             yield a, rows, a, rows
@@ -187,18 +193,18 @@ def _blas_threads(count: int):  # type: ignore[no-untyped-def]
 class FourierKernel:
     """Orthogonal random Fourier features: ``K_ij ~ mean_r cos(w_r . (z_i - z_j))``, cost linear in the rows.
 
-    The frequencies are normal with covariance I / sigma^2, orthogonal within each block of d (Yu et al. 2016), which
-    lowers the variance of the estimate. ``MMD^2(a, b)`` becomes ``mean_r |phi_a(w_r) - phi_b(w_r)|^2`` with the
-    groups' empirical characteristic functions phi: a single sum over the rows.
+    The frequencies are normal with covariance I / sigma^2, but orthogonal within each block of d (Yu et al.
+    2016) and with stratified lengths, both of which lower the variance of the estimate and leave it unbiased.
+    ``MMD^2(a, b)`` becomes ``mean_r |phi_a(w_r) - phi_b(w_r)|^2`` with the groups' empirical characteristic
+    functions phi: a single sum over the rows.
     """
 
     def __init__(self, sigma: float, dimension: int, n_features: int, rng: np.random.Generator) -> None:
-        blocks = []
-        for _ in range(-(-n_features // dimension)):
-            rotation = np.linalg.qr(rng.standard_normal((dimension, dimension)))[0]
-            lengths = np.sqrt(rng.chisquare(dimension, size=dimension))
-            blocks.append(rotation * lengths)
-        self.frequencies = np.hstack(blocks)[:, :n_features] / sigma
+        n_blocks = -(-n_features // dimension)
+        rotations = [np.linalg.qr(rng.standard_normal((dimension, dimension)))[0] for _ in range(n_blocks)]
+        strata = (rng.permutation(n_features) + rng.random(n_features)) / n_features
+        lengths = np.sqrt(2.0 * gammaincinv(0.5 * dimension, strata))  # quantiles of the chi distribution
+        self.frequencies = np.hstack(rotations)[:, :n_features] * (lengths / sigma)
 
     def __call__(self, sample: GroupedSample, basis: np.ndarray, gradient: bool) -> KernelMeans:
         n_features = self.frequencies.shape[1]
@@ -224,7 +230,9 @@ class FourierKernel:
     def _waves(
         self, sample: GroupedSample, basis: np.ndarray, chunk: tuple[int, slice]
     ) -> tuple[np.ndarray, np.ndarray]:
-        """Cosines and sines, in single precision: their rounding is far below the sampling error of the features."""
+        """Cosines and sines, in single precision: their rounding is far below the sampling error of the
+        features.
+        """
         angles = ((sample.rows[chunk[1]] @ basis) @ self.frequencies).astype(np.float32)
         return np.cos(angles), np.sin(angles)
 
@@ -260,10 +268,11 @@ class FourierKernel:
         return np.stack(fields)
 
     def mean_derivatives(self, sample: GroupedSample, basis: np.ndarray) -> np.ndarray:
-        """``sum_{i in a} u_i x_i phi_r'(w_r . z_i)`` for the cosine and sine features, of shape (k, p, 2 features).
+        """``sum_{i in a} u_i x_i phi_r'(w_r . z_i)`` for the cosine and sine features, of shape (k, p, 2
+        features).
 
-        Times ``w_r^T`` this is the derivative by V of the feature means of group a (scaled so that squared norms are
-        means over the features).
+        Times ``w_r^T`` this is the derivative by V of the feature means of group a (scaled so that squared
+        norms are means over the features).
         """
         totals = np.zeros((len(sample.starts) - 1, sample.rows.shape[1], 2 * self.frequencies.shape[1]))
         for a, rows in self._chunks(sample.starts):
@@ -273,7 +282,7 @@ class FourierKernel:
         return totals / np.sqrt(self.frequencies.shape[1])
 
     def _chunks(self, starts: np.ndarray, size: int = 2048) -> Iterator[tuple[int, slice]]:
-        for a, (first, last) in enumerate(zip(starts[:-1], starts[1:], strict=True)):
+        for a, (first, last) in enumerate(itertools.pairwise(starts)):
             yield from ((a, slice(r, min(r + size, last))) for r in range(first, last, size))
 
 
@@ -289,9 +298,11 @@ def pair_discrepancies(values: np.ndarray, pairs: np.ndarray) -> np.ndarray:
 
 
 def random_level(sample: GroupedSample, values: np.ndarray, pairs: np.ndarray) -> np.ndarray:
-    """The mean of ``MMD^2`` (biased) over random assignments of the rows to groups of the same sizes, for each pair.
+    """The mean of ``MMD^2`` (biased) over random assignments of the rows to groups of the same sizes, for
+    each pair.
 
-    With signed weights c that sum to zero, a random permutation has ``E c_i c_j = -sum c^2 / (n (n - 1))``, hence
+    With signed weights c that sum to zero, a random permutation has ``E c_i c_j = -sum c^2 / (n (n - 1))``,
+    hence
     ``E c^T K c = (sum_i c_i^2) (1 - mean of K_ij over i != j)``; no permutation need be drawn.
     """
     squares = np.add.reduceat(sample.weights**2, sample.starts[:-1])
@@ -306,28 +317,66 @@ def random_level(sample: GroupedSample, values: np.ndarray, pairs: np.ndarray) -
     return np.maximum(np.array(levels), 0.0)
 
 
-def squared_distance_median(scores: np.ndarray, rng: np.random.Generator, max_pairs: int = 2_000_000) -> float:
-    """Median of squared distances between different rows: all pairs, or as many random ones if there are more.
+def squared_distance_median(
+    scores: np.ndarray,
+    rng: np.random.Generator,
+    weights: np.ndarray | None = None,
+    max_pairs: int = 2_000_000,
+) -> float:
+    """Median of squared distances between different rows: all pairs, or a random choice if there are more.
 
-    Where more than half of the rows coincide the median is 0 and no kernel width; the median of the positive distances
-    is taken instead, and 1 if all rows coincide.
+    Weights count like repeated rows, whose distance is 0. Where more than half of the distances are 0 the
+    median of the positive ones is taken instead, and 1 if all rows coincide.
     """
-    n = len(scores)
-    if n * (n - 1) // 2 <= max_pairs:
-        first, second = np.triu_indices(n, 1)
-    else:
-        first = rng.integers(0, n, max_pairs)
-        second = (first + rng.integers(1, n, max_pairs)) % n
+    if weights is not None:
+        scores, weights = scores[weights > 0], weights[weights > 0]
+    first, second, multiplicity = _row_pairs(len(scores), rng, weights, max_pairs)
     squares = np.zeros(len(first))
     for column in scores.T:
         squares += (column[first] - column[second]) ** 2
-    median = float(np.median(squares)) if squares.size else 0.0
     # Identical rows may differ by rounding after a projection.
-    smallest = 1e-20 * float(np.einsum("ij,ij->", scores, scores)) / max(n, 1)
-    if median > smallest:
-        return median
-    positive = squares[squares > smallest]
-    return float(np.median(positive)) if positive.size else 1.0
+    smallest = 1e-20 * float(np.einsum("ij,ij->", scores, scores)) / max(len(scores), 1)
+    positive = squares > smallest
+    for kept in (slice(None), positive):
+        chosen = None if multiplicity is None else multiplicity[kept]
+        median = _median(squares[kept], chosen)
+        if median > smallest:
+            return median
+    return 1.0
+
+
+def _row_pairs(
+    n: int, rng: np.random.Generator, weights: np.ndarray | None, max_pairs: int
+) -> tuple[np.ndarray, np.ndarray, np.ndarray | None]:
+    """Index pairs and how often each counts; a row of weight w is w (w - 1) / 2 pairs with itself."""
+    if n * (n - 1) // 2 <= max_pairs:
+        first, second = np.triu_indices(n, 1)
+        if weights is None:
+            return first, second, None
+        own = np.arange(n)
+        repeats = np.maximum(0.5 * weights * (weights - 1.0), 0.0)
+        multiplicity = np.r_[weights[first] * weights[second], repeats]
+        return np.r_[first, own], np.r_[second, own], multiplicity
+    if weights is None:
+        first = rng.integers(0, n, max_pairs)
+        return first, (first + rng.integers(1, n, max_pairs)) % n, None
+    first, second = rng.choice(n, (2, max_pairs), p=weights / weights.sum())
+    genuine = (first != second) | (rng.random(max_pairs) < 1.0 - 1.0 / weights[first])
+    return first[genuine], second[genuine], None
+
+
+def _median(values: np.ndarray, multiplicity: np.ndarray | None) -> float:
+    """The median of values, each counted so often; the mean of the middle two, as numpy has it."""
+    if not values.size:
+        return 0.0
+    if multiplicity is None:
+        return float(np.median(values))
+    order = np.argsort(values, kind="stable")
+    ends = np.cumsum(multiplicity[order])
+    total = ends[-1]
+    ranks = np.array([np.ceil(0.5 * total), np.floor(0.5 * total) + 1.0]) - 0.5
+    middle = np.searchsorted(ends, np.minimum(ranks, total), side="left")
+    return float(values[order][np.minimum(middle, len(values) - 1)].mean())
 
 
 @dataclass(frozen=True)
@@ -353,8 +402,9 @@ class DiscrepancyProblem:
     """``min -<S, V V^T> / tr S`` subject to ``MMD^2(a, b) <= tolerance`` for the given pairs of groups.
 
     ``invariant`` tells that value and constraints depend on the subspace only; random features do not quite.
-    ``features`` (and ``curvature_sample``, if fewer rows will do) are those of the curvature model, without which there
-    is none.
+    ``features`` (and ``curvature_sample``, if fewer rows will do) are those of the curvature model, without
+    which there is none. ``noise`` is the error of the kernel means where they are not computed in double
+    precision.
     """
 
     def __init__(
@@ -365,12 +415,14 @@ class DiscrepancyProblem:
         pairs: np.ndarray,
         features: FourierKernel | None = None,
         curvature_sample: GroupedSample | None = None,
+        noise: float = 0.0,
     ) -> None:
         self._sample, self._kernel, self._pairs = sample, kernel, pairs
         self._curvature_sample = sample if curvature_sample is None else curvature_sample
         total = float(np.trace(covariance))
         self._covariance = covariance / (total if total > 0 else 1.0)
         self.invariant = not isinstance(kernel, FourierKernel)
+        self.noise = noise
         self._features = features
         self.n_evaluations = 0
 
@@ -382,7 +434,8 @@ class DiscrepancyProblem:
         return DiscrepancyPoint(-float(np.vdot(basis, image)), -2.0 * image, constraints, means, self._pairs)
 
     def curvature(self, basis: np.ndarray) -> Curvature | None:
-        """Gauss-Newton: h is a squared norm of a difference of feature means, so J^T J with the features' derivative.
+        """Gauss-Newton: h is a squared norm of a difference of feature means, so J^T J with the features'
+        derivative.
 
         What is left out is proportional to that difference, which the constraint makes small.
         """

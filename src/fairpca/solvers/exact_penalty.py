@@ -1,15 +1,17 @@
-"""Smooth constrained problems on frames by penalties: ``min f(V)`` subject to ``h_j(V) <= tolerance``, ``h_j >= 0``.
+"""Smooth constrained problems on frames by penalties: ``min f(V)`` subject to ``h_j(V) <= tolerance``, ``h_j
+>= 0``.
 
-``repms`` is Algorithm 1 of Lee et al. (2022) with their parameters. Doubling the penalty overshoots: it ends with h well
-below the tolerance. ``minimise_within`` follows the minimisers of ``f + rho sum_j h_j`` as rho grows, then searches
-the rho at which the constraint is just active, from several starts. Small tolerances make this a narrow curved valley;
-the problem's Gauss-Newton curvature, used as a preconditioner, takes out most of its steepness.
+``repms`` is Algorithm 1 of Lee et al. (2022) with their parameters. Doubling the penalty overshoots: it ends
+with h well below the tolerance. ``minimise_within`` follows the minimisers of ``f + rho sum_j h_j`` as rho
+grows, then searches the multipliers at which the constraints are just active, from several starts. Small
+tolerances make this a narrow curved valley; the problem's Gauss-Newton curvature, used as a preconditioner,
+takes out most of its steepness.
 """
 
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
@@ -30,9 +32,11 @@ _PATH_ACCURACY, _FINAL_ACCURACY = 2e-3, 1e-4
 #: Iterations between two computations of the curvature.
 _PATH_ITERATIONS, _FINAL_ITERATIONS = 40, 60
 #: The constraint counts as active from this share of the tolerance on.
-_ACTIVE = 0.99
-_AIM = 0.997
-_SEARCH_STEPS = 20
+_ACTIVE = 0.995
+_AIM = 0.9985
+_ACTIVATION_STEPS = 12
+#: Ends of rough paths considered for refinement.
+_REFINED = 3
 
 
 @dataclass(frozen=True)
@@ -51,13 +55,36 @@ class PenaltyResult:
 Callback = Callable[[dict[str, Any]], Any]
 
 
-def _penalised(problem: PenaltyProblem, penalty: float) -> Callable[[np.ndarray], tuple[float, np.ndarray]]:
-    def objective(basis: np.ndarray) -> tuple[float, np.ndarray]:
-        here = problem.evaluate(basis)
-        gradient = here.loss_gradient + penalty * here.constraint_gradient(np.ones(len(here.constraints)))
-        return here.loss + penalty * float(here.constraints.sum()), gradient
+class _Penalty:
+    """``f + rho sum_j h_j``."""
 
-    return objective
+    def __init__(self, weight: float) -> None:
+        self.weight = weight
+
+    def term(self, constraints: np.ndarray) -> tuple[float, np.ndarray]:
+        """Value of the penalty and its derivative by each ``h_j``."""
+        return self.weight * float(constraints.sum()), np.full(len(constraints), self.weight)
+
+    def objective(self, problem: PenaltyProblem) -> Callable[[np.ndarray], tuple[float, np.ndarray]]:
+        def value_and_gradient(basis: np.ndarray) -> tuple[float, np.ndarray]:
+            here = problem.evaluate(basis)
+            value, weights = self.term(here.constraints)
+            return here.loss + value, here.loss_gradient + here.constraint_gradient(weights)
+
+        return value_and_gradient
+
+
+class _Augmented(_Penalty):
+    """The augmented Lagrangian ``f + sum_j (max(0, l_j + kappa (h_j - target))^2 - l_j^2) / (2 kappa)``."""
+
+    def __init__(self, multipliers: np.ndarray, stiffness: float, target: float) -> None:
+        self.multipliers, self.stiffness, self.target = multipliers, stiffness, target
+        super().__init__(float(multipliers.max()))
+
+    def term(self, constraints: np.ndarray) -> tuple[float, np.ndarray]:
+        weights = np.maximum(0.0, self.multipliers + self.stiffness * (constraints - self.target))
+        value = float((weights**2 - self.multipliers**2).sum()) / (2 * self.stiffness)
+        return value, weights
 
 
 def repms(
@@ -78,11 +105,12 @@ def repms(
     while step < max_iter and not met:
         step += 1
         inner = minimise_on_stiefel(
-            _penalised(problem, penalty),
+            _Penalty(penalty).objective(problem),
             basis,
             tol=accuracy,
             max_iter=_INNER_ITERATIONS,
             invariant=problem.invariant,
+            noise=penalty * problem.noise,
         )
         moved = float(np.linalg.norm(inner.basis - basis))
         basis = inner.basis
@@ -141,12 +169,13 @@ def minimise_constraint(
             tol=1e-7,
             max_iter=min(_FINAL_ITERATIONS, left),
             invariant=problem.invariant,
+            noise=problem.noise / first,
             precondition=precondition,
             callback=lambda state: state.value * first <= target,
         )
         improved = float(problem.evaluate(basis).constraints.sum()) / first - inner.value
         basis, left = inner.basis, left - max(inner.n_iter, 1)
-        if inner.value * first <= target or inner.converged or improved <= 1e-9 * inner.value:
+        if inner.value * first <= target or inner.converged or improved <= 1e-6 * inner.value:
             break
     return basis
 
@@ -154,17 +183,21 @@ def minimise_constraint(
 def minimise_within(
     problem: PenaltyProblem,
     starts: Sequence[np.ndarray],
-    interior: np.ndarray | None,
+    interiors: Sequence[np.ndarray] = (),
     *,
     tolerance: float,
     penalty: float,
     max_iter: int = 100,
     callback: Callback | None = None,
 ) -> PenaltyResult:
-    """The best frame found with every ``h_j <= tolerance``; if none was, the one with the smallest ``max_j h_j``.
+    """The best frame found with every ``h_j <= tolerance``; if none was, the one with the smallest ``max_j
+    h_j``.
 
-    From each of ``starts`` rho grows until the constraints hold; from ``interior``, a frame where they (nearly) hold, it
-    falls until they cease to. The most promising of the ends is refined until the constraint is active.
+    ``max_iter`` bounds the penalty steps of each path.
+
+    From each of ``starts`` rho grows until the constraints hold; from each of ``interiors``, frames where
+    they (nearly) hold, it falls until they cease to. The most promising ends are refined until the constraint
+    is active.
     """
     search = _Search(problem, tolerance, max_iter, callback)
     ends: list[PenaltyResult] = []
@@ -172,17 +205,16 @@ def minimise_within(
         ends.append(search.grow(start, penalty))
         # The same first rho would soon lead every start along the same path.
         penalty = float(np.sqrt(penalty * ends[0].penalty))
-    if interior is not None:
-        scale = max([end.penalty for end in ends if end.feasible], default=1e-4 * _LARGEST_PENALTY)
-        ends.append(search.shrink(interior, 2.0 * scale))
+    scale = max([end.penalty for end in ends if end.feasible], default=1e-4 * _LARGEST_PENALTY)
+    ends += [search.shrink(interior, 2.0 * scale) for interior in interiors]
     feasible = sorted((end for end in ends if end.feasible), key=lambda end: end.loss)
     if not feasible:
         return search.closest(ends)
-    refined = [search.activate(feasible[0])]
-    second = next((end for end in feasible[1:] if search.worth(end, refined[0])), None)
-    if second is not None:
-        refined.append(search.activate(second))
-    return min(refined, key=lambda result: result.loss)
+    best = search.activate(feasible[0])
+    for end in feasible[1:_REFINED]:
+        if search.worth(end, best):
+            best = min(best, search.activate(end), key=lambda result: result.loss)
+    return best
 
 
 class _Search:
@@ -194,32 +226,33 @@ class _Search:
         self.problem, self.tolerance, self.callback = problem, tolerance, callback
         self.max_iter, self.n_iter, self.stopped = max_iter, 0, False
 
-    def solve(self, basis: np.ndarray, penalty: float, stage: str) -> PenaltyResult:
+    def solve(self, basis: np.ndarray, penalty: float | _Augmented, stage: str) -> PenaltyResult:
         """Minimise the penalised function from ``basis``, renewing the curvature as the frame moves."""
+        function = penalty if isinstance(penalty, _Augmented) else _Penalty(penalty)
         rough = stage != "activate"
         tol = _PATH_ACCURACY if rough else _FINAL_ACCURACY
         self.n_iter += 1
         for _ in range(2 if rough else 3):
             inner = minimise_on_stiefel(
-                _penalised(self.problem, penalty),
+                function.objective(self.problem),
                 basis,
                 tol=tol,
                 max_iter=_PATH_ITERATIONS if rough else _FINAL_ITERATIONS,
                 invariant=self.problem.invariant,
-                precondition=self._preconditioner(basis, penalty),
+                noise=function.weight * self.problem.noise,
+                precondition=self._preconditioner(basis, function.weight),
             )
             basis = inner.basis
-            if inner.converged:
+            if inner.converged or inner.n_iter == 0:
                 break
         here = self.problem.evaluate(basis)
-        result = _result(basis, here, penalty, inner, self.n_iter, self.tolerance)
+        weight = float(function.term(here.constraints)[1].max())
+        result = _result(basis, here, weight, inner, self.n_iter, self.tolerance)
         if self.callback is not None and self.callback(_news(stage, result)):
             self.stopped = True
         return result
 
-    def _preconditioner(
-        self, basis: np.ndarray, penalty: float
-    ) -> Callable[[np.ndarray], np.ndarray] | None:
+    def _preconditioner(self, basis: np.ndarray, penalty: float) -> Callable[[np.ndarray], np.ndarray] | None:
         curvature = self.problem.curvature(basis)
         if curvature is None:
             return None
@@ -227,15 +260,13 @@ class _Search:
         loss_curvature = 2.0 * max(abs(self.problem.evaluate(basis).loss), 1e-8) / basis.shape[1]
         return curvature.preconditioner(penalty, loss_curvature)
 
-    @property
-    def exhausted(self) -> bool:
-        return self.stopped or self.n_iter >= self.max_iter
-
     def grow(self, basis: np.ndarray, penalty: float) -> PenaltyResult:
         """Raise rho until the constraints hold, or until raising it no longer changes anything."""
         result = self.solve(basis, penalty, "grow")
         stuck = 0
-        while not (result.feasible or self.exhausted or stuck > 8 or penalty >= _LARGEST_PENALTY):
+        for _ in range(1, self.max_iter):
+            if result.feasible or self.stopped or stuck > 8 or penalty >= _LARGEST_PENALTY:
+                break
             penalty *= _GROWTH
             before = result
             result = self.solve(result.basis, penalty, "grow")
@@ -245,7 +276,9 @@ class _Search:
     def shrink(self, basis: np.ndarray, penalty: float) -> PenaltyResult:
         """Lower rho for as long as the constraints hold."""
         result = self.solve(basis, penalty, "shrink")
-        while result.feasible and not self.exhausted and result.penalty > 1e-8:
+        for _ in range(1, self.max_iter):
+            if not result.feasible or self.stopped or result.penalty < 1e-8:
+                break
             lower = self.solve(result.basis, result.penalty / _GROWTH, "shrink")
             if not lower.feasible:
                 break
@@ -253,52 +286,37 @@ class _Search:
         return result
 
     def worth(self, end: PenaltyResult, best: PenaltyResult) -> bool:
-        """Whether an end could still win: its slack, at the price rho, might buy more than the lead of the best."""
+        """Whether an end could still win: its slack, at the price rho, might buy more than the lead of the
+        best.
+        """
         slack = max(np.log(self.tolerance / max(end.constraint, 1e-300)), 0.0)
         gain = end.penalty * end.constraint * min(slack, 3.0) * _GROWTH
         same = abs(end.loss - best.loss) <= 1e-3 * abs(best.loss) and slack < 0.1
         return not self.stopped and not same and end.loss - gain < best.loss
 
     def activate(self, inside: PenaltyResult) -> PenaltyResult:
-        """Lower rho from a feasible end until h reaches the tolerance from below, within one per cent.
+        """From a feasible end, let the constraints reach the tolerance from below, within half a per cent.
 
-        log h against log rho is close to a straight line, so interpolation needs a few steps. Every solve starts at
-        the best feasible frame: where the path folds, h jumps, and the branch that holds must not be left.
+        By the method of multipliers rather than by lowering rho: where h is not convex along the path, no rho
+        has a minimiser with h = tolerance, and h jumps over it.
         """
-        inside = self._tightened(inside)
-        outside: tuple[float, float] | None = None
-        for _ in range(_SEARCH_STEPS):
-            if not inside.feasible or inside.constraint >= _ACTIVE * self.tolerance or self.stopped:
+        best, basis = inside, inside.basis
+        multipliers = np.full(len(self.problem.evaluate(basis).constraints), inside.penalty)
+        stiffness, target, error = 2.0 * inside.penalty / self.tolerance, _AIM * self.tolerance, np.inf
+        for _ in range(_ACTIVATION_STEPS):
+            trial = self.solve(basis, _Augmented(multipliers, stiffness, target), "activate")
+            basis = trial.basis
+            if trial.feasible and trial.loss <= best.loss:
+                best = trial
+            if self.stopped or (trial.feasible and trial.constraint >= _ACTIVE * self.tolerance):
                 break
-            penalty = self._next_penalty(inside, outside)
-            if outside is not None and inside.penalty / penalty < 1 + 1e-4:
-                break
-            trial = self.solve(inside.basis, penalty, "activate")
-            if not trial.feasible:
-                outside = (penalty, trial.constraint)
-            elif trial.loss <= inside.loss:
-                inside = trial
-            else:  # a lower penalty must not cost variance: another branch
-                break
-        return inside
-
-    def _tightened(self, end: PenaltyResult) -> PenaltyResult:
-        """Solve the rough end accurately; if that left the feasible set, a larger rho brings it back."""
-        result = self.solve(end.basis, end.penalty, "activate")
-        for _ in range(6):
-            if result.feasible or self.stopped:
-                break
-            result = self.solve(end.basis, result.penalty * 1.25, "activate")
-        return result if result.feasible else end
-
-    def _next_penalty(self, inside: PenaltyResult, outside: tuple[float, float] | None) -> float:
-        high, depth = np.log(inside.penalty), np.log(max(inside.constraint, 1e-300) / self.tolerance)
-        if outside is None:
-            # Without a bracket: h falls about as 1 / rho.
-            return float(np.exp(high - min(np.log(_GROWTH), 1.2 * abs(depth))))
-        low, excess = np.log(outside[0]), np.log(outside[1] / self.tolerance)
-        share = (np.log(_AIM) - depth) / max(excess - depth, 1e-12)
-        return float(np.exp(high + np.clip(share, 0.1, 0.9) * (low - high)))
+            multipliers = _Augmented(multipliers, stiffness, target).term(
+                self.problem.evaluate(basis).constraints
+            )[1]
+            if abs(trial.constraint - target) > 0.3 * error:
+                stiffness *= 3.0
+            error = abs(trial.constraint - target)
+        return best
 
     def closest(self, ends: Sequence[PenaltyResult]) -> PenaltyResult:
         """No frame within the tolerance was found: the least violation that can be reached from the ends."""
@@ -313,11 +331,11 @@ class _Search:
             if best is None or candidate.constraint < best.constraint:
                 best = candidate
         assert best is not None
-        if best.constraint <= self.tolerance:  # the minimiser of h itself is feasible after all
+        if best.constraint > self.tolerance:
+            return best
+        # The minimiser of h itself is feasible after all.
+        if not self.stopped:
             rescued = self.shrink(best.basis, best.penalty)
             if rescued.feasible:
                 return self.activate(rescued)
-            return PenaltyResult(
-                best.basis, best.loss, best.constraint, best.penalty, np.nan, self.n_iter, True
-            )
-        return best
+        return replace(best, feasible=True)
