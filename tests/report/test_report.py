@@ -1,0 +1,126 @@
+"""The report as a file: complete, self-contained, and nothing in it taken for markup."""
+
+from __future__ import annotations
+
+import json
+import re
+from html.parser import HTMLParser
+
+import numpy as np
+import pytest
+
+from fairpca._files import replace_file
+from fairpca.report import audit, number
+from fairpca.report._data import report_data, script_json
+from fairpca.report._words import summary
+
+
+class Tags(HTMLParser):
+    """Every start tag, and every attribute that could load or run something."""
+
+    def __init__(self, text):
+        super().__init__()
+        self.names, self.risky = [], []
+        self.feed(text)
+
+    def handle_starttag(self, tag, attrs):
+        self.names.append(tag)
+        self.risky += [(tag, name) for name, _ in attrs if name in {"src", "href", "srcset", "action"} or name.startswith("on")]
+
+
+def data_of(text):
+    return json.loads(re.search(r'<script type="application/json" id="data">(.*?)</script>', text, re.S).group(1))
+
+
+def test_hostile_names_add_no_tag(hostile_audit):
+    tags = Tags(hostile_audit.html())
+    assert tags.risky == []
+    assert tags.names.count("script") == 2
+    assert "img" not in tags.names
+
+
+def test_names_arrive_unchanged(hostile_audit):
+    data = data_of(hostile_audit.html())
+    assert data["features"] == hostile_audit.feature_names
+    assert {group["label"] for group in data["groups"]} == set(map(str, hostile_audit.comparison.groups))
+
+
+def test_page_loads_nothing_from_elsewhere(hostile_audit):
+    text = hostile_audit.html()
+    shown = data_of(text)
+    outside = text.replace(json.dumps(shown), "")
+    assert re.findall(r"https?://[^\s\"']+", outside) == ["http://www.w3.org/2000/svg"]  # a name, not an address
+    policy = re.search(r'http-equiv="Content-Security-Policy" content="([^"]+)"', text).group(1)
+    assert "default-src 'none'" in policy
+    assert "unsafe" not in policy
+
+
+def test_json_in_a_script_is_inert():
+    text = script_json({"a": "</script><!--\u2028\u2029&"})
+    assert not set("<>&\u2028\u2029") & set(text)
+    assert json.loads(text) == {"a": "</script><!--\u2028\u2029&"}
+
+
+def test_figures_of_the_page_are_those_of_the_comparison(hostile_audit):
+    data = report_data(hostile_audit)
+    for result in hostile_audit.comparison.results:
+        shown = data["results"][f"{result.method}|{result.n_components}"]
+        values = [estimate.value for estimate in result.loss.by_group.values()]
+        np.testing.assert_allclose([row[0] for row in shown["loss"]["groups"]], values, rtol=1e-5, atol=1e-12)
+        assert sum(shown["communality"]) == pytest.approx(result.n_components, abs=1e-3)
+    assert set(data["frontiers"]) == {"1", "2", "3"}
+
+
+def test_frontier_lies_below_every_method(hostile_audit):
+    """Methods with a gap within the curve's reach cannot have less total error than the curve."""
+    data = report_data(hostile_audit)
+    for key, shown in data["results"].items():
+        curve = data["frontiers"][key.split("|")[1]]
+        gap, total = shown["error"]["gap"][0], shown["error"]["overall"]
+        least = np.interp(gap, curve["gap"][::-1], curve["total"][::-1])
+        assert total >= least * (1 - 2e-3)
+
+
+def test_summary_speaks_of_the_worst_group(hostile_audit):
+    found = hostile_audit.comparison
+    sentences = summary(found, 2)
+    assert str(found["PCA", 2].loss.worst) in sentences[0]
+    assert any("FairPCA lowers the largest loss" in sentence for sentence in sentences)
+    assert any(sentence.startswith("ParityPCA brings that to") for sentence in sentences)
+    assert not any("is fair" in sentence for sentence in sentences)
+
+
+def test_points_can_be_left_out():
+    rng = np.random.default_rng(0)
+    found = audit(rng.normal(size=(60, 3)), np.arange(60) % 2, n_components=1, methods=["PCA"], points=False)
+    data = report_data(found)
+    assert data["points"] == {"groups": [], "scores": {}}
+
+
+def test_feature_names_must_match():
+    with pytest.raises(ValueError, match="feature_names has 1 names, but X has 3"):
+        audit(np.zeros((10, 3)), np.arange(10) % 2, feature_names=["a"])
+
+
+@pytest.mark.parametrize(
+    ("value", "text"),
+    [(0.0, "0"), (1e-12, "0"), (2.8582, "2.86"), (0.3266, "0.327"), (43.692, "43.7"), (12345.6, "12,346"), (2e-6, "2.0e-06"), (-1.5, "-1.50")],
+)
+def test_numbers_read_well(value, text):
+    assert number(value) == text
+
+
+def test_files_appear_complete_or_not_at_all(tmp_path):
+    target = tmp_path / "out.html"
+    target.write_text("before")
+
+    def fail(temporary):
+        temporary.write_text("half")
+        raise KeyboardInterrupt
+
+    with pytest.raises(KeyboardInterrupt):
+        replace_file(target, fail)
+    assert target.read_text() == "before"
+    assert [path.name for path in tmp_path.iterdir()] == ["out.html"]
+    with pytest.raises(FileNotFoundError, match="does not exist"):
+        replace_file(tmp_path / "no" / "out.html", fail)
