@@ -91,8 +91,9 @@ def save_model(estimator: Any, path: Any, *, extra: Any = None) -> Path:
         "attributes": {key: packer.pack(value, key) for key, value in sorted(_fitted(estimator).items())},
         "extra": extra,
     }
-    text = json.dumps(header, allow_nan=True).encode()
-    return _replace(Path(path), lambda stream: np.savez(stream, header=np.frombuffer(text, np.uint8), **packer.arrays))
+    text = json.dumps(header).encode()
+    parts: dict[str, Any] = {"header": np.frombuffer(text, np.uint8), **packer.arrays}
+    return _replace(Path(path), lambda stream: np.savez(stream, **parts))
 
 
 def load_model(path: Any) -> Any:
@@ -250,7 +251,8 @@ def _check_header(header: Any, path: Path) -> None:
         raise ValueError("the header is missing")
     if header.get("version") != _VERSION:
         raise _VersionError(
-            f"{path} has format version {header.get('version')!r}; this fairpca reads version {_VERSION}. Update fairpca."
+            f"{path} has format version {header.get('version')!r}; this fairpca reads version {_VERSION}. "
+            "Update fairpca."
         )
     if header.get("class") not in _ESTIMATORS:
         raise ValueError(f"it holds a {header.get('class')!r}, which is none of fairpca's estimators")

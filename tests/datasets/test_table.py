@@ -107,14 +107,15 @@ def test_text_with_many_levels_is_refused(tmp_path):
 
 
 def test_too_many_groups_are_refused(tmp_path):
+    text = "age,x,sex\n" + "".join(f"{i % 21},{i},{i % 2}\n" for i in range(500))
+    table = read_table(write(tmp_path, text))
     with pytest.raises(ValueError, match="'age' has 21 different values"):
-        text = "age,x,sex\n" + "".join(f"{i % 21},{i},{i % 2}\n" for i in range(500))
-        prepare_table(read_table(write(tmp_path, text)), ["age"])
+        prepare_table(table, ["age"])
 
 
 @pytest.mark.parametrize("kind", ["parquet", "feather"])
 def test_arrow_files_equal_csv(tmp_path, kind):
-    pyarrow = pytest.importorskip("pyarrow")
+    pytest.importorskip("pyarrow")
     import pyarrow.csv
     import pyarrow.feather
     import pyarrow.parquet

@@ -72,7 +72,10 @@ def test_hostile_names_stay_text(page, hostile_names):
     assert count(page, "script") == 2
     assert page.execute_script("return window.broken === undefined")
     assert image in text(page, "h1")
-    assert any(image in part for part in page.execute_script("return [...document.querySelectorAll('th')].map(e => e.textContent)"))
+    assert any(
+        image in part
+        for part in page.execute_script("return [...document.querySelectorAll('th')].map(e => e.textContent)")
+    )
     names = page.execute_script("return [...document.querySelectorAll('#group-legend > span')].map(e => e.textContent)")
     assert any(image in name for name in names)
     assert any(script in name for name in names)
@@ -80,7 +83,9 @@ def test_hostile_names_stay_text(page, hostile_names):
 
 def test_a_script_that_got_in_would_be_refused(browser, hostile_path):
     page = opened(browser, hostile_path)
-    page.execute_script("document.body.insertAdjacentHTML('beforeend', '<img src=\"data:,x\" onerror=\"window.broken=1\">')")
+    page.execute_script(
+        "document.body.insertAdjacentHTML('beforeend', '<img src=\"data:,x\" onerror=\"window.broken=1\">')"
+    )
     assert page.execute_script("return window.broken === undefined")
     assert any("Content Security Policy" in entry["message"] for entry in page.get_log("browser"))
 

@@ -25,7 +25,9 @@ class Tags(HTMLParser):
 
     def handle_starttag(self, tag, attrs):
         self.names.append(tag)
-        self.risky += [(tag, name) for name, _ in attrs if name in {"src", "href", "srcset", "action"} or name.startswith("on")]
+        self.risky += [
+            (tag, name) for name, _ in attrs if name in {"src", "href", "srcset", "action"} or name.startswith("on")
+        ]
 
 
 def data_of(text):
@@ -104,7 +106,16 @@ def test_feature_names_must_match():
 
 @pytest.mark.parametrize(
     ("value", "text"),
-    [(0.0, "0"), (1e-12, "0"), (2.8582, "2.86"), (0.3266, "0.327"), (43.692, "43.7"), (12345.6, "12,346"), (2e-6, "2.0e-06"), (-1.5, "-1.50")],
+    [
+        (0.0, "0"),
+        (1e-12, "0"),
+        (2.8582, "2.86"),
+        (0.3266, "0.327"),
+        (43.692, "43.7"),
+        (12345.6, "12,346"),
+        (2e-6, "2.0e-06"),
+        (-1.5, "-1.50"),
+    ],
 )
 def test_numbers_read_well(value, text):
     assert number(value) == text

@@ -57,7 +57,7 @@ def _run(arguments: argparse.Namespace) -> int:
         return 0
     check_output(arguments.out)
     print(demo_text(rows), flush=True)
-    data = load_german_credit()
+    data: Any = load_german_credit()
     with Progress() as progress:
         found = audit(
             data.data, data.sensitive_features, data.target,

@@ -11,10 +11,11 @@ from typing import Any
 from fairpca import estimators, save_model
 from fairpca.cli._audit import check_output, print_remarks
 from fairpca.cli._options import add_data_options, load
+from fairpca.cli._tables import clean
 
 __all__ = ["add_fit"]
 
-_METHODS = [name for name in estimators.__all__]
+_METHODS = list(estimators.__all__)
 
 
 def add_fit(commands: Any) -> None:
@@ -88,24 +89,31 @@ def _tell(estimator: Any, notes: list[str], path: str, *, as_json: bool) -> None
     ratio = (
         float(estimator.explained_variance_ratio_.sum()) if hasattr(estimator, "explained_variance_ratio_") else None
     )
-    errors = getattr(estimator, "group_errors_", [])
-    losses = getattr(estimator, "group_losses_", [])
+    by_group_errors, by_group_losses = (_by_group(estimator, name) for name in ("group_errors_", "group_losses_"))
     figures = {
         "model": path,
         "estimator": type(estimator).__name__,
         "explained_variance": ratio,
-        "error": {str(group): float(error) for group, error in zip(estimator.groups_, errors, strict=False)},
-        "loss": {str(group): float(loss) for group, loss in zip(estimator.groups_, losses, strict=False)},
+        "error": by_group_errors,
+        "loss": by_group_losses,
         "notes": notes,
     }
     if as_json:
         print(json.dumps(figures, indent=2))
         return
     print(" ".join(repr(estimator).split()))
-    for group in figures["error"]:
-        print(f"  {group}: error {figures['error'][group]:.4f}, loss {figures['loss'][group]:.4f}")
+    for group, error in by_group_errors.items():
+        print(f"  {clean(group)}: error {error:.4f}, loss {by_group_losses[group]:.4f}")
     if ratio is not None:
         print(f"  explained variance {ratio:.1%}")
     for note in notes:
         print(f"  note: {note}")
     print(f"Model: {path}")
+
+
+def _by_group(estimator: Any, name: str) -> dict[str, float]:
+    """Figures of the groups, where the estimator has them."""
+    values = getattr(estimator, name, None)
+    if values is None:
+        return {}
+    return {str(group): float(value) for group, value in zip(estimator.groups_, values, strict=True)}

@@ -133,7 +133,7 @@ def _spread(numbers: list[int]) -> list[int]:
     """At most three: an early one, the middle, the last."""
     if len(numbers) <= 3:
         return numbers
-    return [numbers[1], numbers[(len(numbers) - 1) // 2], numbers[-1]]
+    return list(dict.fromkeys([numbers[1], numbers[(len(numbers) - 1) // 2], numbers[-1]]))
 
 
 def _listed(numbers: list[int]) -> str:

@@ -22,8 +22,8 @@ def add_transform(commands: Any) -> None:
     """Add the command to the parser."""
     parser = commands.add_parser(
         "transform", help="apply a saved model to a file",
-        description="Writes the scores of every row, in the order of the file. Columns are found by name and prepared as "
-        "they were when the model was fitted; the group of a row is not needed.",
+        description="Writes the scores of every row, in the order of the file. Columns are found by name and prepared "
+        "as they were when the model was fitted; the group of a row is not needed.",
         epilog="example: fairpca transform model.npz new.csv --keep id --out scores.csv",
     )  # fmt: skip
     parser.add_argument("model", metavar="MODEL", help="a model that `fairpca fit` saved")

@@ -279,7 +279,8 @@ def prepare_table(
     --------
     >>> import numpy as np
     >>> from fairpca.datasets.table import Table, prepare_table
-    >>> columns = {"x": np.arange(40.0), "city": np.array(["a", "b"] * 20, dtype=object), "sex": np.repeat([0.0, 1.0], 20)}
+    >>> city = np.array(["a", "b"] * 20, dtype=object)
+    >>> columns = {"x": np.arange(40.0), "city": city, "sex": np.repeat([0.0, 1.0], 20)}
     >>> data = prepare_table(Table("people.csv", columns, ""), ["sex"])
     >>> data.feature_names
     ['x', 'city=a', 'city=b']
@@ -354,8 +355,8 @@ def _group_labels(table: Table, sensitive: Sequence[str]) -> np.ndarray:
         raise ValueError(f"{what} contains a single group, {found[0]!r}; at least two are needed.")
     if len(found) > MAX_GROUPS:
         raise ValueError(
-            f"{what} has {len(found)} different values; at most {MAX_GROUPS} make groups. If it is a measurement such as "
-            "an age, add a column with a few ranges of it to the file."
+            f"{what} has {len(found)} different values; at most {MAX_GROUPS} make groups. If it is a measurement "
+            "such as an age, add a column with a few ranges of it to the file."
         )
     if counts.min() < MIN_GROUP_ROWS:
         raise ValueError(
@@ -386,8 +387,8 @@ def _levels(table: Table, name: str, max_levels: int) -> tuple[str, ...]:
     found = sorted(set(_as_text(table.columns[name])))
     if len(found) > max_levels:
         raise ValueError(
-            f"Column {name!r} is text with {len(found)} different values, too many to one-hot encode (limit {max_levels}): "
-            f"leave it out with --drop, group its values, or raise --max-levels."
+            f"Column {name!r} is text with {len(found)} different values, too many to one-hot encode (limit "
+            f"{max_levels}): leave it out with --drop, group its values, or raise --max-levels."
         )
     return tuple(found)
 

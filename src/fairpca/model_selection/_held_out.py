@@ -108,7 +108,9 @@ def _samples(split: Split) -> list[tuple[str, np.ndarray]]:
 
 def _distribution(scores: dict[str, np.ndarray], codes: np.ndarray, split: Split, seed: int) -> dict[str, float]:
     """MMD^2 with the bandwidth of these very scores, and what random groups of the same sizes show."""
-    test = mmd2_test(scores["test"], codes[split.test_sample], quantile=_LEVEL, n_permutations=_MMD_PERMUTATIONS, random_state=seed)
+    test = mmd2_test(
+        scores["test"], codes[split.test_sample], quantile=_LEVEL, n_permutations=_MMD_PERMUTATIONS, random_state=seed
+    )
     return {"mmd2": test.mmd2, "mmd2_random": test.level}
 
 

@@ -9,6 +9,7 @@ from dataclasses import asdict, dataclass
 from typing import Any
 
 import numpy as np
+import sklearn
 from sklearn.utils import check_array
 from sklearn.utils.parallel import Parallel, delayed
 
@@ -207,7 +208,8 @@ def compare(
         [fit.result(study, *figures[fit]) for fit in fits],
         study.groups.labels,
         tuple(np.bincount(study.groups.codes).tolist()),
-        *study.X.shape,
+        study.X.shape[0],
+        study.X.shape[1],
         omitted,
         settings,
     )
@@ -249,7 +251,7 @@ class _Study:
         self, fits: list[_Fit], dimensions: list[int], n_bootstrap: int, confidence: float
     ) -> dict[_Fit, tuple[GroupEstimates, GroupEstimates]]:
         rows = RowFigures(self.X, self.groups, self.moments.pooled_mean, self.moments.second_moments(), max(dimensions))
-        found = {}
+        found: dict[_Fit, tuple[GroupEstimates, GroupEstimates]] = {}
         for d in dimensions:
             same = [fit for fit in fits if fit.n_components == d]
             bases = [fit.estimator.components_.T for fit in same]
@@ -338,7 +340,8 @@ def _fit_one(study: _Study, method: Method, d: int) -> _Fit:
         start = time.perf_counter()
         estimator, partial, rows_used = study.fit(method, d)
         seconds = time.perf_counter() - start
-        held_out = measure(partial, study.X, study.groups.codes, study.y, study.split, study.seed)
+        with sklearn.config_context(assume_finite=True, skip_parameter_validation=True):  # many small classifiers
+            held_out = measure(partial, study.X, study.groups.codes, study.y, study.split, study.seed)
     notes = [str(warning.message) for warning in caught]
     if rows_used < len(study.X):
         notes.insert(

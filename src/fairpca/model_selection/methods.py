@@ -64,22 +64,22 @@ METHODS: dict[str, Method] = {
         Method(
             "FairPCA",
             "balanced quality",
-            "Makes the largest loss of a group as small as possible, where the loss is the error a group has only because "
-            "it shares the components with the others.",
+            "Makes the largest loss of a group as small as possible, where the loss is the error a group has only "
+            "because it shares the components with the others.",
             lambda d, seed: FairPCA(d, random_state=seed),
         ),
         Method(
             "RobustFairPCA",
             "balanced quality",
-            "Trades the total error against the difference between the groups' errors, with a margin for groups that are "
-            "known from few rows.",
+            "Trades the total error against the difference between the groups' errors, with a margin for groups that "
+            "are known from few rows.",
             lambda d, seed: RobustFairPCA(d, random_state=seed),
         ),
         Method(
             "ParityPCA",
             "parity",
-            "Keeps only directions along which the groups have the same mean, so that no average difference between them "
-            "is left in the scores.",
+            "Keeps only directions along which the groups have the same mean, so that no average difference between "
+            "them is left in the scores.",
             lambda d, seed: ParityPCA(d, random_state=seed),
         ),
         Method(

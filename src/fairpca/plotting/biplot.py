@@ -74,7 +74,9 @@ class BiplotDisplay:
         ax = axes(ax)
         if self.projection is not None:
             self.projection.plot(ax)
-        reach = 1.0 if self.projection is None else _reach(self.projection.scores) / max(np.abs(self.loadings).max(), 1e-12)
+        reach = (
+            1.0 if self.projection is None else _reach(self.projection.scores) / max(np.abs(self.loadings).max(), 1e-12)
+        )
         longest = np.argsort(-np.linalg.norm(self.loadings, axis=1), kind="stable")[: self.n_features]
         for j in longest:
             x, y = reach * self.loadings[j]

@@ -49,8 +49,8 @@ class ConvergenceDisplay:
         history = getattr(estimator, "history_", None)
         if not history:
             raise ValueError(
-                f"{type(estimator).__name__} keeps no history_. RobustFairPCA does; for MMDFairPCA collect records with "
-                "callback=records.append and draw ConvergenceDisplay.from_records(records)."
+                f"{type(estimator).__name__} keeps no history_. RobustFairPCA does; for MMDFairPCA collect records "
+                "with callback=records.append and draw ConvergenceDisplay.from_records(records)."
             )
         return cls.from_records(history)
 
@@ -78,7 +78,11 @@ class ConvergenceDisplay:
             many = sum(other == name for other, _ in self.curves) > 1
             label = None if name in drawn else name
             drawn.add(name)
-            style = {"color": COLOURS[i % len(COLOURS)], "linestyle": DASHES[i % len(DASHES)], "alpha": 0.5 if many else 1.0}
+            style = {
+                "color": COLOURS[i % len(COLOURS)],
+                "linestyle": DASHES[i % len(DASHES)],
+                "alpha": 0.5 if many else 1.0,
+            }
             ax.plot(np.arange(len(values)), np.where(np.isfinite(values), values, np.nan), label=label, **style)
         ax.set(xlabel="step")
         ax.legend()

@@ -40,7 +40,8 @@ class GroupErrorDisplay:
     >>> from fairpca.datasets import load_german_credit
     >>> from fairpca.plotting import GroupErrorDisplay
     >>> X, sex = load_german_credit(return_X_s=True)
-    >>> display = GroupErrorDisplay.from_estimator(FairPCA(), X, sensitive_features=sex, n_components=[1, 2, 3], of="loss")
+    >>> options = {"sensitive_features": sex, "n_components": [1, 2, 3], "of": "loss"}
+    >>> display = GroupErrorDisplay.from_estimator(FairPCA(), X, **options)
     >>> display.values["FairPCA"].shape
     (3, 2)
     >>> ax = display.plot()  # doctest: +SKIP
@@ -83,7 +84,7 @@ class GroupErrorDisplay:
     def from_comparison(
         cls, comparison: Comparison, *, methods: Iterable[str] | None = None, of: Figure = "error"
     ) -> GroupErrorDisplay:
-        """The figures of :func:`fairpca.model_selection.compare`; methods must be there for every number of components."""
+        """The figures of :func:`fairpca.model_selection.compare`; of methods fitted with every number of components."""
         names = comparison.methods if methods is None else list(methods)
         values = {
             name: np.array(

@@ -63,7 +63,15 @@ class ProjectionDisplay:
             own = self.scores[self.codes == g]
             colour, marker = COLOURS[g % len(COLOURS)], MARKERS[g % len(MARKERS)]
             if flat:
-                ax.hist(own[:, 0], bins=30, density=True, histtype="step", color=colour, linewidth=2, label=label_text(group))
+                ax.hist(
+                    own[:, 0],
+                    bins=30,
+                    density=True,
+                    histtype="step",
+                    color=colour,
+                    linewidth=2,
+                    label=label_text(group),
+                )
                 continue
             ax.scatter(*own.T, s=12, alpha=0.5, color=colour, marker=marker, linewidths=0, label=label_text(group))
             ax.scatter(*own.mean(axis=0), s=120, color=colour, marker=marker, edgecolors="white", zorder=3)

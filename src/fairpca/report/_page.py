@@ -26,7 +26,8 @@ def page(audit: Audit) -> str:
     """
     style, script = _asset("style.css"), _asset("report.js")
     return Template(_asset("template.html")).substitute(
-        policy=f"default-src 'none'; script-src {_hash(script)}; style-src {_hash(style)}; base-uri 'none'; form-action 'none'",
+        policy=f"default-src 'none'; script-src {_hash(script)}; style-src {_hash(style)}; "
+        "base-uri 'none'; form-action 'none'",
         title=escape(audit.title),
         overview=escape(_overview(audit)),
         style=style,

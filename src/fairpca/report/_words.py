@@ -46,7 +46,8 @@ def _quality(ordinary: MethodResult, comparison: Comparison) -> str:
     loss = ordinary.loss
     values = {label: estimate.value for label, estimate in loss.by_group.items()}
     best = min(values, key=values.__getitem__)
-    start = f"Ordinary PCA with {_components(ordinary.n_components)} keeps {100 * ordinary.explained_variance:.1f} % of the variance. "
+    kept = 100 * ordinary.explained_variance
+    start = f"Ordinary PCA with {_components(ordinary.n_components)} keeps {kept:.1f} % of the variance. "
     if loss.gap.value <= _NEGLIGIBLE * max(ordinary.error.overall, 1e-300):
         return start + "It costs every group the same: no group pays more than another for sharing the components."
     sure = (
@@ -55,8 +56,8 @@ def _quality(ordinary: MethodResult, comparison: Comparison) -> str:
         else "the interval reaches zero, so with these rows the difference may be chance"
     )
     return (
-        f"{start}Sharing the components costs group “{loss.worst}” most: a loss of {number(values[loss.worst])}, against "
-        f"{number(values[best])} for “{best}” (difference {_interval(loss.gap)}; {sure})."
+        f"{start}Sharing the components costs group “{loss.worst}” most: a loss of {number(values[loss.worst])}, "
+        f"against {number(values[best])} for “{best}” (difference {_interval(loss.gap)}; {sure})."
     )
 
 
@@ -68,9 +69,9 @@ def _errors(ordinary: MethodResult) -> str:
         return ""
     same = "also " if error.worst == ordinary.loss.worst else ""
     return (
-        f"The group that is {same}reconstructed worst is “{error.worst}”: mean squared error {number(values[error.worst])}, "
-        f"against {number(values[best])} for “{best}”. Part of such a difference is in the data: some groups vary more, and "
-        "no projection can change that. The loss leaves that part out."
+        f"The group that is {same}reconstructed worst is “{error.worst}”: mean squared error "
+        f"{number(values[error.worst])}, against {number(values[best])} for “{best}”. Part of such a difference is in "
+        "the data: some groups vary more, and no projection can change that. The loss leaves that part out."
     )
 
 
@@ -95,8 +96,8 @@ def _readable(ordinary: MethodResult, results: Iterable[MethodResult]) -> list[s
     before = ordinary.held_out
     if before.adversary <= before.adversary_random:
         return [
-            "On new rows a linear classifier cannot tell the groups apart from the scores of ordinary PCA any better than "
-            f"random groups ({before.adversary:.2f}; random groups reach {before.adversary_random:.2f})."
+            "On new rows a linear classifier cannot tell the groups apart from the scores of ordinary PCA any better "
+            f"than random groups ({before.adversary:.2f}; random groups reach {before.adversary_random:.2f})."
         ]
     sentences = [
         "The group can be read off the scores of ordinary PCA: on new rows a linear classifier separates the groups by "
@@ -110,7 +111,10 @@ def _parity(ordinary: MethodResult, result: MethodResult) -> str:
     cost = 100 * (ordinary.explained_variance - result.explained_variance)
     left = result.held_out
     like = "no more than random groups" if left.adversary <= left.adversary_random else "still more than random groups"
-    return f"{result.method} brings that to {left.adversary:.2f}, {like}, for {max(cost, 0.0):.1f} points of explained variance."
+    return (
+        f"{result.method} brings that to {left.adversary:.2f}, {like}, for {max(cost, 0.0):.1f} points of explained "
+        "variance."
+    )
 
 
 def _interval(estimate: object) -> str:

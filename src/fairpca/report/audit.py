@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import warnings
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -10,11 +11,11 @@ from typing import Any
 import numpy as np
 from sklearn.utils import check_array
 
+from fairpca._files import write_text
 from fairpca._validation import check_groups
 from fairpca.model_selection import Comparison, Frontier, compare, frontier
 from fairpca.model_selection.compare import Progress
 from fairpca.moments import accumulate
-from fairpca._files import write_text
 from fairpca.report._page import page
 
 __all__ = ["Audit", "audit"]
@@ -114,7 +115,9 @@ def audit(
     )  # fmt: skip
     groups = check_groups(sensitive_features, len(X))
     moments = accumulate(X, groups)
-    frontiers = {d: frontier(moments, n_components=d, n_points=40) for d in comparison.dimensions}
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")  # the comparison has noted what these estimators warn of
+        frontiers = {d: frontier(moments, n_components=d, n_points=40) for d in comparison.dimensions}
     rows = _sample(groups.codes, random_state) if points else np.zeros(0, dtype=np.intp)
     scores = {
         (result.method, result.n_components): result.estimator.transform(X[rows])[:, :2]

@@ -1,0 +1,273 @@
+"""The commands on files: what they print, write and refuse."""
+
+from __future__ import annotations
+
+import csv
+import json
+import os
+import signal
+import subprocess
+import sys
+import time
+
+import numpy as np
+import pytest
+
+from fairpca import FairPCA, load_model
+from fairpca.cli import main
+from fairpca.cli._progress import Progress
+from fairpca.cli._tables import clean, format_table
+from fairpca.datasets.table import prepare_table, read_table
+
+
+@pytest.fixture
+def people(tmp_path):
+    """120 rows: two numbers, a text, an identifier, groups and a label."""
+    rng = np.random.default_rng(0)
+    path = tmp_path / "people.csv"
+    with path.open("w", newline="", encoding="utf-8") as stream:
+        writer = csv.writer(stream)
+        writer.writerow(["id", "income", "age", "city", "sex", "default"])
+        for i in range(120):
+            sex = ("f", "m")[i % 2]
+            income = round(float(rng.normal(20 + 5 * (sex == "m"), 4)), 3)
+            age = int(rng.integers(20, 60))
+            writer.writerow([f"p{i}", income, age, ("Bonn", "Ulm")[int(rng.integers(2))], sex, int(rng.integers(2))])
+    return path
+
+
+def run(arguments, folder):
+    """The command in a folder of its own, as a user runs it."""
+    before = os.getcwd()
+    os.chdir(folder)
+    try:
+        return main([str(argument) for argument in arguments])
+    finally:
+        os.chdir(before)
+
+
+COMMON = ["--sensitive", "sex", "--drop", "id", "--methods", "FairPCA,ParityPCA", "--jobs", "1", "--bootstrap", "20"]
+
+
+def test_audit_prints_figures_and_ends_with_the_path(people, tmp_path, capsys):
+    code = run(["audit", people, *COMMON, "--label", "default", "--out", "report.html"], tmp_path)
+    assert code == 0
+    captured = capsys.readouterr()
+    text = captured.out
+    assert "2 numeric columns: income, age" in text
+    assert "city (2 levels)" in text
+    assert "not among the features: sex, default, id" in text
+    assert "loss f" in text
+    assert "adversary" in text
+    assert "Δ EOD" in text
+    assert text.rstrip().endswith(str(tmp_path / "report.html"))
+    assert captured.err == ""  # no progress where there is no terminal
+    page = (tmp_path / "report.html").read_text(encoding="utf-8")
+    assert "SHA-256 of the file" in page
+    assert "fairpca audit" in page
+
+
+def test_audit_as_json(people, tmp_path, capsys):
+    code = run(
+        ["audit", people, *COMMON, "--drop", "default", "--components", "2", "--json", "--out", "r.html"], tmp_path
+    )
+    assert code == 0
+    found = json.loads(capsys.readouterr().out)
+    assert found["groups"] == {"f": 60, "m": 60}
+    assert found["data"]["features"] == ["income", "age", "city=Bonn", "city=Ulm"]
+    assert [row["method"] for row in found["results"]] == ["PCA", "FairPCA", "ParityPCA"]
+    assert found["results"][1]["loss"]["gap"][0] < 1e-9
+    assert found["results"][0]["held_out"]["accuracy"] is None
+    assert (tmp_path / found["report"]).is_file()
+
+
+def test_compare_writes_nothing(people, tmp_path, capsys):
+    assert run(["compare", people, *COMMON, "--components", "1-3"], tmp_path) == 0
+    text = capsys.readouterr().out
+    assert text.count("FairPCA") == 6  # two tables, three numbers of components
+    assert [path.name for path in tmp_path.iterdir()] == ["people.csv"]
+    assert run(["compare", people, *COMMON, "--components", "1", "--json"], tmp_path) == 0
+    assert json.loads(capsys.readouterr().out)["n_features"] == 5
+
+
+def test_long_lists_are_shortened_on_screen(people, tmp_path, capsys):
+    run(["compare", people, *COMMON, "--components", "1-4"], tmp_path)
+    text = capsys.readouterr().out
+    assert "Shown: 2, 4 of 1-4 components" in text
+    run(["compare", people, *COMMON, "--components", "1-4", "--full-table"], tmp_path)
+    assert "Shown" not in capsys.readouterr().out
+
+
+def test_fit_and_transform_agree_with_python(people, tmp_path, capsys):
+    arguments = ["fit", people, "--sensitive", "sex", "--drop", "id", "--drop", "default", "--components", "2"]
+    assert run([*arguments, "--set", "criterion=error", "--out", "model.npz"], tmp_path) == 0
+    assert "FairPCA(criterion='error'" in capsys.readouterr().out
+    assert run(["transform", "model.npz", people, "--keep", "id", "--out", "scores.csv"], tmp_path) == 0
+    assert "120 rows, 2 scores each: scores.csv" in capsys.readouterr().out
+    data = prepare_table(read_table(people), ["sex"], drop=["id", "default"])
+    expected = (
+        FairPCA(2, criterion="error", random_state=0).fit(data.X, sensitive_features=data.groups).transform(data.X)
+    )
+    with (tmp_path / "scores.csv").open(newline="") as stream:
+        rows = list(csv.DictReader(stream))
+    assert [row["id"] for row in rows] == [f"p{i}" for i in range(120)]
+    np.testing.assert_allclose([float(row["fairpca1"]) for row in rows], expected[:, 1], rtol=1e-12)
+    assert load_model(tmp_path / "model.npz").criterion == "error"
+
+
+def test_transform_to_parquet_and_with_new_values(people, tmp_path, capsys):
+    pytest.importorskip("pyarrow")
+    run(["fit", people, "--sensitive", "sex", "--drop", "id", "--json", "--out", "m.npz"], tmp_path)
+    assert json.loads(capsys.readouterr().out)["estimator"] == "FairPCA"
+    new = tmp_path / "new.csv"
+    new.write_text("income,age,city,default\n20,30,Paris,0\n22,31,Bonn,1\n")
+    assert run(["transform", "m.npz", new, "--out", "scores.parquet"], tmp_path) == 0
+    assert "'Paris'" in capsys.readouterr().err
+    scores = read_table(tmp_path / "scores.parquet").columns
+    assert list(scores) == ["fairpca0", "fairpca1"]
+    new.write_text("income,age,default\n20,30,0\n")
+    assert run(["transform", "m.npz", new, "--out", "again.csv"], tmp_path) == 2
+    assert "no column 'city'" in capsys.readouterr().err
+    assert not (tmp_path / "again.csv").exists()
+
+
+def spoil(kind, people):
+    text = people.read_text(encoding="utf-8")
+    if kind == "non-UTF-8":
+        people.write_bytes(text.replace("Bonn", "Köln").encode("latin1"))
+    elif kind == "empty":
+        people.write_bytes(b"")
+    elif kind == "one group":
+        people.write_text(text.replace(",m,", ",f,"), encoding="utf-8")
+    elif kind == "10,000 levels":
+        body = "".join(f"name{i},{i % 50},{i % 2}\n" for i in range(10_000))
+        people.write_text(f"name,age,sex\n{body}", encoding="utf-8")
+    elif kind == "missing column":
+        people.write_text(text.replace("sex", "gender"), encoding="utf-8")
+    elif kind == "missing file":
+        people.unlink()
+    elif kind == "bad parquet":
+        people.rename(people.with_suffix(".parquet"))
+
+
+@pytest.mark.parametrize(
+    ("kind", "expected"),
+    [
+        ("missing column", "people.csv has no column 'sex' (the sensitive column); it has 'id', 'income'"),
+        ("empty", "people.csv is empty."),
+        ("one group", "'sex' contains a single group, 'f'; at least two are needed."),
+        ("non-UTF-8", "people.csv is not UTF-8 (byte 0xf6 in line"),
+        ("10,000 levels", "Column 'name' is text with 10000 different values, too many to one-hot encode"),
+        ("missing file", "people.csv does not exist."),
+        ("bad parquet", "people.parquet cannot be read as Parquet"),
+    ],
+)
+@pytest.mark.parametrize("command", ["audit", "compare", "fit"])
+def test_bad_files_end_in_one_sentence_and_leave_nothing(people, tmp_path, capsys, kind, expected, command):
+    spoil(kind, people)
+    path = people.with_suffix(".parquet") if kind == "bad parquet" else people
+    before = sorted(item.name for item in tmp_path.iterdir())
+    assert run([command, path, "--sensitive", "sex"], tmp_path) == 2
+    captured = capsys.readouterr()
+    assert captured.out == ""
+    assert captured.err.startswith("fairpca: ")
+    assert captured.err.count("\n") == 1
+    assert expected in captured.err
+    assert sorted(item.name for item in tmp_path.iterdir()) == before
+
+
+def test_text_identifiers_are_named_with_their_remedy(people, tmp_path, capsys):
+    assert run(["audit", people, "--sensitive", "sex"], tmp_path) == 2
+    assert "'id' is text with 120 different values" in capsys.readouterr().err
+
+
+def test_reports_that_cannot_be_written_are_refused_at_once(people, tmp_path, capsys):
+    assert run(["audit", people, *COMMON, "--out", tmp_path], tmp_path) == 2
+    assert "is a folder" in capsys.readouterr().err
+    assert run(["audit", people, *COMMON, "--out", "no/such/report.html"], tmp_path) == 2
+    assert "does not exist; create it first" in capsys.readouterr().err
+
+
+@pytest.mark.parametrize(
+    ("arguments", "expected"),
+    [
+        (["--methods", "Magic"], "'Magic' is not one of"),
+        (["--components", "0"], "--components"),
+        (["--set", "x"], "unrecognized"),
+    ],
+)
+def test_wrong_options_end_with_two(people, arguments, expected, capsys):
+    with pytest.raises(SystemExit) as stop:
+        main(["audit", str(people), "--sensitive", "sex", *arguments])
+    assert stop.value.code == 2
+    assert expected in capsys.readouterr().err
+
+
+def test_interrupting_leaves_no_half_written_file(people, tmp_path):
+    text = people.read_text().splitlines()
+    people.write_text("\n".join([text[0], *text[1:] * 200]))
+    command = [
+        sys.executable,
+        "-m",
+        "fairpca.cli",
+        "audit",
+        str(people),
+        "--sensitive",
+        "sex",
+        "--drop",
+        "id",
+        "--jobs",
+        "1",
+    ]
+    process = subprocess.Popen(
+        command, cwd=tmp_path, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True, start_new_session=True
+    )
+    with process:
+        assert process.stdout.readline().startswith("people.csv: 24,000 rows")
+        time.sleep(0.3)
+        process.send_signal(signal.SIGINT)
+        _, errors = process.communicate()
+    assert process.returncode == 130
+    assert errors == "fairpca: interrupted\n"
+    assert [item.name for item in tmp_path.iterdir()] == ["people.csv"]
+
+
+def test_help_teaches(capsys):
+    with pytest.raises(SystemExit) as stop:
+        main(["audit", "--help"])
+    assert stop.value.code == 0
+    text = capsys.readouterr().out
+    assert "Does PCA treat the groups in your data differently" in text
+    assert "exit codes" in text
+
+
+class Terminal:
+    def __init__(self):
+        self.written = ""
+
+    def isatty(self):
+        return True
+
+    def write(self, text):
+        self.written += text
+
+    def flush(self):
+        pass
+
+
+def test_progress_is_shown_on_a_terminal_and_removed():
+    stream = Terminal()
+    with Progress(stream) as progress:
+        progress(1, 4, "FairPCA, 2 components")
+    assert "] 1/4 " in stream.written
+    assert stream.written.endswith("\r\033[K")
+    silent = Terminal()
+    with Progress(silent, quiet=True) as progress:
+        progress(1, 4, "x")
+    assert silent.written == ""
+
+
+def test_labels_cannot_steer_the_terminal():
+    assert clean("a\033[2Jb\n") == "a?[2Jb?"
+    assert clean("x" * 40).endswith("…")
+    assert format_table(["a", "b"], [["x", "10"], ["yy", "9"]]) == ["a    b", "x   10", "yy   9"]

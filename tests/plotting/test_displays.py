@@ -1,0 +1,123 @@
+"""Pictures hold the right numbers and draw them, whatever names come with the data."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+from sklearn.decomposition import PCA
+
+from fairpca import FairPCA, MMDFairPCA, ParityPCA, RobustFairPCA
+from fairpca.metrics import reconstruction_loss
+from fairpca.model_selection import compare, frontier
+from fairpca.plotting import (
+    BiplotDisplay,
+    CommunalityDisplay,
+    ConvergenceDisplay,
+    FrontierDisplay,
+    GroupErrorDisplay,
+    ProjectionDisplay,
+)
+
+matplotlib = pytest.importorskip("matplotlib", reason="matplotlib is not installed")
+matplotlib.use("Agg")
+
+
+@pytest.fixture(autouse=True)
+def close_figures():
+    yield
+    import matplotlib.pyplot as plt
+
+    plt.close("all")
+
+
+def drawn(ax):
+    """Render, so that bad text or data would fail here."""
+    ax.figure.canvas.draw()
+    return ax
+
+
+def test_group_errors(two_groups):
+    X, groups = two_groups
+    both = {"PCA": PCA(), "FairPCA": FairPCA()}
+    display = GroupErrorDisplay.from_estimator(both, X, sensitive_features=groups, n_components=[1, 2, 3], of="loss")
+    expected = reconstruction_loss(X, PCA(2).fit(X), sensitive_features=groups)
+    np.testing.assert_allclose(display.values["PCA"][1], list(expected.values()))
+    np.testing.assert_allclose(*display.values["FairPCA"].T, atol=1e-9)
+    ax = drawn(display.plot())
+    assert len(display.lines_) == 4
+    np.testing.assert_array_equal(display.lines_[0].get_xdata(), [1, 2, 3])
+    assert ax.get_ylabel() == "reconstruction loss"
+
+
+def test_group_errors_of_a_comparison(two_groups):
+    X, groups = two_groups
+    found = compare(X, groups, n_components=[1, 2], methods=["PCA", "FairPCA"])
+    display = GroupErrorDisplay.from_comparison(found, of="error")
+    assert display.values["PCA"].shape == (2, 2)
+    drawn(display.plot())
+
+
+@pytest.mark.filterwarnings("ignore::sklearn.exceptions.ConvergenceWarning")
+def test_frontier(two_groups):
+    X, groups = two_groups
+    estimator = RobustFairPCA(2, radius=0.0, penalty=0.2).fit(X, sensitive_features=groups)
+    display = FrontierDisplay.from_estimator(estimator, X, sensitive_features=groups)
+    errors = display.methods["RobustFairPCA"]
+    assert errors[-1] == pytest.approx(np.ptp(estimator.group_errors_))
+    for kind in ("trade-off", "errors"):
+        ax = drawn(display.plot(kind=kind))
+        assert len(ax.lines) == 1 + len(display.methods)
+    with pytest.raises(ValueError, match="kind='pie'"):
+        display.plot(kind="pie")
+    three = frontier(X, np.arange(len(X)) % 3, n_components=2, penalties=[0.0, 1.0])
+    drawn(FrontierDisplay.from_frontier(three).plot())
+    with pytest.raises(ValueError, match="exactly two groups"):
+        FrontierDisplay.from_frontier(three).plot(kind="errors")
+
+
+@pytest.mark.parametrize("d", [1, 3])
+def test_projection(two_groups, d):
+    X, groups = two_groups
+    estimator = ParityPCA(d).fit(X, sensitive_features=groups)
+    display = ProjectionDisplay.from_estimator(estimator, X, sensitive_features=groups)
+    np.testing.assert_allclose(display.scores, estimator.transform(X)[:, :2])
+    import matplotlib.pyplot as plt
+
+    ax = plt.subplots()[1]
+    assert drawn(display.plot(ax)) is ax
+    assert [text.get_text() for text in ax.get_legend().get_texts()] == ["a", "b"]
+
+
+def test_biplot_and_communality_with_hostile_names(two_groups):
+    X, groups = two_groups
+    names = ["$x^{2", "_hidden", "<b>", "a\\b", "%", "ordinary", "{}"]
+    estimator = FairPCA(2).fit(X, sensitive_features=groups)
+    biplot = BiplotDisplay.from_estimator(estimator, X, sensitive_features=groups, feature_names=names)
+    ax = drawn(biplot.plot())
+    assert {text.get_text().strip() for text in ax.texts} >= {"ordinary", "<b>"}
+    bars = CommunalityDisplay.from_estimator({"$a_{": estimator, "PCA": PCA(2).fit(X)}, feature_names=names)
+    np.testing.assert_allclose(bars.values["PCA"].sum(), 2.0)
+    drawn(bars.plot())
+    with pytest.raises(ValueError, match="needs two components"):
+        BiplotDisplay.from_estimator(PCA(1).fit(X))
+    with pytest.raises(ValueError, match="feature_names has 1 names"):
+        CommunalityDisplay.from_estimator(estimator, feature_names=["x"])
+
+
+@pytest.mark.filterwarnings("ignore::UserWarning")
+def test_convergence(two_groups):
+    X, groups = two_groups
+    robust = RobustFairPCA(2).fit(X, sensitive_features=groups)
+    (name, objective), (other, bound) = ConvergenceDisplay.from_estimator(robust).curves
+    assert (name, other) == ("objective", "lower bound")
+    assert (objective >= bound - 1e-9).all()
+    assert objective[-1] == pytest.approx(robust.objective_)
+    drawn(ConvergenceDisplay.from_estimator(robust).plot())
+    paper = RobustFairPCA(2, solver="subgradient", n_init=2, max_iter=30).fit(X, sensitive_features=groups)
+    assert len(ConvergenceDisplay.from_estimator(paper).curves) == 3  # two random starts and one from PCA
+    drawn(ConvergenceDisplay.from_estimator(paper).plot())
+    records = []
+    MMDFairPCA(2, tolerance=0.05, callback=records.append).fit(X[::3], sensitive_features=groups[::3])
+    drawn(ConvergenceDisplay.from_records(records).plot())
+    with pytest.raises(ValueError, match="keeps no history_"):
+        ConvergenceDisplay.from_estimator(FairPCA(2).fit(X, sensitive_features=groups))
