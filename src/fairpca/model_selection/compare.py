@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import time
 import warnings
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
+from contextlib import contextmanager
 from dataclasses import asdict, dataclass
 from typing import Any
 
@@ -230,18 +231,20 @@ class _Study:
         train = Groups(self.groups.labels, self.groups.codes[self.split.train])
         self.train_moments = accumulate(self.X[self.split.train], train)
 
-    def fit(self, method: Method, d: int) -> tuple[Any, Any, int]:
-        """An estimator of all rows, one of the training rows, and how many rows the first one saw.
+    def fit(self, method: Method, d: int) -> tuple[Any, int]:
+        """The estimator whose figures on all rows are told, and how many rows it saw.
 
-        A method that works on rows is slow on many of them: it is fitted once, on a sample of the training rows.
+        A method that is slow on many rows is fitted on a sample of the training rows instead of all.
         """
-        train = self.split.train
         if method.max_rows is None:
-            full = method.fit(d, self.seed, self.X, self.labels, self.moments)
-            return full, method.fit(d, self.seed, self.X[train], self.labels[train], self.train_moments), len(self.X)
-        rows = sample_rows(train, self.groups.codes, method.max_rows, self.seed)
-        fitted = method.fit(d, self.seed, self.X[rows], self.labels[rows], self.train_moments)
-        return fitted, fitted, len(rows)
+            return method.fit(d, self.seed, self.X, self.labels, self.moments), len(self.X)
+        rows = sample_rows(self.split.train, self.groups.codes, method.max_rows, self.seed)
+        return method.fit(d, self.seed, self.X[rows], self.labels[rows], self.train_moments), len(rows)
+
+    def fit_training_rows(self, method: Method, d: int) -> Any:
+        """The same without the held-out rows."""
+        train = self.split.train
+        return method.fit(d, self.seed, self.X[train], self.labels[train], self.train_moments)
 
     def explained_variance(self, estimator: Any) -> float:
         """About the mean of all rows, whichever rows the estimator saw."""
@@ -312,7 +315,8 @@ def _fit_all(
 def _sorted_outcomes(
     steps: list[tuple[int, Method]], outcomes: dict[int, _Fit | ValueError]
 ) -> tuple[list[_Fit], list[str]]:
-    fits, omitted = [], []
+    fits: list[_Fit] = []
+    failed: dict[str, list[tuple[int, ValueError]]] = {}
     for i, (d, method) in enumerate(steps):
         outcome = outcomes[i]
         if isinstance(outcome, _Fit):
@@ -320,10 +324,17 @@ def _sorted_outcomes(
         elif method.family == "reference":
             raise outcome
         else:
-            omitted.append(f"{method.name} with {d} components: {outcome}")
+            failed.setdefault(method.name, []).append((d, outcome))
+    omitted = [_reason(name, problems) for name, problems in failed.items()]
     if not fits:
         raise ValueError(f"No method could be fitted. {omitted[0]}")
     return fits, omitted
+
+
+def _reason(name: str, problems: list[tuple[int, ValueError]]) -> str:
+    """One line a method, however many numbers of components it could not be fitted with."""
+    numbers = ", ".join(str(d) for d, _ in problems)
+    return f"{name} with {numbers} components: {problems[0][1]}"
 
 
 def _try_one(study: _Study, method: Method, d: int) -> _Fit | ValueError:
@@ -335,19 +346,30 @@ def _try_one(study: _Study, method: Method, d: int) -> _Fit | ValueError:
 
 
 def _fit_one(study: _Study, method: Method, d: int) -> _Fit:
-    with warnings.catch_warnings(record=True) as caught:
-        warnings.simplefilter("always")
-        start = time.perf_counter()
-        estimator, partial, rows_used = study.fit(method, d)
-        seconds = time.perf_counter() - start
-        with sklearn.config_context(assume_finite=True, skip_parameter_validation=True):  # many small classifiers
-            held_out = measure(partial, study.X, study.groups.codes, study.y, study.split, study.seed)
-    notes = [str(warning.message) for warning in caught]
+    start = time.perf_counter()
+    with _collected() as notes:
+        estimator, rows_used = study.fit(method, d)
+    seconds = time.perf_counter() - start
     if rows_used < len(study.X):
         notes.insert(
             0, f"Fitted on {rows_used:,} of {len(study.X):,} rows, drawn at random; the figures are of all rows."
         )
+    with _collected() as training_notes:
+        partial = estimator if method.max_rows is not None else study.fit_training_rows(method, d)
+        with sklearn.config_context(assume_finite=True, skip_parameter_validation=True):  # many small classifiers
+            held_out = measure(partial, study.X, study.groups.codes, study.y, study.split, study.seed)
+    notes += [f"In the fit for the held-out rows: {note}" for note in training_notes]
     return _Fit(method, d, estimator, seconds, tuple(dict.fromkeys(notes)), held_out)
+
+
+@contextmanager
+def _collected() -> Iterator[list[str]]:
+    """Warnings as text, to be shown beside the figures they concern."""
+    notes: list[str] = []
+    with warnings.catch_warnings(record=True) as caught:
+        warnings.simplefilter("always")
+        yield notes
+    notes += dict.fromkeys(str(warning.message) for warning in caught)
 
 
 def _check_label(y: Any, n_samples: int) -> np.ndarray | None:

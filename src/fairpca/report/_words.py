@@ -47,7 +47,7 @@ def _quality(ordinary: MethodResult, comparison: Comparison) -> str:
     values = {label: estimate.value for label, estimate in loss.by_group.items()}
     best = min(values, key=values.__getitem__)
     kept = 100 * ordinary.explained_variance
-    start = f"Ordinary PCA with {_components(ordinary.n_components)} keeps {kept:.1f} % of the variance. "
+    start = f"Ordinary PCA with {_components(ordinary.n_components)} keeps {kept:.1f}\u00a0% of the variance. "
     if loss.gap.value <= _NEGLIGIBLE * max(ordinary.error.overall, 1e-300):
         return start + "It costs every group the same: no group pays more than another for sharing the components."
     sure = (

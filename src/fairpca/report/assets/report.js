@@ -162,7 +162,7 @@
   }
   function drawGroups() {
     const series = lineSeries();
-    const values = series.flatMap((one) => one.points.flatMap((point) => point.slice(1)));
+    const values = series.flatMap((one) => one.points.flatMap((point) => (data.groups.length <= 3 ? point.slice(1) : point.slice(1, 2))));
     const last = data.dimensions.length - 1;
     const pad = 0.5;
     const f = frame("group-chart", {
@@ -179,7 +179,9 @@
       const shift = (order - (series.length - 1) / 2) * 3;
       for (const [d, value, low, high] of one.points) {
         const x = f.toX(d) + shift;
-        svg("line", { x1: x, x2: x, y1: f.toY(low), y2: f.toY(high), stroke: paint, "stroke-width": 1, opacity: 0.55 }, f.picture);
+        if (data.groups.length <= 3) { // more would hide each other; they are in the table and at the marks
+          svg("line", { x1: x, x2: x, y1: f.toY(low), y2: f.toY(high), stroke: paint, "stroke-width": 1, opacity: 0.55 }, f.picture);
+        }
         drawMark(f.picture, mark(one.index), x, f.toY(value), 4.5, one.reference ? "#fff" : paint, { stroke: paint, "stroke-width": 1.5 });
       }
     });
