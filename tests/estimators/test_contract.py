@@ -17,9 +17,9 @@ from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import StandardScaler
 from sklearn.utils.estimator_checks import parametrize_with_checks
 
-from fairpca import FairPCA
+from fairpca import FairPCA, ParityPCA, RobustFairPCA
 
-ESTIMATORS = [FairPCA]
+ESTIMATORS = [FairPCA, RobustFairPCA, ParityPCA]
 
 
 def supplied_groups(X):
@@ -49,9 +49,20 @@ class FairPCAWithGroups(WithGroups, FairPCA):
     pass
 
 
+class RobustFairPCAWithGroups(WithGroups, RobustFairPCA):
+    pass
+
+
+class ParityPCAWithGroups(WithGroups, ParityPCA):
+    pass
+
+
 @pytest.mark.filterwarnings("ignore:Groups smaller than n_components")
 @pytest.mark.filterwarnings("ignore:X contains the sensitive feature")
-@parametrize_with_checks([FairPCAWithGroups()])
+@parametrize_with_checks(
+    # Some checks use two features, of which mean parity leaves one direction.
+    [FairPCAWithGroups(), RobustFairPCAWithGroups(), ParityPCAWithGroups(n_components=1)]
+)
 def test_scikit_learn_checks(estimator, check):
     check(estimator)
 
@@ -318,8 +329,9 @@ def test_float32_is_kept_in_the_output_and_accumulated_in_float64(estimator, two
     assert fitted.transform(narrow).dtype == np.float32
 
 
-def test_all_dimensions_are_a_rotation(estimator, two_groups):
+@pytest.mark.parametrize("cls", [FairPCA, RobustFairPCA])  # mean parity leaves fewer dimensions than features
+def test_all_dimensions_are_a_rotation(cls, two_groups):
     X, groups = two_groups
-    fitted = estimator.set_params(n_components=7).fit(X, sensitive_features=groups)
+    fitted = cls(n_components=7).fit(X, sensitive_features=groups)
     assert np.allclose(fitted.group_errors_, 0, atol=1e-12)
     assert np.allclose(fitted.inverse_transform(fitted.transform(X)), X)
