@@ -241,6 +241,7 @@ def run_adult(arguments: argparse.Namespace) -> None:
 def run_figure1(arguments: argparse.Namespace) -> None:
     """Synthetic data 1: equal means and covariances, different distributions; ten samples."""
     figures: dict[str, list[tuple[float, float]]] = {"PCA": [], "mean parity": [], "MMDFairPCA": []}
+    reached = 0
     for seed in range(10):
         X, groups = make_same_moments(300, random_state=seed)
         pca = MMDFairPCA(2, tolerance=1e-3).fit(X, sensitive_features=groups)
@@ -252,7 +253,8 @@ def run_figure1(arguments: argparse.Namespace) -> None:
         for name, scores in projected.items():
             variance = scores.var(axis=0).sum() / X.var(axis=0).sum()
             figures[name].append((mmd2(scores, groups, bandwidth=pca.bandwidth_), variance))
-    print(f"random level {pca.random_level_:.1e}")
+        reached += pca.converged_
+    print(f"MMDFairPCA within 1e-3 on {reached} of 10 samples; random level {pca.random_level_:.1e}")
     for name, values in figures.items():
         low, median, high = np.quantile([value for value, _ in values], (0, 0.5, 1))
         share = 100 * np.median([share for _, share in values])
@@ -304,7 +306,7 @@ def run_pymanopt(arguments: argparse.Namespace) -> None:
         "ours, gradient": functools.partial(_run_ours, descend_on_stiefel),
         "ours, with curvature": _run_with_curvature,
         "pymanopt ConjugateGradient": functools.partial(_run_theirs, "ConjugateGradient"),
-        "pymanopt TrustRegions": functools.partial(_run_theirs, "TrustRegions"),
+        "pymanopt SteepestDescent": functools.partial(_run_theirs, "SteepestDescent"),
     }
     for d in (2, 10):
         start = PCA(d).fit(X).components_.T
