@@ -8,12 +8,22 @@ range of the moment matrices, and knows nothing of what the numbers mean.
 from __future__ import annotations
 
 import enum
+from collections.abc import Callable
 from dataclasses import dataclass, field
 from typing import Any, Protocol
 
 import numpy as np
 
-__all__ = ["ConcavePieces", "RangeProblem", "RelaxedSolution", "SolverResult", "Status"]
+__all__ = [
+    "ConcavePieces",
+    "Curvature",
+    "PenaltyPoint",
+    "PenaltyProblem",
+    "RangeProblem",
+    "RelaxedSolution",
+    "SolverResult",
+    "Status",
+]
 
 
 class Status(enum.Enum):
@@ -129,3 +139,51 @@ class ConcavePieces(Protocol):
 
     def minorants(self, low: np.ndarray, high: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
         """Constants and slopes of linear functions below each J_m on a box."""
+
+
+class PenaltyPoint(Protocol):
+    """What is known at one frame."""
+
+    @property
+    def loss(self) -> float: ...
+
+    @property
+    def loss_gradient(self) -> np.ndarray: ...
+
+    @property
+    def constraints(self) -> np.ndarray: ...
+
+    def constraint_gradient(self, weights: np.ndarray) -> np.ndarray:
+        """Gradient of ``sum_j weights_j h_j``."""
+
+
+@dataclass(frozen=True)
+class Curvature:
+    """Eigenpairs of an approximate Hessian of ``sum_j h_j``; the vectors, of p d entries, are columns."""
+
+    values: np.ndarray
+    vectors: np.ndarray
+
+    def preconditioner(self, penalty: float, loss_curvature: float) -> Callable[[np.ndarray], np.ndarray]:
+        """Inverse of ``loss_curvature I + penalty H``."""
+        shrink = 1.0 / (loss_curvature + penalty * self.values) - 1.0 / loss_curvature
+
+        def apply(gradient: np.ndarray) -> np.ndarray:
+            flat = gradient.reshape(-1)
+            solved = flat / loss_curvature + self.vectors @ (shrink * (self.vectors.T @ flat))
+            return solved.reshape(gradient.shape)
+
+        return apply
+
+
+class PenaltyProblem(Protocol):
+    """Loss and constraints as smooth functions of a frame; ``noise`` is the error of a constraint's value."""
+
+    invariant: bool
+    noise: float
+    n_evaluations: int
+
+    def evaluate(self, basis: np.ndarray) -> PenaltyPoint: ...
+
+    def curvature(self, basis: np.ndarray) -> Curvature | None:
+        """Where it is known; None where the quasi-Newton method is on its own."""

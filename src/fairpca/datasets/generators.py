@@ -19,8 +19,9 @@ def make_same_moments(
 ) -> tuple[np.ndarray, np.ndarray]:
     """Two groups in three dimensions with the same mean and covariance but different distributions.
 
-    Group 0 is normal, N(0, noise I + 1 1^T); group 1 is the balanced mixture of N(1, noise I) and N(-1, noise I), with
-    1 the vector of ones (Lee et al. 2022, synthetic data 1). No method that looks at moments only can tell them apart.
+    Group 0 is normal, N(0, noise I + 1 1^T); group 1 is the balanced mixture of N(1, noise I) and N(-1, noise
+    I), with 1 the vector of ones (Lee et al. 2022, synthetic data 1). No method that looks at moments only
+    can tell them apart.
 
     Parameters
     ----------
@@ -59,8 +60,8 @@ def make_projected_gaussians(
     """Two groups with different means and covariances, projected from many dimensions by a random matrix.
 
     The latent groups are normal with ``|mu_1 - mu_0| = 2`` along the vector of ones and block-diagonal AR(1)
-    covariances scaled so that ``|Sigma_1 - Sigma_0|_2 = 1``; they differ in the last of five blocks (Lee et al. 2022,
-    synthetic data 2, section H). Both groups are multiplied by the same Gaussian matrix.
+    covariances scaled so that ``|Sigma_1 - Sigma_0|_2 = 1``; they differ in the last of five blocks (Lee et
+    al. 2022, synthetic data 2, section H). Both groups are multiplied by the same Gaussian matrix.
 
     Parameters
     ----------

@@ -16,8 +16,8 @@ __all__ = ["load_splits"]
 def load_splits(folder: Any, *, splits: Any = None) -> Iterator[Bunch]:
     """Read ``train_i.csv`` and ``test_i.csv`` pairs, one split at a time.
 
-    The files have no header; the last column is the sensitive feature (0/1), the last but one the label, the rest
-    are features, standardised by the authors on the training rows.
+    The files have no header; the last column is the sensitive feature (0/1), the last but one the label, the
+    rest are features, standardised by the authors on the training rows.
 
     Parameters
     ----------

@@ -92,6 +92,39 @@ class LinearProjection(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEs
         self.n_components_ = d
         self.n_samples_seen_ = int(total_count) if float(total_count).is_integer() else total_count
 
+    def _warn_about(self, moments: GroupMoments, n_components: int) -> None:
+        small = [
+            f"{label!r} ({count:g})"
+            for label, count in zip(moments.labels, moments.counts, strict=True)
+            if count < n_components
+        ]
+        if small:
+            warnings.warn(
+                f"Groups smaller than n_components={n_components}: {', '.join(small)}. Their own best projection "
+                "is exact, so their figures say little; merge small groups or lower n_components.",
+                UserWarning,
+                stacklevel=4,
+            )
+        copies = moments.columns_fixed_by_group()
+        if copies.size:
+            names = getattr(self, "feature_names_in_", None)
+            columns = ", ".join(repr(names[j]) if names is not None else f"column {j}" for j in copies[:5])
+            warnings.warn(
+                f"X contains the sensitive feature or a copy of it: {columns}. Drop it from X unless that is meant.",
+                UserWarning,
+                stacklevel=4,
+            )
+
+    def _set_groups(self, moments: GroupMoments, matrices: np.ndarray, best: np.ndarray | None = None) -> None:
+        """Figures of each group at the returned components; ``matrices`` are the M_a of the chosen centring."""
+        basis = self.components_.T
+        if best is None:
+            best = best_captured(matrices, basis.shape[1])
+        self.groups_ = label_array(moments.labels)
+        self.group_counts_ = moments.counts.copy()
+        self.group_errors_ = group_errors(matrices, basis)
+        self.group_losses_ = group_losses(matrices, basis, best)
+
 
 class MomentEstimator(LinearProjection):
     """An estimator that needs nothing of the data but its :class:`~fairpca.moments.GroupMoments`."""
@@ -163,45 +196,12 @@ class MomentEstimator(LinearProjection):
     def _solve(self, moments: GroupMoments, n_components: int) -> None:
         """Set the fitted attributes."""
 
-    def _warn_about(self, moments: GroupMoments, n_components: int) -> None:
-        small = [
-            f"{label!r} ({count:g})"
-            for label, count in zip(moments.labels, moments.counts, strict=True)
-            if count < n_components
-        ]
-        if small:
-            warnings.warn(
-                f"Groups smaller than n_components={n_components}: {', '.join(small)}. Their own best projection "
-                "is exact, so their figures say little; merge small groups or lower n_components.",
-                UserWarning,
-                stacklevel=4,
-            )
-        copies = moments.columns_fixed_by_group()
-        if copies.size:
-            names = getattr(self, "feature_names_in_", None)
-            columns = ", ".join(repr(names[j]) if names is not None else f"column {j}" for j in copies[:5])
-            warnings.warn(
-                f"X contains the sensitive feature or a copy of it: {columns}. Drop it from X unless that is meant.",
-                UserWarning,
-                stacklevel=4,
-            )
-
-    def _set_groups(self, moments: GroupMoments, matrices: np.ndarray, best: np.ndarray | None = None) -> None:
-        """Figures of each group at the returned components; ``matrices`` are the M_a of the chosen centring."""
-        basis = self.components_.T
-        if best is None:
-            best = best_captured(matrices, basis.shape[1])
-        self.groups_ = label_array(moments.labels)
-        self.group_counts_ = moments.counts.copy()
-        self.group_errors_ = group_errors(matrices, basis)
-        self.group_losses_ = group_losses(matrices, basis, best)
-
     def _warn_unless_converged(self, advice: str) -> None:
         if not self.converged_:
             warnings.warn(
                 f"{type(self).__name__} stopped with a gap of {self.duality_gap_:.3g}. {advice}",
                 ConvergenceWarning,
-                stacklevel=5,
+                stacklevel=4,
             )
 
 

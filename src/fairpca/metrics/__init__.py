@@ -1,6 +1,13 @@
-"""Measures of a projection on any data, for any linear projector."""
+"""Measures of a projection, a representation or a classifier, group by group."""
 
 from fairpca.metrics.adversary import adversary_gap, permuted_adversary_gaps
+from fairpca.metrics.communality import communality
+from fairpca.metrics.distribution import MMDTest, median_bandwidth, mmd2, mmd2_test
+from fairpca.metrics.downstream import (
+    demographic_parity_difference,
+    equal_opportunity_difference,
+    equalized_odds_difference,
+)
 from fairpca.metrics.reconstruction import (
     GroupValues,
     explained_variance_ratio,
@@ -11,8 +18,16 @@ from fairpca.metrics.reconstruction import (
 
 __all__ = [
     "GroupValues",
+    "MMDTest",
     "adversary_gap",
+    "communality",
+    "demographic_parity_difference",
+    "equal_opportunity_difference",
+    "equalized_odds_difference",
     "explained_variance_ratio",
+    "median_bandwidth",
+    "mmd2",
+    "mmd2_test",
     "permuted_adversary_gaps",
     "reconstruction_error",
     "reconstruction_gap",

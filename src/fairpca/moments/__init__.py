@@ -2,5 +2,6 @@
 
 from fairpca.moments._accumulate import accumulate, group_moments
 from fairpca.moments._group_moments import GroupMoments
+from fairpca.moments._grouped_sample import GroupedSample
 
-__all__ = ["GroupMoments", "accumulate", "group_moments"]
+__all__ = ["GroupMoments", "GroupedSample", "accumulate", "group_moments"]

@@ -1,8 +1,9 @@
 """Smooth minimisation over orthonormal frames: limited-memory Riemannian quasi-Newton, and a gradient method.
 
-``minimise_on_stiefel`` follows the cautious Riemannian BFGS of Huang, Absil and Gallivan (2018), in its limited-memory
-form: the direction comes from the last few steps and gradient changes, carried along by projection; a pair is kept
-only if its curvature is safely positive; the step satisfies the weak Wolfe conditions up to rounding.
+``minimise_on_stiefel`` follows the cautious Riemannian BFGS of Huang, Absil and Gallivan (2018), in its
+limited-memory form: the direction comes from the last few steps and gradient changes, carried along by
+projection; a pair is kept only if its curvature is safely positive; the step satisfies the weak Wolfe
+conditions up to rounding.
 """
 
 from __future__ import annotations
@@ -68,14 +69,16 @@ def minimise_on_stiefel(
     callback: Callable[[StiefelResult], bool | None] | None = None,
     invariant: bool = True,
     memory: int = 20,
+    precondition: Callable[[np.ndarray], np.ndarray] | None = None,
+    noise: float = 0.0,
 ) -> StiefelResult:
     """Minimise a smooth function over ``{V : V^T V = I}`` from ``start``.
 
     Parameters
     ----------
     objective : callable
-        ``objective(V)`` returns the value and the Euclidean gradient, of the shape of V. Where it is not finite the
-        step is shortened.
+        ``objective(V)`` returns the value and the Euclidean gradient, of the shape of V. Where it is not
+        finite the step is shortened.
     start : ndarray of shape (p, d)
         A frame.
     tol : float
@@ -84,10 +87,15 @@ def minimise_on_stiefel(
     callback : callable, optional
         Called with a :class:`StiefelResult` after each iteration; the search ends if it returns True.
     invariant : bool, default=True
-        Whether ``f(V R) = f(V)`` for every rotation R, that is, f is a function of the subspace. Then gradients and
-        transported vectors are horizontal, ``(I - V V^T) G``.
+        Whether ``f(V R) = f(V)`` for every rotation R, that is, f is a function of the subspace. Then
+        gradients and transported vectors are horizontal, ``(I - V V^T) G``.
     memory : int, default=20
         Pairs remembered; 0 is the gradient method of :func:`descend_on_stiefel`.
+    precondition : callable, optional
+        Applies a positive definite estimate of the inverse Hessian to a gradient. The remembered pairs then
+        correct it, instead of a multiple of the identity.
+    noise : float, default=0.0
+        Absolute error of the objective's value beyond rounding; smaller increases do not refuse a step.
 
     Returns
     -------
@@ -105,11 +113,11 @@ def minimise_on_stiefel(
     >>> round(result.value, 12), result.converged
     (-5.0, True)
     """
-    counted = _Counted(objective, invariant)
+    counted = _Counted(objective, invariant, noise)
     point = counted(np.asarray(start, dtype=float))
     if not point.finite:
         raise ValueError("The objective is not finite at start; begin from another frame.")
-    history = _History(memory, invariant)
+    history = _History(memory, invariant, precondition)
     n_iter = 0
     while point.norm > tol and n_iter < max_iter:
         following = _advance(counted, point, history)
@@ -132,7 +140,9 @@ def descend_on_stiefel(
     callback: Callable[[StiefelResult], bool | None] | None = None,
     invariant: bool = True,
 ) -> StiefelResult:
-    """Riemannian gradient method with the first trial step of Barzilai and Borwein; same arguments and result."""
+    """Riemannian gradient method with the first trial step of Barzilai and Borwein; same arguments and
+    result.
+    """
     return minimise_on_stiefel(
         objective, start, tol=tol, max_iter=max_iter, callback=callback, invariant=invariant, memory=0
     )
@@ -141,8 +151,9 @@ def descend_on_stiefel(
 class _Counted:
     """The objective with its Riemannian gradient, counting evaluations."""
 
-    def __init__(self, objective: Objective, invariant: bool) -> None:
-        self._objective, self.invariant, self.n_evaluations = objective, invariant, 0
+    def __init__(self, objective: Objective, invariant: bool, noise: float) -> None:
+        self._objective, self.invariant, self.noise = objective, invariant, noise
+        self.n_evaluations = 0
 
     def __call__(self, basis: np.ndarray) -> _Point:
         self.n_evaluations += 1
@@ -157,8 +168,11 @@ class _Counted:
 class _History:
     """The last pairs (step, change of gradient), all living in the tangent space of the current frame."""
 
-    def __init__(self, memory: int, invariant: bool) -> None:
+    def __init__(
+        self, memory: int, invariant: bool, precondition: Callable[[np.ndarray], np.ndarray] | None = None
+    ) -> None:
         self._memory, self._invariant = memory, invariant
+        self._precondition = precondition
         self.clear()
 
     def clear(self) -> None:
@@ -166,22 +180,42 @@ class _History:
         self._changes: list[np.ndarray] = []
         self._scale: float | None = None
 
-    def __bool__(self) -> bool:
-        return self._scale is not None
+    def forget(self) -> None:
+        """Nothing is trusted any more, neither the pairs nor the preconditioner."""
+        self.clear()
+        self._precondition = None
 
-    def direction(self, gradient: np.ndarray) -> np.ndarray:
+    def __bool__(self) -> bool:
+        return self._scale is not None or self._precondition is not None
+
+    def direction(self, point: _Point) -> np.ndarray:
         """Minus the inverse of the approximate Hessian times the gradient, by the two-loop recursion."""
-        if self._scale is None:
+        gradient = point.gradient
+        if self._scale is None and self._precondition is None:
             return gradient * (-_FIRST_STEP / max(float(np.linalg.norm(gradient)), np.finfo(float).tiny))
         remaining, shares = -gradient, []
         for step, change in zip(reversed(self._steps), reversed(self._changes), strict=True):
             share = np.vdot(step, remaining) / np.vdot(step, change)
             remaining = remaining - share * change
             shares.append(share)
-        remaining = remaining * self._scale
+        remaining = self._scaled(remaining, point.basis)
         for step, change, share in zip(self._steps, self._changes, reversed(shares), strict=True):
             remaining = remaining + (share - np.vdot(change, remaining) / np.vdot(step, change)) * step
         return remaining
+
+    def _scaled(self, vector: np.ndarray, basis: np.ndarray) -> np.ndarray:
+        if self._precondition is None:
+            return vector * self._scale
+        solved = transport(basis, self._precondition(vector), invariant=self._invariant)
+        return solved * self._correction(basis)
+
+    def _correction(self, basis: np.ndarray) -> float:
+        """Scale of the preconditioner along the newest change of gradient."""
+        if not self._steps or self._precondition is None:
+            return 1.0
+        change = self._changes[-1]
+        modelled = np.vdot(change, transport(basis, self._precondition(change), invariant=self._invariant))
+        return float(np.vdot(self._steps[-1], change) / modelled) if modelled > 0 else 1.0
 
     def update(self, old: _Point, new: _Point) -> None:
         """Carry all pairs to the new frame and add the newest if its curvature allows (cautious update)."""
@@ -213,30 +247,37 @@ class _History:
 
 
 def _advance(objective: _Counted, point: _Point, history: _History) -> _Point | None:
-    """One step; a failed search forgets the past and tries steepest descent, and None means that failed too."""
+    """One step; a failed search forgets the past and tries steepest descent, and None means that failed
+    too.
+    """
     while True:
-        direction = history.direction(point.gradient)
+        direction = history.direction(point)
         slope = float(np.vdot(point.gradient, direction))
         length = float(np.linalg.norm(direction))
         if slope < -1e-12 * point.norm * length:
             found = _line_search(objective, point, direction, slope, min(1.0, _LONGEST_STEP / length))
             if found is not None:
                 return found
-        if not history:
+        if not history or objective.noise > 0:
             return None
-        history.clear()
+        history.forget()
 
 
 def _line_search(
     objective: _Counted, point: _Point, direction: np.ndarray, slope: float, trial: float
 ) -> _Point | None:
-    """A step with sufficient decrease and a flatter slope, bracketed and interpolated (weak Wolfe conditions)."""
+    """A step with sufficient decrease and a flatter slope, bracketed and interpolated (weak Wolfe
+    conditions).
+    """
     low, high, kept = 0.0, np.inf, None
     low_value, low_slope = point.value, slope
     for _ in range(_MAX_TRIALS):
+        if kept is None and trial * abs(slope) < 0.1 * objective.noise:
+            break  # what could be gained is less than what can be seen
         candidate = objective(retract_polar(point.basis, trial * direction))
         # Near the optimum the decrease drowns in rounding; there the slope alone decides.
-        ceiling = point.value + _SUFFICIENT_DECREASE * trial * slope + _ROUNDING * abs(point.value)
+        slack = _ROUNDING * abs(point.value) + objective.noise
+        ceiling = point.value + _SUFFICIENT_DECREASE * trial * slope + slack
         if not candidate.finite or candidate.value > ceiling:
             high = trial
             trial = _interpolate(low, high, low_value, low_slope, candidate.value)

@@ -40,7 +40,8 @@ def retract(basis: np.ndarray, step: np.ndarray, kind: Literal["qr", "polar"] = 
 def transport(basis: np.ndarray, vectors: np.ndarray, *, invariant: bool = False) -> np.ndarray:
     """Carry tangent vectors to the tangent space at V by orthogonal projection.
 
-    ``vectors`` is one matrix (p, d) or a stack (m, p, d). With ``invariant`` only the horizontal part is kept.
+    ``vectors`` is one matrix (p, d) or a stack (m, p, d). With ``invariant`` only the horizontal part is
+    kept.
     """
     inner = basis.T @ vectors
     if not invariant:

@@ -1,0 +1,443 @@
+"""MMDFairPCA: projected groups with nearly the same distribution, as much variance as that allows."""
+
+from __future__ import annotations
+
+import contextlib
+import numbers
+import warnings
+from collections.abc import Callable
+from typing import Any, Self
+
+import numpy as np
+from sklearn.exceptions import ConvergenceWarning
+from sklearn.utils import check_random_state
+
+from fairpca._validation import (
+    Groups,
+    check_choice,
+    check_groups,
+    check_matrix,
+    check_n_components,
+    check_sample_weight,
+    check_several_groups,
+)
+from fairpca.estimators._base import LinearProjection
+from fairpca.linalg import orthonormalise, top_eigenpairs
+from fairpca.moments import GroupedSample, GroupMoments
+from fairpca.moments._accumulate import accumulate
+from fairpca.problems.mmd import (
+    DiscrepancyProblem,
+    FourierKernel,
+    all_pairs,
+    exact_kernel,
+    kernel_means,
+    pair_discrepancies,
+    random_level,
+    squared_distance_median,
+)
+from fairpca.problems.parity import mean_parity_basis
+from fairpca.solvers.exact_penalty import PenaltyResult, minimise_constraint, minimise_within, repms
+from fairpca.solvers.stiefel import random_frame
+
+__all__ = ["MMDFairPCA"]
+
+_NOTIONS = ("demographic_parity", "equal_opportunity", "equalized_odds")
+_APPROXIMATIONS = ("auto", "exact", "fourier")
+#: Up to this many rows the exact kernel sums cost less than enough Fourier features.
+_EXACT_ROWS = 6000
+#: Error of MMD^2 from single precision in the features.
+_SINGLE_NOISE = 3e-9
+#: Fourier features of the objective; those of the curvature model (shared among the pairs of groups) and its
+#: rows.
+_FEATURES = 600
+_CURVATURE_FEATURES, _CURVATURE_ROWS = 700, 6000
+#: Rows of the first subsample on which large data are solved, and the growth from one to the next.
+_FIRST_ROWS, _ROW_GROWTH = 4000, 4
+#: Minimisers of MMD^2 to start from: several where frames are small (p d up to this), so that paths are
+#: cheap.
+_SMALL_FRAME, _SMALL_STARTS = 50, 5
+#: Rounds in which the tolerance given to an approximate problem is corrected by the exact value on all rows.
+_CORRECTIONS = 6
+
+
+class MMDFairPCA(LinearProjection):
+    """Principal components whose projected groups are distributed alike, measured by MMD^2.
+
+    Solves, over orthonormal V of shape (p, d) (Lee et al. 2022),
+
+    ``max <S, V V^T> / tr S``  subject to  ``MMD^2(groups a and b, projected by V) <= tolerance``  for all a,
+    b,
+
+    with the kernel ``exp(-|z - z'|^2 / (2 bandwidth^2))``. A parity method: with a small MMD^2 the group can
+    hardly be read off the projected rows. It says nothing on how well each group is represented (see FairPCA
+    for that).
+
+    Parameters
+    ----------
+    n_components : int, default=2
+        Number of dimensions kept, 1 to n_features.
+    tolerance : float, default=1e-3
+        Largest accepted MMD^2 (biased estimate, on the rows given) between any two groups.
+    notion : {"demographic_parity", "equal_opportunity", "equalized_odds"}, default="demographic_parity"
+        Which rows are compared: all; those with the positive label; those with each label, separately. The
+        last two need a binary ``y`` in ``fit``; the larger of its two values is the positive one.
+    bandwidth : "median" or float, default="median"
+        The kernel's sigma. "median": ``2 sigma^2`` is the median squared distance between rows projected by
+        ordinary PCA (a sample of pairs where there are millions; of the positive distances where most rows
+        coincide).
+    approximation : {"auto", "exact", "fourier"}, default="auto"
+        How MMD^2 is computed during the search: exactly, O(n^2); or with orthogonal random Fourier features
+        on growing subsamples, O(n), corrected by exact values. "auto" is exact up to 6000 rows. ``mmd2_`` is
+        always exact.
+    solver : {"auto", "repms"}, default="auto"
+        "repms" is the paper's penalty method with its parameters, which ends well inside the tolerance.
+        "auto" starts from ordinary PCA, from mean parity and from minimisers of MMD^2, and makes the
+        constraint active.
+    max_iter : int, default=100
+        Penalty steps from each start.
+    callback : callable, optional
+        Called after each penalty step with a dict (stage, n_iter, penalty, loss, constraint); the search ends
+        early if it returns True.
+    random_state : int, RandomState or None
+        For starts, features and subsamples; results are reproducible with None too.
+
+    Attributes
+    ----------
+    components_ : ndarray of shape (n_components, n_features)
+        Orthonormal rows with uncorrelated scores, by descending variance; the largest entry of each is
+        positive.
+    mean_, explained_variance_, explained_variance_ratio_, noise_variance_, n_components_, n_features_in_, \
+feature_names_in_, n_samples_seen_
+        As in :class:`sklearn.decomposition.PCA`.
+    mmd2_ : float
+        Largest MMD^2 between two groups at the returned components: exact, all rows.
+    pair_mmd2_ : ndarray of shape (n_pairs,)
+        The same for each of ``pairs_``.
+    pairs_ : list of (label, label)
+        With "equal_opportunity" and "equalized_odds" a label is the tuple (value of y, group).
+    random_level_ : float
+        What MMD^2 would be on average between random groups of these sizes, at the returned components.
+    bandwidth_ : float
+    penalty_ : float
+        The rho for which the components minimise ``-variance ratio + rho sum MMD^2``; 0 where PCA itself will
+        do.
+    objective_ : float
+        Minus the explained variance ratio.
+    groups_, group_counts_, group_errors_, group_losses_ : ndarray of shape (n_groups,)
+    n_iter_, n_oracle_calls_ : int
+        Penalty steps, and evaluations of MMD^2 with its gradient.
+    converged_ : bool
+        Whether ``mmd2_ <= tolerance``.
+
+    See Also
+    --------
+    fairpca.metrics.mmd2 : The same figure on other data, with a permutation level.
+    FairPCA : Balanced quality instead of parity.
+
+    Notes
+    -----
+    MMD^2 is the biased estimate. A tolerance below ``random_level_`` asks for projected groups more alike
+    than random halves of one population; the rows at hand can be matched so closely, new rows cannot. A
+    warning says so.
+
+    The problem is not convex: the result is the best local solution found, at which the constraint is active.
+
+    References
+    ----------
+    Lee, Kim, Olfat, Hasegawa-Johnson and Yoo (2022). Fast and Efficient MMD-based Fair PCA via Optimization
+    over Stiefel Manifold. AAAI.
+
+    Examples
+    --------
+    >>> from fairpca import MMDFairPCA
+    >>> from fairpca.datasets import make_same_moments
+    >>> X, groups = make_same_moments(n_samples=400, random_state=0)
+    >>> pca = MMDFairPCA(n_components=2, tolerance=0.01).fit(X, sensitive_features=groups)
+    >>> bool(pca.mmd2_ <= 0.01)
+    True
+    >>> pca.transform(X).shape
+    (400, 2)
+    """
+
+    def __init__(
+        self,
+        n_components: int = 2,
+        *,
+        tolerance: float = 1e-3,
+        notion: str = "demographic_parity",
+        bandwidth: str | float = "median",
+        approximation: str = "auto",
+        solver: str = "auto",
+        max_iter: int = 100,
+        callback: Callable[[dict[str, Any]], Any] | None = None,
+        random_state: Any = None,
+    ) -> None:
+        self.n_components = n_components
+        self.tolerance = tolerance
+        self.notion = notion
+        self.bandwidth = bandwidth
+        self.approximation = approximation
+        self.solver = solver
+        self.max_iter = max_iter
+        self.callback = callback
+        self.random_state = random_state
+
+    def fit(self, X: Any, y: Any = None, *, sensitive_features: Any = None, sample_weight: Any = None) -> Self:
+        """Fit to data.
+
+        Parameters
+        ----------
+        X : array-like or sparse matrix of shape (n_samples, n_features)
+            The rows are needed one by one; sparse ones are made dense.
+        y : array-like of shape (n_samples,), optional
+            A binary label, needed by "equal_opportunity" and "equalized_odds" and ignored otherwise.
+        sensitive_features : array-like of shape (n_samples,) or (n_samples, n_columns)
+            The group of each row. Required.
+        sample_weight : array-like of shape (n_samples,), optional
+            Counts like repeated rows.
+
+        Returns
+        -------
+        self
+        """
+        X = check_matrix(self, X, reset=True, min_samples=2)
+        groups = check_groups(sensitive_features, X.shape[0])
+        weights = check_sample_weight(sample_weight, X.shape[0])
+        self._check_parameters()
+        moments = accumulate(X, groups, weights)
+        check_several_groups(moments.labels, moments.total_count)
+        dimension = check_n_components(self.n_components, moments.n_features)
+        self._warn_about(moments, dimension)
+        cells, used = _cells(groups, y, self.notion)
+        used = used if weights is None else used * weights
+        sample = GroupedSample.from_rows(X, cells, used, moments.pooled_mean)
+        pairs = _pairs(sample.labels, moments.labels, self.notion)
+        seed = 0 if self.random_state is None else check_random_state(self.random_state).randint(2**31)
+        rng = np.random.default_rng(seed)
+        task = _Task(self, moments, sample, pairs, dimension, rng, X, weights)
+        self._set_result(task, task.solve())
+        return self
+
+    def _check_parameters(self) -> None:
+        check_choice("notion", self.notion, _NOTIONS)
+        check_choice("approximation", self.approximation, _APPROXIMATIONS)
+        check_choice("solver", self.solver, ("auto", "repms"))
+        _check_positive("tolerance", self.tolerance)
+        if self.bandwidth != "median":
+            _check_positive("bandwidth", self.bandwidth, remedy=" or 'median'")
+        max_iter: Any = self.max_iter
+        if not isinstance(max_iter, numbers.Integral) or int(max_iter) < 1:
+            raise ValueError(f"max_iter={self.max_iter!r} must be a positive integer.")
+
+    def _set_result(self, task: _Task, result: PenaltyResult) -> None:
+        moments = task.moments
+        self._set_projection(result.basis, moments)
+        self._set_groups(moments, moments.second_moments("pooled"))
+        values = kernel_means(task.sample, self.components_.T, task.sigma).values
+        self.pairs_ = [(task.sample.labels[a], task.sample.labels[b]) for a, b in task.pairs]
+        self.pair_mmd2_ = pair_discrepancies(values, task.pairs)
+        self.mmd2_ = float(self.pair_mmd2_.max())
+        levels = random_level(task.sample, values, task.pairs)
+        self.random_level_ = float(levels.max())
+        self.bandwidth_ = task.sigma
+        self.penalty_ = float(result.penalty)
+        self.objective_ = -float(self.explained_variance_ratio_.sum())
+        self.n_iter_ = max(result.n_iter, 1)
+        self.n_oracle_calls_ = task.n_evaluations
+        self.converged_ = self.mmd2_ <= self.tolerance
+        self._warn_about_result()
+
+    def _warn_about_result(self) -> None:
+        if not self.converged_:
+            warnings.warn(
+                f"MMDFairPCA found no projection with MMD^2 <= tolerance={self.tolerance:g}; the components "
+                f"have the smallest found, {self.mmd2_:.4g}. Raise tolerance, lower n_components or raise "
+                "max_iter.",
+                ConvergenceWarning,
+                stacklevel=4,
+            )
+        if self.tolerance < self.random_level_:
+            warnings.warn(
+                f"tolerance={self.tolerance:g} is below {self.random_level_:.3g}, the MMD^2 that random "
+                "groups of these sizes show on average: these rows are matched more closely than new rows "
+                "can be.",
+                UserWarning,
+                stacklevel=4,
+            )
+
+
+def _check_positive(name: str, value: Any, *, remedy: str = "") -> None:
+    if isinstance(value, bool) or not isinstance(value, numbers.Real) or not 0 < float(value) < np.inf:
+        raise ValueError(f"{name}={value!r} must be a positive number{remedy}.")
+
+
+def _cells(groups: Groups, y: Any, notion: str) -> tuple[Groups, np.ndarray]:
+    """The sets of rows that are compared, and which rows take part (1.0) or not (0.0)."""
+    n = len(groups.codes)
+    if notion == "demographic_parity":
+        return groups, np.ones(n)
+    if y is None:
+        raise ValueError(f"notion={notion!r} compares rows with the same label: give a binary y to fit.")
+    y = np.asarray(y)
+    if y.shape != (n,):
+        raise ValueError(f"y has shape {y.shape}, but X has {n} rows: give one label a row.")
+    values, codes = np.unique(y, return_inverse=True)
+    if len(values) != 2:
+        raise ValueError(
+            f"notion={notion!r} needs a binary y; it has {len(values)} different values. Compare one against the rest."
+        )
+    k = len(groups)
+    labels = tuple((value, label) for value in values.tolist() for label in groups.labels)
+    cells = Groups(labels, codes.reshape(-1).astype(np.int64) * k + groups.codes)
+    taking_part = codes == 1 if notion == "equal_opportunity" else np.ones(n, dtype=bool)
+    return cells, taking_part.astype(float)
+
+
+def _pairs(cells: tuple, groups: tuple, notion: str) -> np.ndarray:
+    """Pairs of cells to be compared: all groups, within each value of y that takes part."""
+    if notion == "demographic_parity":
+        return all_pairs(len(cells))
+    values = sorted({value for value, _ in cells})
+    missing = [(value, label) for value in values for label in groups if (value, label) not in cells]
+    if missing:
+        raise ValueError(
+            f"notion={notion!r}: no row with (y, group) = {missing[0]!r}. Merge small groups or use "
+            "notion='demographic_parity'."
+        )
+    pairs = all_pairs(len(cells))
+    return np.array([(a, b) for a, b in pairs if cells[a][0] == cells[b][0]])
+
+
+class _Task:
+    """One fit: problems at several sizes, starts, and the order in which they are solved."""
+
+    def __init__(
+        self,
+        parameters: MMDFairPCA,
+        moments: GroupMoments,
+        sample: GroupedSample,
+        pairs: np.ndarray,
+        dimension: int,
+        rng: np.random.Generator,
+        X: Any,
+        sample_weight: np.ndarray | None,
+    ) -> None:
+        self.parameters, self.moments, self.sample, self.pairs = parameters, moments, sample, pairs
+        self.dimension, self.rng = dimension, rng
+        self.tolerance = float(parameters.tolerance)
+        self.covariance = moments.pooled_covariance()
+        self.pca = top_eigenpairs(self.covariance, dimension)[1]
+        self.sigma = self._bandwidth(X, sample_weight)
+        self.n_evaluations = 0
+
+    def _bandwidth(self, X: Any, sample_weight: np.ndarray | None) -> float:
+        if self.parameters.bandwidth != "median":
+            return float(self.parameters.bandwidth)
+        scores = np.asarray(X @ self.pca)
+        return float(np.sqrt(0.5 * squared_distance_median(scores, self.rng, sample_weight)))
+
+    def solve(self) -> PenaltyResult:
+        at_pca = self._exact(self.pca)
+        if at_pca <= self.tolerance or self.dimension == self.moments.n_features:
+            share = float(np.vdot(self.pca, self.covariance @ self.pca)) / max(
+                np.trace(self.covariance), np.finfo(float).tiny
+            )
+            return PenaltyResult(self.pca, -share, at_pca, 0.0, 0.0, 0, at_pca <= self.tolerance)
+        approximation = self.parameters.approximation
+        if approximation == "fourier" or (approximation == "auto" and self.sample.n_rows > _EXACT_ROWS):
+            return self._solve_by_features(1.0 / at_pca)
+        problem = self._problem(self.sample, exact_kernel(self.sigma))
+        return self._solve_from_starts(problem, self.tolerance, 1.0 / at_pca)
+
+    def _exact(self, basis: np.ndarray, dtype: type = np.float64) -> float:
+        """The largest MMD^2 on all rows."""
+        values = kernel_means(self.sample, basis, self.sigma, dtype=dtype).values
+        return float(pair_discrepancies(values, self.pairs).max())
+
+    def _problem(self, sample: GroupedSample, kernel: Any, noise: float = 0.0) -> DiscrepancyProblem:
+        """With a curvature model of its own, for which fewer features and rows will do."""
+        count = max(_CURVATURE_FEATURES // len(self.pairs), 50)
+        features = FourierKernel(self.sigma, self.dimension, count, self.rng)
+        few = sample.subsample(_CURVATURE_ROWS, self.rng)
+        return DiscrepancyProblem(sample, self.covariance, kernel, self.pairs, features, few, noise)
+
+    def _solve_from_starts(self, problem: DiscrepancyProblem, tolerance: float, penalty: float) -> PenaltyResult:
+        repms_only = self.parameters.solver == "repms"
+        options = {"tolerance": tolerance, "penalty": penalty, **self._options()}
+        if repms_only:
+            result = repms(problem, self._interior(problem, 0.0), **options)
+        else:
+            count = _SMALL_STARTS if self.pca.size <= _SMALL_FRAME else 1
+            interiors = [self._interior(problem, 0.1 * tolerance) for _ in range(count)]
+            result = minimise_within(problem, self._starts(), interiors, **options)
+        self.n_evaluations += problem.n_evaluations
+        return result
+
+    def _interior(self, problem: DiscrepancyProblem, target: float) -> np.ndarray:
+        """A minimiser of MMD^2 alone, from a random frame: the authors' start."""
+        start = random_frame(self.rng, len(self.pca), self.dimension)
+        return minimise_constraint(problem, start, target=target)
+
+    def _options(self) -> dict[str, Any]:
+        return {"max_iter": self.parameters.max_iter, "callback": self.parameters.callback}
+
+    def _starts(self) -> list[np.ndarray]:
+        starts = [self.pca]
+        with contextlib.suppress(ValueError):  # fewer directions with equal means than components
+            starts.append(mean_parity_basis(self.moments, self.dimension))
+        # Ordinary PCA can be a saddle point (features of deficient rank); a touch of noise leaves it.
+        return [
+            orthonormalise(basis + 1e-3 * self.rng.standard_normal(basis.shape) / np.sqrt(basis.size))
+            for basis in starts
+        ]
+
+    def _solve_by_features(self, penalty: float) -> PenaltyResult:
+        """Random features on growing subsamples; the tolerance is corrected until the exact value fits."""
+        kernel = FourierKernel(self.sigma, self.dimension, _FEATURES, self.rng)
+        result, size = None, _FIRST_ROWS
+        while True:
+            sample = self.sample.subsample(size, self.rng)
+            problem = self._problem(sample, kernel, noise=_SINGLE_NOISE)
+            if result is None:
+                tolerance = self.tolerance + self._excess_level(sample, self.pca)
+                result = self._solve_from_starts(problem, tolerance, penalty)
+            else:
+                tolerance = self.tolerance + self._excess_level(sample, result.basis)
+                result = self._continue(problem, result, tolerance)
+            if sample.n_rows == self.sample.n_rows:
+                return self._corrected(problem, result)
+            size *= _ROW_GROWTH
+
+    def _excess_level(self, sample: GroupedSample, basis: np.ndarray) -> float:
+        """How much more sampling noise a subsample shows than all rows."""
+        if sample.n_rows == self.sample.n_rows:
+            return 0.0
+        values = kernel_means(sample, basis, self.sigma, dtype=np.float32).values
+        level = float(random_level(sample, values, self.pairs).max())
+        return level * (1.0 - sample.n_rows / self.sample.n_rows)
+
+    def _continue(self, problem: DiscrepancyProblem, result: PenaltyResult, tolerance: float) -> PenaltyResult:
+        """From an earlier solution, at another size or tolerance."""
+        penalty = max(result.penalty / 2.0, 1e-6)
+        following = minimise_within(problem, [result.basis], tolerance=tolerance, penalty=penalty, **self._options())
+        self.n_evaluations += problem.n_evaluations
+        problem.n_evaluations = 0
+        return following
+
+    def _corrected(self, problem: DiscrepancyProblem, result: PenaltyResult) -> PenaltyResult:
+        """Features and kernel disagree a little, and a search exploits it: rescale the tolerance by their
+        ratio.
+        """
+        best, target = None, self.tolerance
+        for _ in range(_CORRECTIONS):
+            exact = self._exact(result.basis)
+            if exact <= self.tolerance and (best is None or result.loss < best.loss):
+                best = result
+            if 0.97 * self.tolerance <= exact <= self.tolerance:
+                break
+            # Where the features see less than there is, the difference does not shrink with the target.
+            missing = exact - min(result.constraint, exact)
+            lowered = self.tolerance * 0.985 - missing
+            target = lowered if lowered > 0.2 * target else target * max(0.985 * self.tolerance / exact, 0.3)
+            result = self._continue(problem, result, target)
+        return result if best is None else best

@@ -1,0 +1,40 @@
+"""How much of each feature a projection keeps."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+
+__all__ = ["communality"]
+
+
+def communality(components: Any) -> np.ndarray:
+    """Sum of squared loadings of each feature.
+
+    ``sum_i V_ji^2``, the diagonal of the projector: 1 for a feature that is kept entirely, 0 for one that is
+    dropped. The communalities of all features sum to the number of components. As used by Lee et al. (2022,
+    section J) to show how strongly a sensitive feature, or a proxy of it, enters the components.
+
+    Parameters
+    ----------
+    components : array-like of shape (n_components, n_features), or a fitted estimator
+        Orthonormal rows; of an estimator, its ``components_``.
+
+    Returns
+    -------
+    ndarray of shape (n_features,)
+
+    Examples
+    --------
+    >>> from fairpca.metrics import communality
+    >>> communality([[0.6, 0.8, 0.0]])
+    array([0.36, 0.64, 0.  ])
+    """
+    rows = np.asarray(getattr(components, "components_", components), dtype=float)
+    if rows.ndim != 2:
+        raise ValueError(
+            f"components has {rows.ndim} dimensions; give an array of shape (n_components, n_features) or a "
+            "fitted estimator."
+        )
+    return np.einsum("ij,ij->j", rows, rows)

@@ -1,0 +1,234 @@
+"""How far the projected groups' distributions are apart."""
+
+from __future__ import annotations
+
+import warnings
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+from sklearn.utils import check_array, check_random_state
+
+from fairpca._validation import Groups, check_groups, check_sample_weight, check_several_groups
+from fairpca.moments import GroupedSample
+from fairpca.problems.mmd import (
+    all_pairs,
+    kernel_means,
+    pair_discrepancies,
+    random_level,
+    squared_distance_median,
+)
+
+__all__ = ["MMDTest", "median_bandwidth", "mmd2", "mmd2_test"]
+
+#: Permutations need the kernel matrix of the rows at hand; more rows than this are sampled.
+_MATRIX_ROWS = 4000
+
+
+def median_bandwidth(X: Any, *, sample_weight: Any = None, random_state: Any = None) -> float:
+    """The median rule: sigma with ``2 sigma^2`` = median squared distance between different rows.
+
+    Lee et al. (2022) apply it to training rows projected by ordinary PCA. Two million random pairs are used
+    where there are more. Where the median is 0, because most rows coincide, the positive distances alone
+    count; if all rows coincide, ``2 sigma^2`` is 1.
+
+    Parameters
+    ----------
+    X : array-like of shape (n_samples, n_features)
+    sample_weight : array-like of shape (n_samples,), optional
+        Counts like repeated rows.
+    random_state : int, RandomState or None
+        Chooses the pairs; None is reproducible too.
+
+    Returns
+    -------
+    float
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from fairpca.metrics import median_bandwidth
+    >>> median_bandwidth(np.array([[0.0], [2.0], [4.0]]))
+    1.4142135623730951
+    """
+    rows = check_array(X, dtype=np.float64)
+    weights = check_sample_weight(sample_weight, len(rows))
+    return float(np.sqrt(0.5 * squared_distance_median(rows, _generator(random_state), weights)))
+
+
+def mmd2(
+    X: Any,
+    sensitive_features: Any,
+    *,
+    bandwidth: str | float = "median",
+    unbiased: bool = False,
+    sample_weight: Any = None,
+    random_state: Any = None,
+) -> float:
+    """Largest squared maximum mean discrepancy between two groups of rows.
+
+    ``MMD^2(a, b) = mean K_aa + mean K_bb - 2 mean K_ab``, ``K = exp(-|z - z'|^2 / (2 bandwidth^2))``. Exact,
+    in blocks: memory does not grow with the square of the rows.
+
+    Parameters
+    ----------
+    X : array-like of shape (n_samples, n_features)
+        Usually projected rows.
+    sensitive_features : array-like of shape (n_samples,) or (n_samples, n_columns)
+    bandwidth : "median" or float, default="median"
+        "median" applies :func:`median_bandwidth` to X itself. To compare projections, give them the same
+        number, such as ``bandwidth_`` of a fitted MMDFairPCA.
+    unbiased : bool, default=False
+        Leave the pairs of a row with itself out, so that the expectation is 0 for equal distributions (and
+        single values may be negative). The default is the biased estimate of the paper.
+    sample_weight : array-like of shape (n_samples,), optional
+        Counts like repeated rows; not with ``unbiased``.
+    random_state : int, RandomState or None
+        For the pairs of the median rule.
+
+    Returns
+    -------
+    float
+
+    See Also
+    --------
+    mmd2_test : What random groups of these sizes would give, and a p-value.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from fairpca.metrics import mmd2
+    >>> round(mmd2(np.array([[0.0], [0.0], [1.0], [1.0]]), [0, 0, 1, 1], bandwidth=1.0), 6)
+    0.786939
+    """
+    sample, sigma = _prepare(X, sensitive_features, bandwidth, sample_weight, random_state)
+    pairs = all_pairs(len(sample.labels))
+    values = kernel_means(sample, None, sigma).values
+    if not unbiased:
+        return float(pair_discrepancies(values, pairs).max())
+    if sample_weight is not None:
+        raise ValueError("unbiased=True takes no sample_weight: repeated rows are not independent.")
+    return float(_unbiased(values, sample.counts, pairs).max())
+
+
+def _unbiased(values: np.ndarray, counts: np.ndarray, pairs: np.ndarray) -> np.ndarray:
+    if counts.min() < 2:
+        raise ValueError("unbiased=True needs at least two rows in each group.")
+    within = (np.diagonal(values) * counts - 1.0) / (counts - 1.0)  # K_ii = 1
+    a, b = pairs.T
+    return within[a] + within[b] - 2 * values[a, b]
+
+
+@dataclass(frozen=True)
+class MMDTest:
+    """A value of MMD^2 beside what random groups of the same sizes give."""
+
+    mmd2: float
+    level: float
+    mean: float
+    p_value: float
+    bandwidth: float
+    n_permutations: int
+
+
+def mmd2_test(
+    X: Any,
+    sensitive_features: Any,
+    *,
+    bandwidth: str | float = "median",
+    quantile: float = 0.95,
+    n_permutations: int = 500,
+    tolerance: float | None = None,
+    random_state: Any = None,
+) -> MMDTest:
+    """MMD^2 (biased, largest over the pairs of groups) with its permutation level and p-value.
+
+    The groups' labels are permuted among the rows; under equal distributions the observed value is one more
+    such draw.
+
+    Parameters
+    ----------
+    X, sensitive_features, bandwidth
+        As in :func:`mmd2`. More than 4000 rows are sampled (in proportion) for the permutations, and their
+        draws scaled to the full sizes, MMD^2 of random groups being proportional to ``sum_a 1 / n_a``.
+    quantile : float, default=0.95
+        ``level`` is this quantile of the permutation draws.
+    n_permutations : int, default=500
+    tolerance : float, optional
+        A tolerance somebody intends to use; a warning tells if it lies below the mean of the draws.
+    random_state : int, RandomState or None
+
+    Returns
+    -------
+    MMDTest
+        ``mmd2``, ``level``, ``mean`` (of MMD^2 over all permutations, in closed form, largest over the
+        pairs),
+        ``p_value`` ``(1 + draws >= mmd2) / (1 + n_permutations)``, ``bandwidth`` and ``n_permutations``.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from fairpca.metrics import mmd2_test
+    >>> rng = np.random.default_rng(0)
+    >>> groups = np.repeat([0, 1], 100)
+    >>> test = mmd2_test(rng.normal(size=(200, 2)) + groups[:, None], groups)
+    >>> test.p_value < 0.01 and test.mmd2 > test.level > test.mean
+    True
+    """
+    if not 0 < quantile < 1:
+        raise ValueError(f"quantile={quantile!r} must lie between 0 and 1.")
+    sample, sigma = _prepare(X, sensitive_features, bandwidth, None, random_state)
+    pairs = all_pairs(len(sample.labels))
+    values = kernel_means(sample, None, sigma).values
+    observed = float(pair_discrepancies(values, pairs).max())
+    mean = float(random_level(sample, values, pairs).max())
+    if tolerance is not None and tolerance < mean:
+        warnings.warn(
+            f"tolerance={tolerance:g} is below {mean:.3g}, the MMD^2 that random groups of these "
+            "sizes show on average.",
+            UserWarning,
+            stacklevel=2,
+        )
+    draws = _permutation_draws(sample, sigma, pairs, n_permutations, _generator(random_state))
+    p_value = (1 + int((draws >= observed).sum())) / (1 + n_permutations)
+    return MMDTest(observed, float(np.quantile(draws, quantile)), mean, p_value, sigma, n_permutations)
+
+
+def _permutation_draws(
+    sample: GroupedSample, sigma: float, pairs: np.ndarray, count: int, rng: np.random.Generator
+) -> np.ndarray:
+    """Largest MMD^2 over the pairs for each random assignment, from one kernel matrix and one product a
+    batch.
+    """
+    part = sample.subsample(_MATRIX_ROWS, rng)
+    scaled = part.rows / sigma
+    squares = -0.5 * np.einsum("ij,ij->i", scaled, scaled)
+    kernel = np.exp(np.minimum(scaled @ scaled.T + squares[:, None] + squares, 0.0))
+    codes = np.repeat(np.arange(len(part.labels)), part.counts)
+    draws = []
+    for _ in range(count):
+        assigned = rng.permutation(codes)
+        indicator = (assigned[:, None] == np.arange(len(part.labels))) / part.counts
+        draws.append(pair_discrepancies(indicator.T @ (kernel @ indicator), pairs).max())
+    shrink = (1.0 / sample.counts).sum() / (1.0 / part.counts).sum()
+    return np.array(draws) * shrink
+
+
+def _prepare(
+    X: Any, sensitive_features: Any, bandwidth: str | float, sample_weight: Any, random_state: Any
+) -> tuple[GroupedSample, float]:
+    rows = check_array(X, dtype=np.float64)
+    groups: Groups = check_groups(sensitive_features, len(rows))
+    weights = check_sample_weight(sample_weight, len(rows))
+    sample = GroupedSample.from_rows(rows, groups, weights)
+    check_several_groups(sample.labels, len(rows))
+    if bandwidth == "median":
+        return sample, median_bandwidth(rows, sample_weight=weights, random_state=random_state)
+    if isinstance(bandwidth, str) or not 0 < bandwidth < np.inf:
+        raise ValueError(f"bandwidth={bandwidth!r} must be a positive number or 'median'.")
+    return sample, float(bandwidth)
+
+
+def _generator(random_state: Any) -> np.random.Generator:
+    seed = 0 if random_state is None else check_random_state(random_state).randint(2**31)
+    return np.random.default_rng(seed)

@@ -1,0 +1,123 @@
+"""Differences between groups in what a binary classifier predicts (Definitions 2-4 of Lee et al. 2022)."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+
+from fairpca._validation import Groups, check_groups, check_sample_weight, check_several_groups
+
+__all__ = [
+    "demographic_parity_difference",
+    "equal_opportunity_difference",
+    "equalized_odds_difference",
+]
+
+
+def demographic_parity_difference(y_pred: Any, *, sensitive_features: Any, sample_weight: Any = None) -> float:
+    """Largest difference between groups in the share of positive predictions.
+
+    ``max_{a, b} |E[g | a] - E[g | b]|``; 0 means that predictions do not depend on the group, and says
+    nothing on whether they are right.
+
+    Parameters
+    ----------
+    y_pred : array-like of shape (n_samples,)
+        Predictions in [0, 1]: labels 0 and 1, booleans or probabilities of the positive class.
+    sensitive_features : array-like of shape (n_samples,) or (n_samples, n_columns)
+    sample_weight : array-like of shape (n_samples,), optional
+
+    Returns
+    -------
+    float
+
+    Examples
+    --------
+    >>> from fairpca.metrics import demographic_parity_difference
+    >>> demographic_parity_difference([1, 1, 0, 0], sensitive_features=["a", "a", "a", "b"])
+    0.6666666666666666
+    """
+    predictions = _check_unit("y_pred", y_pred)
+    groups, weights = _check_rows(predictions, sensitive_features, sample_weight)
+    return _spread(predictions, groups, weights, np.ones(len(predictions), dtype=bool))
+
+
+def equal_opportunity_difference(
+    y_true: Any, y_pred: Any, *, sensitive_features: Any, sample_weight: Any = None
+) -> float:
+    """Largest difference between groups in the share of positive predictions among rows with the label 1.
+
+    ``max_{a, b} |E[g | a, y = 1] - E[g | b, y = 1]|``. Every group needs a row with that label.
+
+    Parameters
+    ----------
+    y_true : array-like of shape (n_samples,)
+        Labels 0 and 1.
+    y_pred, sensitive_features, sample_weight
+        As in :func:`demographic_parity_difference`.
+
+    Returns
+    -------
+    float
+
+    Examples
+    --------
+    >>> from fairpca.metrics import equal_opportunity_difference
+    >>> equal_opportunity_difference([1, 1, 0, 1], [1, 0, 0, 1], sensitive_features=["a", "a", "b", "b"])
+    0.5
+    """
+    return _label_spreads(y_true, y_pred, sensitive_features, sample_weight, labels=(1,))
+
+
+def equalized_odds_difference(y_true: Any, y_pred: Any, *, sensitive_features: Any, sample_weight: Any = None) -> float:
+    """The larger of the differences among rows with the label 0 and among rows with the label 1.
+
+    ``max_y max_{a, b} |E[g | a, y] - E[g | b, y]|``. Parameters as in :func:`equal_opportunity_difference`.
+
+    Examples
+    --------
+    >>> from fairpca.metrics import equalized_odds_difference
+    >>> equalized_odds_difference([1, 0, 0, 1], [1, 1, 0, 1], sensitive_features=["a", "a", "b", "b"])
+    1.0
+    """
+    return _label_spreads(y_true, y_pred, sensitive_features, sample_weight, labels=(0, 1))
+
+
+def _label_spreads(
+    y_true: Any, y_pred: Any, sensitive_features: Any, sample_weight: Any, *, labels: tuple[int, ...]
+) -> float:
+    truth, predictions = _check_unit("y_true", y_true), _check_unit("y_pred", y_pred)
+    if len(truth) != len(predictions):
+        raise ValueError(f"y_true has {len(truth)} rows and y_pred {len(predictions)}: they must be the same.")
+    if not np.isin(truth, (0.0, 1.0)).all():
+        raise ValueError("y_true must consist of 0 and 1; encode the positive class as 1.")
+    groups, weights = _check_rows(predictions, sensitive_features, sample_weight)
+    return max(_spread(predictions, groups, weights, truth == label) for label in labels)
+
+
+def _check_unit(name: str, values: Any) -> np.ndarray:
+    array = np.asarray(values, dtype=float)
+    if array.ndim != 1 or not array.size:
+        raise ValueError(f"{name} must be one-dimensional and not empty, got shape {array.shape}.")
+    if not (np.isfinite(array).all() and array.min() >= 0 and array.max() <= 1):
+        raise ValueError(f"{name} must lie in [0, 1]: labels 0 and 1, or probabilities of the positive class.")
+    return array
+
+
+def _check_rows(predictions: np.ndarray, sensitive_features: Any, sample_weight: Any) -> tuple[Groups, np.ndarray]:
+    groups = check_groups(sensitive_features, len(predictions))
+    check_several_groups(groups.labels, len(predictions))
+    weights = check_sample_weight(sample_weight, len(predictions))
+    return groups, np.ones(len(predictions)) if weights is None else weights
+
+
+def _spread(predictions: np.ndarray, groups: Groups, weights: np.ndarray, rows: np.ndarray) -> float:
+    """Largest minus smallest weighted group mean over the chosen rows."""
+    codes, kept = groups.codes[rows], weights[rows]
+    totals = np.bincount(codes, kept, minlength=len(groups))
+    if not totals.all():
+        empty = groups.labels[int(np.argmin(totals))]
+        raise ValueError(f"Group {empty!r} has no row with the label that is compared; merge small groups.")
+    means = np.bincount(codes, kept * predictions[rows], minlength=len(groups)) / totals
+    return float(np.ptp(means))

@@ -1,0 +1,101 @@
+"""MMD^2 against the definition, its unbiased form and its permutation level."""
+
+import numpy as np
+import pytest
+
+from fairpca.metrics import median_bandwidth, mmd2, mmd2_test
+
+
+@pytest.fixture
+def rng():
+    return np.random.default_rng(0)
+
+
+def by_definition(X, Y, sigma, unbiased=False):
+    k = lambda A, B: np.exp(-((A[:, None] - B[None]) ** 2).sum(-1) / (2 * sigma**2))  # noqa: E731
+    m, n = len(X), len(Y)
+    if unbiased:
+        within = (k(X, X).sum() - m) / (m * (m - 1)) + (k(Y, Y).sum() - n) / (n * (n - 1))
+        return within - 2 * k(X, Y).mean()
+    return k(X, X).mean() + k(Y, Y).mean() - 2 * k(X, Y).mean()
+
+
+@pytest.mark.parametrize("unbiased", [False, True])
+def test_two_groups(rng, unbiased):
+    X, groups = rng.normal(size=(70, 3)), np.array(["a"] * 30 + ["b"] * 40)
+    value = mmd2(X, groups, bandwidth=1.3, unbiased=unbiased)
+    assert value == pytest.approx(by_definition(X[:30], X[30:], 1.3, unbiased), abs=1e-14)
+
+
+def test_several_groups_report_the_largest_pair(rng):
+    groups = np.arange(90) % 3
+    X = rng.normal(size=(90, 2)) + np.where(groups == 2, 2.0, 0.0)[:, None]
+    pairs = [by_definition(X[groups == a], X[groups == b], 1.0) for a, b in ((0, 1), (0, 2), (1, 2))]
+    assert mmd2(X, groups, bandwidth=1.0) == pytest.approx(max(pairs), abs=1e-14)
+
+
+def test_unbiased_estimate_has_expectation_zero_and_the_biased_one_has_not(rng):
+    draws = np.array(
+        [
+            [mmd2(X, np.arange(40) % 2, bandwidth=1.0, unbiased=u) for u in (False, True)]
+            for X in rng.normal(size=(300, 40, 2))
+        ]
+    )
+    error = draws[:, 1].std() / np.sqrt(300)
+    assert abs(draws[:, 1].mean()) < 4 * error
+    assert draws[:, 0].mean() > 10 * error
+
+
+def test_weights_count_like_repeated_rows(rng):
+    X, groups, repeats = rng.normal(size=(40, 2)), np.arange(40) % 2, rng.integers(0, 4, 40)
+    weighted = mmd2(X, groups, bandwidth=1.0, sample_weight=repeats)
+    repeated = mmd2(np.repeat(X, repeats, axis=0), np.repeat(groups, repeats), bandwidth=1.0)
+    assert weighted == pytest.approx(repeated, abs=1e-14)
+    with pytest.raises(ValueError, match="takes no sample_weight"):
+        mmd2(X, groups, unbiased=True, sample_weight=repeats)
+
+
+def test_median_bandwidth_is_the_default(rng):
+    X, groups = rng.normal(size=(50, 2)), np.arange(50) % 2
+    distances = np.sqrt(((X[:, None] - X[None]) ** 2).sum(-1))[np.triu_indices(50, 1)]
+    sigma = median_bandwidth(X)
+    assert 2 * sigma**2 == pytest.approx(np.median(distances**2))
+    assert mmd2(X, groups) == mmd2(X, groups, bandwidth=sigma)
+
+
+@pytest.mark.parametrize("bandwidth", [0, -1.0, "mean", np.inf])
+def test_bad_bandwidth(rng, bandwidth):
+    with pytest.raises(ValueError, match="must be a positive number or 'median'"):
+        mmd2(rng.normal(size=(10, 2)), np.arange(10) % 2, bandwidth=bandwidth)
+
+
+def test_p_value_is_uniform_for_equal_groups_and_small_for_different_ones(rng):
+    equal = [
+        mmd2_test(X, np.arange(40) % 2, bandwidth=1.0, n_permutations=99, random_state=i).p_value
+        for i, X in enumerate(rng.normal(size=(60, 40, 2)))
+    ]
+    assert 0.3 < np.mean(equal) < 0.7
+    assert np.mean(np.array(equal) <= 0.5) == pytest.approx(0.5, abs=0.2)
+    groups = np.arange(200) % 2
+    test = mmd2_test(rng.normal(size=(200, 2)) + groups[:, None], groups, n_permutations=99)
+    assert test.p_value == 0.01
+    assert test.mmd2 > test.level > test.mean
+
+
+def test_mean_is_that_of_the_draws_and_a_low_tolerance_is_told(rng):
+    X, groups = rng.normal(size=(80, 2)), np.repeat([0, 1], [60, 20])
+    with pytest.warns(UserWarning, match=r"tolerance=0\.0001 is below"):
+        test = mmd2_test(X, groups, bandwidth=1.0, quantile=0.5, n_permutations=800, tolerance=1e-4)
+    assert test.mean == pytest.approx(test.level, rel=0.25)  # median of the draws, a little below their mean
+    assert test.level < test.mean
+
+
+def test_sampled_permutations_are_scaled_to_the_full_size(rng, monkeypatch):
+    import fairpca.metrics.distribution as module
+
+    X, groups = rng.normal(size=(900, 2)), np.arange(900) % 2
+    full = mmd2_test(X, groups, bandwidth=1.0, n_permutations=300)
+    monkeypatch.setattr(module, "_MATRIX_ROWS", 300)
+    part = mmd2_test(X, groups, bandwidth=1.0, n_permutations=300)
+    assert part.mmd2 == full.mmd2
+    assert part.level == pytest.approx(full.level, rel=0.25)

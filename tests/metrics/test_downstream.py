@@ -1,0 +1,62 @@
+"""Differences between groups in predictions, counted by hand."""
+
+import numpy as np
+import pytest
+
+from fairpca.metrics import (
+    communality,
+    demographic_parity_difference,
+    equal_opportunity_difference,
+    equalized_odds_difference,
+)
+
+GROUPS = ["a"] * 4 + ["b"] * 5
+TRUE = [1, 1, 0, 0, 1, 1, 1, 0, 0]
+PRED = [1, 0, 1, 0, 1, 1, 0, 0, 0]
+
+
+def test_by_hand():
+    assert demographic_parity_difference(PRED, sensitive_features=GROUPS) == pytest.approx(2 / 4 - 2 / 5)
+    assert equal_opportunity_difference(TRUE, PRED, sensitive_features=GROUPS) == pytest.approx(2 / 3 - 1 / 2)
+    assert equalized_odds_difference(TRUE, PRED, sensitive_features=GROUPS) == pytest.approx(1 / 2)
+
+
+def test_largest_over_several_groups_and_weights():
+    groups = [0, 0, 1, 1, 2, 2]
+    predictions = [1, 1, 1, 0, 0, 0]
+    assert demographic_parity_difference(predictions, sensitive_features=groups) == 1.0
+    weights = [1, 1, 3, 1, 1, 1]
+    two = demographic_parity_difference(predictions[:4], sensitive_features=groups[:4], sample_weight=weights[:4])
+    assert two == pytest.approx(1 - 3 / 4)
+
+
+def test_probabilities_and_booleans():
+    assert demographic_parity_difference([0.2, 0.4, 0.9], sensitive_features=[0, 0, 1]) == pytest.approx(0.6)
+    assert demographic_parity_difference(np.array([True, False]), sensitive_features=[0, 1]) == 1.0
+
+
+def test_errors_name_the_argument():
+    with pytest.raises(ValueError, match=r"y_pred must lie in \[0, 1\]"):
+        demographic_parity_difference([1, 2], sensitive_features=[0, 1])
+    with pytest.raises(ValueError, match="y_true must consist of 0 and 1"):
+        equal_opportunity_difference([0.5, 1], [1, 1], sensitive_features=[0, 1])
+    with pytest.raises(ValueError, match="Group 'b' has no row"):
+        equal_opportunity_difference([1, 0], [1, 1], sensitive_features=["a", "b"])
+    with pytest.raises(ValueError, match="y_true has 3 rows and y_pred 2"):
+        equalized_odds_difference([1, 0, 1], [1, 1], sensitive_features=["a", "b"])
+    with pytest.raises(ValueError, match="sensitive_features is required"):
+        demographic_parity_difference([1, 0], sensitive_features=None)
+
+
+def test_communality_is_the_diagonal_of_the_projector():
+    basis = np.linalg.qr(np.random.default_rng(0).normal(size=(6, 3)))[0]
+    values = communality(basis.T)
+    assert values == pytest.approx(np.diag(basis @ basis.T))
+    assert values.sum() == pytest.approx(3)
+
+    class Fitted:
+        components_ = basis.T
+
+    assert (communality(Fitted()) == values).all()
+    with pytest.raises(ValueError, match="components has 1 dimensions"):
+        communality(basis[:, 0])

@@ -1,0 +1,231 @@
+"""Kernel means against the definition, gradients by slopes."""
+
+import numpy as np
+import pytest
+
+from fairpca._validation import check_groups
+from fairpca.moments import GroupedSample
+from fairpca.problems import mmd
+from fairpca.problems.mmd import (
+    DiscrepancyProblem,
+    FourierKernel,
+    all_pairs,
+    exact_kernel,
+    kernel_means,
+    pair_discrepancies,
+    random_level,
+    squared_distance_median,
+)
+
+SIGMA = 1.7
+
+
+def example(n=301, p=6, d=3, k=3, seed=0, weighted=True):
+    rng = np.random.default_rng(seed)
+    codes = np.r_[np.arange(k), rng.integers(0, k, n - k)]
+    X = rng.normal(size=(n, p)) + 0.3 * codes[:, None]
+    weights = rng.uniform(0.2, 2, n) if weighted else None
+    basis = np.linalg.qr(rng.normal(size=(p, d)))[0]
+    return GroupedSample.from_rows(X, check_groups(codes, n), weights), basis
+
+
+def naive_means(sample, basis):
+    scores = sample.rows @ basis
+    kernel = np.exp(-((scores[:, None] - scores[None]) ** 2).sum(-1) / (2 * SIGMA**2))
+    codes = np.repeat(np.arange(len(sample.labels)), sample.counts)
+    members = (codes[:, None] == np.arange(len(sample.labels))) * sample.weights[:, None]
+    return members.T @ kernel @ members
+
+
+@pytest.mark.parametrize("n", [7, 50, 301, 1100])
+@pytest.mark.parametrize("block", [(256, 1024), (7, 11)])
+def test_blocked_pass_equals_the_definition(n, block, monkeypatch):
+    monkeypatch.setattr(mmd, "_BLOCK", block)
+    sample, basis = example(n)
+    assert np.abs(kernel_means(sample, basis, SIGMA).values - naive_means(sample, basis)).max() < 1e-14
+
+
+def test_threads_do_not_change_the_result(monkeypatch):
+    sample, basis = example(900)
+    monkeypatch.setattr(mmd, "_cores", lambda: 1)
+    single = kernel_means(sample, basis, SIGMA, gradient=True)
+    monkeypatch.setattr(mmd, "_cores", lambda: 3)
+    several = kernel_means(sample, basis, SIGMA, gradient=True)
+    again = kernel_means(sample, basis, SIGMA, gradient=True)
+    assert np.abs(single.values - several.values).max() < 1e-15
+    assert np.abs(single.fields - several.fields).max() < 1e-14
+    assert (several.fields == again.fields).all()
+
+
+def test_single_precision_is_close():
+    sample, basis = example(900)
+    exact = kernel_means(sample, basis, SIGMA, gradient=True)
+    single = kernel_means(sample, basis, SIGMA, gradient=True, dtype=np.float32)
+    assert np.abs(single.values - exact.values).max() < 1e-7
+    assert np.abs(single.fields - exact.fields).max() < 1e-6
+
+
+def slope_error(function, gradient, basis, direction, size):
+    """|f(V + tD) - f(V) - t <G, D>|: second order in t if and only if G is the gradient."""
+    return abs(function(basis + size * direction) - function(basis) - size * np.vdot(gradient, direction))
+
+
+@pytest.mark.parametrize("k", [2, 4])
+def test_gradient_slope(k):
+    sample, basis = example(400, k=k)
+    rng = np.random.default_rng(5)
+    coefficients = rng.normal(size=(k, k))
+    coefficients += coefficients.T
+    gradient = kernel_means(sample, basis, SIGMA, gradient=True).gradient(coefficients)
+    direction = rng.normal(size=basis.shape)
+    function = lambda V: np.sum(coefficients * kernel_means(sample, V, SIGMA).values)  # noqa: E731
+    errors = [slope_error(function, gradient, basis, direction, size) for size in (1e-2, 1e-3)]
+    assert 50 < errors[0] / errors[1] < 200
+
+
+def test_fourier_gradient_belongs_to_the_fourier_value():
+    sample, basis = example(400)
+    kernel = FourierKernel(SIGMA, 3, 64, np.random.default_rng(0))
+    coefficients = np.array([[2.0, -1, -1], [-1, 2, -1], [-1, -1, 2]])
+    means = kernel(sample, basis, True)
+    direction = np.random.default_rng(1).normal(size=basis.shape)
+    function = lambda V: np.sum(coefficients * kernel(sample, V, False).values)  # noqa: E731
+    gradient = means.gradient(coefficients)
+    errors = [slope_error(function, gradient, basis, direction, size) for size in (1e-1, 1e-2)]
+    assert 30 < errors[0] / errors[1] < 300
+    assert np.abs(means.values - kernel(sample, basis, False).values).max() == 0
+
+
+def test_fourier_means_converge_and_do_not_depend_on_what_is_kept(monkeypatch):
+    sample, basis = example(400)
+    exact = naive_means(sample, basis)
+    rough = [
+        np.abs(FourierKernel(SIGMA, 3, size, np.random.default_rng(2))(sample, basis, False).values - exact).max()
+        for size in (100, 30_000)
+    ]
+    assert rough[1] < 0.005
+    assert rough[1] < rough[0]
+    kernel = FourierKernel(SIGMA, 3, 50, np.random.default_rng(2))
+    kept = kernel(sample, basis, True)
+    monkeypatch.setattr(mmd, "_KEPT_ENTRIES", 0)
+    assert np.abs(kernel(sample, basis, True).fields - kept.fields).max() < 1e-12
+
+
+def test_orthogonal_stratified_features_have_less_variance_than_independent_ones():
+    sample, basis = example(200, d=4)
+    exact = naive_means(sample, basis)[0, 1]
+    rng = np.random.default_rng(0)
+    orthogonal, independent = [], []
+    for _ in range(150):
+        kernel = FourierKernel(SIGMA, 4, 16, rng)
+        orthogonal.append(kernel(sample, basis, False).values[0, 1] - exact)
+        kernel.frequencies = rng.standard_normal((4, 16)) / SIGMA
+        independent.append(kernel(sample, basis, False).values[0, 1] - exact)
+    assert abs(np.mean(orthogonal)) < 4 * np.std(orthogonal) / np.sqrt(150)
+    assert np.std(orthogonal) < 0.6 * np.std(independent)
+
+
+def test_curvature_is_the_hessian_where_the_groups_coincide():
+    """With identical groups the difference of feature means vanishes, and with it all that Gauss-Newton
+    leaves out.
+    """
+    rng = np.random.default_rng(0)
+    X = rng.normal(size=(60, 4))
+    sample = GroupedSample.from_rows(np.vstack([X, X]), check_groups(np.repeat([0, 1], 60), 120))
+    sample.rows[:60] += 1e-9
+    basis = np.linalg.qr(rng.normal(size=(4, 2)))[0]
+    features = FourierKernel(SIGMA, 2, 80, rng)
+    problem = DiscrepancyProblem(sample, np.eye(4), features, all_pairs(2), features)
+    assert np.abs(problem.curvature(basis).values).max() < 1e-12
+    sample.rows[:60, 0] *= 1.5  # now the groups differ along one feature
+    curvature = problem.curvature(basis)
+    direction = rng.normal(size=basis.shape)
+    flat = direction.ravel()
+    modelled = flat @ (curvature.vectors * curvature.values) @ curvature.vectors.T @ flat
+    derivative = np.zeros(160)
+    for sign, V in ((1, basis + 1e-5 * direction), (-1, basis - 1e-5 * direction)):
+        angles = sample.rows @ V @ features.frequencies
+        waves = np.hstack([np.cos(angles), np.sin(angles)]) / np.sqrt(80)
+        derivative += sign * (waves[:60].mean(0) - waves[60:].mean(0)) / 2e-5
+    assert modelled == pytest.approx(2 * derivative @ derivative, rel=1e-6)
+
+
+def test_curvature_through_the_smaller_side_is_the_same():
+    sample, basis = example(100, p=8, d=3, k=2)
+    for size in (5, 200):
+        features = FourierKernel(SIGMA, 3, size, np.random.default_rng(0))
+        problem = DiscrepancyProblem(sample, np.eye(8), exact_kernel(SIGMA), all_pairs(2), features)
+        curvature = problem.curvature(basis)
+        slopes = features.mean_derivatives(sample, basis)
+        jacobian = (slopes[0] - slopes[1])[:, None, :] * np.tile(features.frequencies, 2)
+        jacobian = jacobian.reshape(24, -1)
+        model = (curvature.vectors * curvature.values) @ curvature.vectors.T
+        assert np.abs(model - 2 * jacobian @ jacobian.T).max() < 1e-12 * np.abs(model).max() + 1e-15
+        gradient = np.random.default_rng(1).normal(size=(8, 3))
+        solved = curvature.preconditioner(30.0, 0.1)(gradient)
+        assert np.abs((0.1 * np.eye(24) + 30 * model) @ solved.ravel() - gradient.ravel()).max() < 1e-9
+
+
+def test_problem_gradients_by_slope():
+    sample, basis = example(300)
+    covariance = np.cov(sample.rows.T)
+    problem = DiscrepancyProblem(sample, covariance, exact_kernel(SIGMA), all_pairs(3))
+    here = problem.evaluate(basis)
+    assert here.loss == pytest.approx(-np.trace(basis.T @ covariance @ basis) / np.trace(covariance))
+    weights = np.array([0.3, 2.0, 1.0])
+    direction = np.random.default_rng(2).normal(size=basis.shape)
+    for function, gradient in (
+        (lambda V: problem.evaluate(V).loss, here.loss_gradient),
+        (lambda V: weights @ problem.evaluate(V).constraints, here.constraint_gradient(weights)),
+    ):
+        errors = [slope_error(function, gradient, basis, direction, size) for size in (1e-2, 1e-3)]
+        assert 50 < errors[0] / errors[1] < 200
+
+
+def test_discrepancy_is_zero_for_equal_groups_and_two_for_distant_ones():
+    X = np.arange(10.0).reshape(5, 2)
+    pairs = all_pairs(2)
+    twice = GroupedSample.from_rows(np.vstack([X, X]), check_groups(np.repeat([0, 1], 5), 10))
+    assert pair_discrepancies(kernel_means(twice, None, SIGMA).values, pairs)[0] < 1e-15
+    apart = GroupedSample.from_rows(np.array([[0.0], [1e4]]), check_groups([0, 1], 2))
+    assert pair_discrepancies(kernel_means(apart, None, SIGMA).values, pairs)[0] == pytest.approx(2.0)
+
+
+def test_random_level_is_the_mean_over_permutations():
+    rng = np.random.default_rng(0)
+    X = rng.normal(size=(50, 2))
+    codes = np.repeat([0, 1], [30, 20])
+    sample = GroupedSample.from_rows(X, check_groups(codes, 50))
+    level = random_level(sample, kernel_means(sample, None, SIGMA).values, all_pairs(2))[0]
+    draws = []
+    for _ in range(600):
+        shuffled = GroupedSample.from_rows(X, check_groups(rng.permutation(codes), 50))
+        draws.append(pair_discrepancies(kernel_means(shuffled, None, SIGMA).values, all_pairs(2))[0])
+    assert level == pytest.approx(np.mean(draws), abs=4 * np.std(draws) / np.sqrt(600))
+
+
+class TestMedian:
+    def test_all_pairs(self):
+        scores = np.array([[0.0], [1.0], [3.0]])
+        assert squared_distance_median(scores, np.random.default_rng(0)) == 4.0  # of 1, 4, 9
+
+    def test_sampled_pairs_are_close(self):
+        scores = np.random.default_rng(0).normal(size=(800, 3))
+        exact = squared_distance_median(scores, np.random.default_rng(0))
+        sampled = squared_distance_median(scores, np.random.default_rng(0), max_pairs=20_000)
+        assert sampled != exact
+        assert sampled == pytest.approx(exact, rel=0.03)
+
+    def test_zero_median_takes_the_positive_distances_and_no_distance_takes_one(self):
+        scores = np.r_[np.zeros(9), 2.0][:, None]
+        assert squared_distance_median(scores, np.random.default_rng(0)) == 4.0
+        assert squared_distance_median(np.ones((5, 2)), np.random.default_rng(0)) == 1.0
+
+    @pytest.mark.parametrize("seed", range(6))
+    def test_weights_count_like_repeated_rows(self, seed):
+        rng = np.random.default_rng(seed)
+        scores, repeats = rng.normal(size=(15, 2)), rng.integers(0, 4, 15)
+        weighted = squared_distance_median(scores, rng, repeats.astype(float))
+        assert weighted == pytest.approx(squared_distance_median(np.repeat(scores, repeats, axis=0), rng))
+        many = squared_distance_median(scores, rng, repeats.astype(float), max_pairs=60)
+        assert 0 < many < 16

@@ -1,0 +1,115 @@
+"""Penalty methods on a problem whose constrained optimum is known in closed form."""
+
+from dataclasses import dataclass
+
+import numpy as np
+import pytest
+
+from fairpca.linalg import top_eigenpairs
+from fairpca.solvers.exact_penalty import minimise_constraint, minimise_within, repms
+from fairpca.solvers.stiefel import random_frame
+
+
+@dataclass
+class Point:
+    loss: float
+    loss_gradient: np.ndarray
+    constraints: np.ndarray
+    _gradient: np.ndarray
+
+    def constraint_gradient(self, weights):
+        return weights[0] * self._gradient
+
+
+class TwoForms:
+    """max <A, P> subject to <B, P> <= tolerance, B >= 0: top eigenvectors of A - rho B for the right rho."""
+
+    invariant = True
+    noise = 0.0
+
+    def __init__(self, size, seed):
+        rng = np.random.default_rng(seed)
+        first, second = rng.normal(size=(2, size, size))
+        self.A = first @ first.T / np.trace(first @ first.T)
+        self.B = second[:, :3] @ second[:, :3].T
+        self.n_evaluations = 0
+
+    def evaluate(self, V):
+        self.n_evaluations += 1
+        return Point(-np.vdot(V, self.A @ V), -2 * self.A @ V, np.array([np.vdot(V, self.B @ V)]), 2 * self.B @ V)
+
+    def curvature(self, V):
+        return None
+
+    def optimum(self, d, tolerance):
+        """By bisection on rho: exact, since the joint range of two forms is convex."""
+        low, high = 0.0, 1e6
+        for _ in range(200):
+            rho = 0.5 * (low + high)
+            basis = top_eigenpairs(self.A - rho * self.B, d)[1]
+            low, high = (rho, high) if np.vdot(basis, self.B @ basis) > tolerance else (low, rho)
+        return np.vdot(basis, self.A @ basis)
+
+
+@pytest.mark.parametrize("seed", range(5))
+def test_the_constraint_is_active_and_the_variance_optimal(seed):
+    problem = TwoForms(12, seed)
+    start = top_eigenpairs(problem.A, 3)[1]
+    at_start = problem.evaluate(start).constraints[0]
+    tolerance = 0.05 * at_start
+    result = minimise_within(problem, [start], tolerance=tolerance, penalty=0.1 / at_start)
+    assert result.feasible
+    assert 0.99 * tolerance <= result.constraint <= tolerance
+    best = problem.optimum(3, tolerance)
+    assert -result.loss <= best * (1 + 1e-9)
+    assert -result.loss == pytest.approx(best, rel=2e-3)
+    here = problem.evaluate(result.basis)
+    assert (result.loss, result.constraint) == (here.loss, here.constraints[0])
+
+
+def test_an_interior_start_leads_to_the_same_optimum():
+    problem = TwoForms(10, 7)
+    start = random_frame(np.random.default_rng(0), 10, 2)
+    interior = minimise_constraint(problem, start)
+    assert problem.evaluate(interior).constraints[0] < 1e-8 * problem.evaluate(start).constraints[0]
+    tolerance = 0.1
+    result = minimise_within(problem, [], [interior], tolerance=tolerance, penalty=1.0)
+    assert result.feasible
+    assert -result.loss == pytest.approx(problem.optimum(2, tolerance), rel=5e-3)
+
+
+def test_paper_method_is_feasible_but_stops_inside():
+    problem = TwoForms(12, 1)
+    start = top_eigenpairs(problem.A, 3)[1]
+    tolerance = 0.05 * problem.evaluate(start).constraints[0]
+    options = {"tolerance": tolerance, "penalty": 0.1}
+    paper = repms(problem, start, **options)
+    ours = minimise_within(problem, [start], **options)
+    assert paper.feasible
+    assert paper.gradient_norm <= 1e-6
+    assert paper.constraint < 0.99 * tolerance
+    assert ours.loss < paper.loss
+
+
+def test_a_tolerance_out_of_reach_gives_the_least_violation():
+    problem = TwoForms(5, 3)  # three directions are penalised: 3 of 5 dimensions cannot avoid them all
+    start = top_eigenpairs(problem.A, 4)[1]
+    least = np.linalg.eigvalsh(problem.B)[:4].sum()
+    result = minimise_within(problem, [start], tolerance=0.5 * least, penalty=1.0, max_iter=60)
+    assert not result.feasible
+    assert result.constraint == pytest.approx(least, rel=1e-6)
+
+
+def test_callback_sees_each_step_and_can_stop():
+    problem = TwoForms(12, 2)
+    start = top_eigenpairs(problem.A, 3)[1]
+    news = []
+
+    def callback(state):
+        news.append(state)
+        return len(news) == 2
+
+    minimise_within(problem, [start], tolerance=1e-4, penalty=0.01, callback=callback)
+    assert [state["n_iter"] for state in news] == [1, 2]
+    assert set(news[0]) == {"stage", "n_iter", "penalty", "loss", "constraint"}
+    assert news[1]["penalty"] == 2 * news[0]["penalty"]
