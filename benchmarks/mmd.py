@@ -58,10 +58,7 @@ def run_table(arguments: argparse.Namespace) -> None:
                 setting = (row["dataset"], int(row["n_components"]), float(row["parameter"][4:]))
                 figures = float(row["var_train"]), float(row["mmd2_train"])
                 saved.setdefault(setting, {})[int(row["split"])] = figures
-    print(
-        f"{'setting':>22} split |  authors: %var     MMD2 |  ours: %var      MMD2  conv |   gain "
-        " verdict    s"
-    )
+    print(f"{'setting':>22} split |  authors: %var     MMD2 |  ours: %var      MMD2  conv |   gain  verdict    s")
     for (name, d, tau), figures in saved.items():
         label = f"{name} d={d} tau={tau:g}"
         if arguments.only not in label:
@@ -79,9 +76,7 @@ def run_table(arguments: argparse.Namespace) -> None:
         )
 
 
-def _compare(
-    label: str, split: object, d: int, tau: float, variance: float, discrepancy: float
-) -> tuple[bool, float]:
+def _compare(label: str, split: object, d: int, tau: float, variance: float, discrepancy: float) -> tuple[bool, float]:
     began = time.perf_counter()
     pca = MMDFairPCA(d, tolerance=tau).fit(split.X_train, sensitive_features=split.sensitive_train)
     seconds = time.perf_counter() - began
@@ -101,9 +96,7 @@ def _compare(
     return holds, ours - variance
 
 
-def authors_formula(
-    first: np.ndarray, second: np.ndarray, basis: np.ndarray, sigma: float
-) -> tuple[float, np.ndarray]:
+def authors_formula(first: np.ndarray, second: np.ndarray, basis: np.ndarray, sigma: float) -> tuple[float, np.ndarray]:
     """Value and gradient as in section G of the paper: kernel matrices, then X^T (H - K) X V."""
 
     def kernel(left: np.ndarray, right: np.ndarray) -> np.ndarray:
@@ -241,6 +234,7 @@ def run_adult(arguments: argparse.Namespace) -> None:
 def run_figure1(arguments: argparse.Namespace) -> None:
     """Synthetic data 1: equal means and covariances, different distributions; ten samples."""
     figures: dict[str, list[tuple[float, float]]] = {"PCA": [], "mean parity": [], "MMDFairPCA": []}
+    reached = 0
     for seed in range(10):
         X, groups = make_same_moments(300, random_state=seed)
         pca = MMDFairPCA(2, tolerance=1e-3).fit(X, sensitive_features=groups)
@@ -252,7 +246,8 @@ def run_figure1(arguments: argparse.Namespace) -> None:
         for name, scores in projected.items():
             variance = scores.var(axis=0).sum() / X.var(axis=0).sum()
             figures[name].append((mmd2(scores, groups, bandwidth=pca.bandwidth_), variance))
-    print(f"random level {pca.random_level_:.1e}")
+        reached += pca.converged_
+    print(f"MMDFairPCA within 1e-3 on {reached} of 10 samples; random level {pca.random_level_:.1e}")
     for name, values in figures.items():
         low, median, high = np.quantile([value for value, _ in values], (0, 0.5, 1))
         share = 100 * np.median([share for _, share in values])
@@ -275,9 +270,7 @@ def _run_ours(solve: Callable, problem: DiscrepancyProblem, start: np.ndarray, p
 def _run_with_curvature(problem: DiscrepancyProblem, start: np.ndarray, penalty: float) -> float:
     scale = 2 * abs(problem.evaluate(start).loss) / start.shape[1]
     precondition = problem.curvature(start).preconditioner(penalty, scale)
-    return _run_ours(
-        functools.partial(minimise_on_stiefel, precondition=precondition), problem, start, penalty
-    )
+    return _run_ours(functools.partial(minimise_on_stiefel, precondition=precondition), problem, start, penalty)
 
 
 def _run_theirs(name: str, problem: DiscrepancyProblem, start: np.ndarray, penalty: float) -> float:
@@ -304,7 +297,7 @@ def run_pymanopt(arguments: argparse.Namespace) -> None:
         "ours, gradient": functools.partial(_run_ours, descend_on_stiefel),
         "ours, with curvature": _run_with_curvature,
         "pymanopt ConjugateGradient": functools.partial(_run_theirs, "ConjugateGradient"),
-        "pymanopt TrustRegions": functools.partial(_run_theirs, "TrustRegions"),
+        "pymanopt SteepestDescent": functools.partial(_run_theirs, "SteepestDescent"),
     }
     for d in (2, 10):
         start = PCA(d).fit(X).components_.T

@@ -16,9 +16,7 @@ from fairpca.metrics import mmd2
 #: Small samples cannot show less than their random level; that warning has a test of its own.
 pytestmark = [
     pytest.mark.filterwarnings("ignore:tolerance=.* is below:UserWarning"),
-    pytest.mark.filterwarnings(
-        "ignore:X contains the sensitive feature:UserWarning"
-    ),  # the authors' files do
+    pytest.mark.filterwarnings("ignore:X contains the sensitive feature:UserWarning"),  # the authors' files do
 ]
 
 
@@ -223,9 +221,7 @@ def test_fourier_features_meet_the_exact_tolerance(monkeypatch):
     X[:, 0] += 1.5 * groups
     X[:, 2] *= 1 + groups
     fitted = {
-        approximation: MMDFairPCA(2, tolerance=3e-3, approximation=approximation).fit(
-            X, sensitive_features=groups
-        )
+        approximation: MMDFairPCA(2, tolerance=3e-3, approximation=approximation).fit(X, sensitive_features=groups)
         for approximation in ("exact", "fourier")
     }
     for pca in fitted.values():
@@ -255,9 +251,7 @@ def test_same_result_every_time_and_sparse_rows_too():
     first, second = (MMDFairPCA(2, tolerance=0.01).fit(X, sensitive_features=groups) for _ in range(2))
     assert (first.components_ == second.components_).all()
     thin = MMDFairPCA(2, tolerance=0.01).fit(sparse.csr_matrix(X), sensitive_features=groups)
-    assert thin.explained_variance_ratio_.sum() == pytest.approx(
-        first.explained_variance_ratio_.sum(), rel=1e-3
-    )
+    assert thin.explained_variance_ratio_.sum() == pytest.approx(first.explained_variance_ratio_.sum(), rel=1e-3)
 
 
 def test_callback_reports_and_stops():
@@ -268,9 +262,7 @@ def test_callback_reports_and_stops():
     short = []
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")
-        MMDFairPCA(2, tolerance=0.01, callback=lambda s: short.append(s) or True).fit(
-            X, sensitive_features=groups
-        )
+        MMDFairPCA(2, tolerance=0.01, callback=lambda s: short.append(s) or True).fit(X, sensitive_features=groups)
     assert len(short) < len(news)
 
 

@@ -26,9 +26,7 @@ def test_largest_over_several_groups_and_weights():
     predictions = [1, 1, 1, 0, 0, 0]
     assert demographic_parity_difference(predictions, sensitive_features=groups) == 1.0
     weights = [1, 1, 3, 1, 1, 1]
-    two = demographic_parity_difference(
-        predictions[:4], sensitive_features=groups[:4], sample_weight=weights[:4]
-    )
+    two = demographic_parity_difference(predictions[:4], sensitive_features=groups[:4], sample_weight=weights[:4])
     assert two == pytest.approx(1 - 3 / 4)
 
 

@@ -100,9 +100,7 @@ def test_fourier_means_converge_and_do_not_depend_on_what_is_kept(monkeypatch):
     sample, basis = example(400)
     exact = naive_means(sample, basis)
     rough = [
-        np.abs(
-            FourierKernel(SIGMA, 3, size, np.random.default_rng(2))(sample, basis, False).values - exact
-        ).max()
+        np.abs(FourierKernel(SIGMA, 3, size, np.random.default_rng(2))(sample, basis, False).values - exact).max()
         for size in (100, 30_000)
     ]
     assert rough[1] < 0.005

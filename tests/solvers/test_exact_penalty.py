@@ -36,9 +36,7 @@ class TwoForms:
 
     def evaluate(self, V):
         self.n_evaluations += 1
-        return Point(
-            -np.vdot(V, self.A @ V), -2 * self.A @ V, np.array([np.vdot(V, self.B @ V)]), 2 * self.B @ V
-        )
+        return Point(-np.vdot(V, self.A @ V), -2 * self.A @ V, np.array([np.vdot(V, self.B @ V)]), 2 * self.B @ V)
 
     def curvature(self, V):
         return None

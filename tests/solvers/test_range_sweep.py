@@ -36,16 +36,16 @@ def errors_of(joint, basis):
 
 def brute_force(joint, problem, rng):
     values = []
-    for angle in np.linspace(0, 2 * np.pi, 181):
+    for angle in np.linspace(0, 2 * np.pi, 91):
         values.append(problem.value(errors_of(joint, joint.point(np.array([np.cos(angle), np.sin(angle)])).basis)))
-    for _ in range(50):
+    for _ in range(30):
         basis = np.linalg.qr(rng.standard_normal((joint.size, joint.dimension)))[0]
         values.append(problem.value(errors_of(joint, basis)))
     return min(values)
 
 
 @pytest.mark.parametrize("kind", ["general", "diagonal", "tied"])
-@pytest.mark.parametrize("seed", range(25))
+@pytest.mark.parametrize("seed", range(15))
 def test_global_optimum_with_a_certificate(seed, kind):
     joint, problem, rng = random_case(seed, kind)
     result = sweep_range(problem, joint, tol=1e-9, max_iter=500)
@@ -57,7 +57,7 @@ def test_global_optimum_with_a_certificate(seed, kind):
     assert brute_force(joint, problem, rng) >= result.lower_bound - 1e-13
 
 
-@pytest.mark.parametrize("seed", range(25))
+@pytest.mark.parametrize("seed", range(12))
 def test_looser_bounds_hold_too(seed):
     """Stopped early, the bound must still lie below the optimum."""
     joint, problem, _ = random_case(seed, "general")

@@ -86,9 +86,7 @@ def make_projected_gaussians(
     (500, 30)
     """
     if n_latent < 5 or n_latent % 5:
-        raise ValueError(
-            f"n_latent={n_latent} must be a positive multiple of 5: the covariance has five blocks."
-        )
+        raise ValueError(f"n_latent={n_latent} must be a positive multiple of 5: the covariance has five blocks.")
     rng = check_random_state(random_state)
     covariances = [
         block_diag(*(_autoregressive(n_latent // 5, correlation) for correlation in correlations))

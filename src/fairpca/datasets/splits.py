@@ -44,9 +44,7 @@ def load_splits(folder: Any, *, splits: Any = None) -> Iterator[Bunch]:
     """
     folder = Path(folder)
     if not folder.is_dir():
-        raise FileNotFoundError(
-            f"folder={str(folder)!r} does not exist; it must hold train_0.csv, test_0.csv, ..."
-        )
+        raise FileNotFoundError(f"folder={str(folder)!r} does not exist; it must hold train_0.csv, test_0.csv, ...")
     found = sorted(
         int(match[1]) for path in folder.iterdir() if (match := re.fullmatch(r"train_(\d+)\.csv", path.name))
     )
@@ -80,7 +78,6 @@ def _read_table(path: Path) -> np.ndarray:
     table = np.loadtxt(path, delimiter=",", ndmin=2)
     if table.shape[1] < 3:
         raise ValueError(
-            f"{str(path)!r} has {table.shape[1]} columns; at least one feature, the label and the group are "
-            "needed."
+            f"{str(path)!r} has {table.shape[1]} columns; at least one feature, the label and the group are needed."
         )
     return table

@@ -115,9 +115,7 @@ class LinearProjection(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEs
                 stacklevel=4,
             )
 
-    def _set_groups(
-        self, moments: GroupMoments, matrices: np.ndarray, best: np.ndarray | None = None
-    ) -> None:
+    def _set_groups(self, moments: GroupMoments, matrices: np.ndarray, best: np.ndarray | None = None) -> None:
         """Figures of each group at the returned components; ``matrices`` are the M_a of the chosen centring."""
         basis = self.components_.T
         if best is None:

@@ -182,9 +182,7 @@ feature_names_in_, n_samples_seen_
         self.callback = callback
         self.random_state = random_state
 
-    def fit(
-        self, X: Any, y: Any = None, *, sensitive_features: Any = None, sample_weight: Any = None
-    ) -> Self:
+    def fit(self, X: Any, y: Any = None, *, sensitive_features: Any = None, sample_weight: Any = None) -> Self:
         """Fit to data.
 
         Parameters
@@ -286,8 +284,7 @@ def _cells(groups: Groups, y: Any, notion: str) -> tuple[Groups, np.ndarray]:
     values, codes = np.unique(y, return_inverse=True)
     if len(values) != 2:
         raise ValueError(
-            f"notion={notion!r} needs a binary y; it has {len(values)} different values. Compare one against "
-            "the rest."
+            f"notion={notion!r} needs a binary y; it has {len(values)} different values. Compare one against the rest."
         )
     k = len(groups)
     labels = tuple((value, label) for value in values.tolist() for label in groups.labels)
@@ -364,9 +361,7 @@ class _Task:
         few = sample.subsample(_CURVATURE_ROWS, self.rng)
         return DiscrepancyProblem(sample, self.covariance, kernel, self.pairs, features, few, noise)
 
-    def _solve_from_starts(
-        self, problem: DiscrepancyProblem, tolerance: float, penalty: float
-    ) -> PenaltyResult:
+    def _solve_from_starts(self, problem: DiscrepancyProblem, tolerance: float, penalty: float) -> PenaltyResult:
         repms_only = self.parameters.solver == "repms"
         options = {"tolerance": tolerance, "penalty": penalty, **self._options()}
         if repms_only:
@@ -421,14 +416,10 @@ class _Task:
         level = float(random_level(sample, values, self.pairs).max())
         return level * (1.0 - sample.n_rows / self.sample.n_rows)
 
-    def _continue(
-        self, problem: DiscrepancyProblem, result: PenaltyResult, tolerance: float
-    ) -> PenaltyResult:
+    def _continue(self, problem: DiscrepancyProblem, result: PenaltyResult, tolerance: float) -> PenaltyResult:
         """From an earlier solution, at another size or tolerance."""
         penalty = max(result.penalty / 2.0, 1e-6)
-        following = minimise_within(
-            problem, [result.basis], tolerance=tolerance, penalty=penalty, **self._options()
-        )
+        following = minimise_within(problem, [result.basis], tolerance=tolerance, penalty=penalty, **self._options())
         self.n_evaluations += problem.n_evaluations
         problem.n_evaluations = 0
         return following

@@ -15,9 +15,7 @@ __all__ = [
 ]
 
 
-def demographic_parity_difference(
-    y_pred: Any, *, sensitive_features: Any, sample_weight: Any = None
-) -> float:
+def demographic_parity_difference(y_pred: Any, *, sensitive_features: Any, sample_weight: Any = None) -> float:
     """Largest difference between groups in the share of positive predictions.
 
     ``max_{a, b} |E[g | a] - E[g | b]|``; 0 means that predictions do not depend on the group, and says
@@ -72,9 +70,7 @@ def equal_opportunity_difference(
     return _label_spreads(y_true, y_pred, sensitive_features, sample_weight, labels=(1,))
 
 
-def equalized_odds_difference(
-    y_true: Any, y_pred: Any, *, sensitive_features: Any, sample_weight: Any = None
-) -> float:
+def equalized_odds_difference(y_true: Any, y_pred: Any, *, sensitive_features: Any, sample_weight: Any = None) -> float:
     """The larger of the differences among rows with the label 0 and among rows with the label 1.
 
     ``max_y max_{a, b} |E[g | a, y] - E[g | b, y]|``. Parameters as in :func:`equal_opportunity_difference`.
@@ -93,9 +89,7 @@ def _label_spreads(
 ) -> float:
     truth, predictions = _check_unit("y_true", y_true), _check_unit("y_pred", y_pred)
     if len(truth) != len(predictions):
-        raise ValueError(
-            f"y_true has {len(truth)} rows and y_pred {len(predictions)}: they must be the same."
-        )
+        raise ValueError(f"y_true has {len(truth)} rows and y_pred {len(predictions)}: they must be the same.")
     if not np.isin(truth, (0.0, 1.0)).all():
         raise ValueError("y_true must consist of 0 and 1; encode the positive class as 1.")
     groups, weights = _check_rows(predictions, sensitive_features, sample_weight)
@@ -107,15 +101,11 @@ def _check_unit(name: str, values: Any) -> np.ndarray:
     if array.ndim != 1 or not array.size:
         raise ValueError(f"{name} must be one-dimensional and not empty, got shape {array.shape}.")
     if not (np.isfinite(array).all() and array.min() >= 0 and array.max() <= 1):
-        raise ValueError(
-            f"{name} must lie in [0, 1]: labels 0 and 1, or probabilities of the positive class."
-        )
+        raise ValueError(f"{name} must lie in [0, 1]: labels 0 and 1, or probabilities of the positive class.")
     return array
 
 
-def _check_rows(
-    predictions: np.ndarray, sensitive_features: Any, sample_weight: Any
-) -> tuple[Groups, np.ndarray]:
+def _check_rows(predictions: np.ndarray, sensitive_features: Any, sample_weight: Any) -> tuple[Groups, np.ndarray]:
     groups = check_groups(sensitive_features, len(predictions))
     check_several_groups(groups.labels, len(predictions))
     weights = check_sample_weight(sample_weight, len(predictions))

@@ -60,9 +60,7 @@ class GroupedSample:
         present, counts = np.unique(codes, return_counts=True)
         starts = np.r_[0, np.cumsum(counts)]
         totals = np.add.reduceat(weights, starts[:-1])
-        return cls(
-            tuple(groups.labels[code] for code in present), rows, starts, weights / np.repeat(totals, counts)
-        )
+        return cls(tuple(groups.labels[code] for code in present), rows, starts, weights / np.repeat(totals, counts))
 
     @property
     def n_rows(self) -> int:
@@ -83,6 +81,4 @@ class GroupedSample:
             chosen.append(rows)
             weights.append(self.weights[rows] / self.weights[rows].sum())
             starts.append(starts[-1] + wanted)
-        return GroupedSample(
-            self.labels, self.rows[np.concatenate(chosen)], np.array(starts), np.concatenate(weights)
-        )
+        return GroupedSample(self.labels, self.rows[np.concatenate(chosen)], np.array(starts), np.concatenate(weights))

@@ -129,9 +129,7 @@ def _result(
     basis: np.ndarray, here: PenaltyPoint, penalty: float, inner: StiefelResult, n_iter: int, tolerance: float
 ) -> PenaltyResult:
     constraint = float(here.constraints.max())
-    return PenaltyResult(
-        basis, here.loss, constraint, penalty, inner.gradient_norm, n_iter, constraint <= tolerance
-    )
+    return PenaltyResult(basis, here.loss, constraint, penalty, inner.gradient_norm, n_iter, constraint <= tolerance)
 
 
 def _news(stage: str, result: PenaltyResult) -> dict[str, Any]:
@@ -220,9 +218,7 @@ def minimise_within(
 class _Search:
     """One place that owns the penalty steps, their number and the news about them."""
 
-    def __init__(
-        self, problem: PenaltyProblem, tolerance: float, max_iter: int, callback: Callback | None
-    ) -> None:
+    def __init__(self, problem: PenaltyProblem, tolerance: float, max_iter: int, callback: Callback | None) -> None:
         self.problem, self.tolerance, self.callback = problem, tolerance, callback
         self.max_iter, self.n_iter, self.stopped = max_iter, 0, False
 
@@ -310,9 +306,7 @@ class _Search:
                 best = trial
             if self.stopped or (trial.feasible and trial.constraint >= _ACTIVE * self.tolerance):
                 break
-            multipliers = _Augmented(multipliers, stiffness, target).term(
-                self.problem.evaluate(basis).constraints
-            )[1]
+            multipliers = _Augmented(multipliers, stiffness, target).term(self.problem.evaluate(basis).constraints)[1]
             if abs(trial.constraint - target) > 0.3 * error:
                 stiffness *= 3.0
             error = abs(trial.constraint - target)
