@@ -12,9 +12,14 @@ import fairpca
 from fairpca.cli import main
 
 
-def test_demo_shows_equal_losses(capsys):
-    assert main(["demo", "--components", "1,3"]) == 0
+def test_demo_shows_equal_losses_and_ends_with_the_report(capsys, tmp_path):
+    report = tmp_path / "report.html"
+    assert main(["demo", "--components", "1,3", "--out", str(report), "--jobs", "1"]) == 0
     text = capsys.readouterr().out
+    assert text.rstrip().endswith(str(report))
+    page = report.read_text(encoding="utf-8")
+    for method in ("PCA", "FairPCA", "RobustFairPCA", "ParityPCA", "MMDFairPCA"):
+        assert f'"name":"{method}"' in page
     assert "female" in text
     assert "certificate" in text.lower()
     rows = [line.split() for line in text.splitlines() if "FairPCA " in line and line.startswith(" ")]
