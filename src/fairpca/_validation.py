@@ -13,12 +13,13 @@ from typing import Any
 
 import numpy as np
 from scipy import sparse
-from sklearn.utils import check_array
+from sklearn.utils import assert_all_finite, check_array
 from sklearn.utils.validation import validate_data
 
 __all__ = [
     "Groups",
     "check_choice",
+    "check_finite",
     "check_groups",
     "check_matrix",
     "check_n_components",
@@ -56,8 +57,11 @@ def ordered_labels(labels: Iterable[Any]) -> tuple[Any, ...]:
         return tuple(sorted(labels, key=lambda label: (type(label).__name__, str(label))))
 
 
-def check_matrix(estimator: Any, X: Any, *, reset: bool, min_samples: int = 1) -> Any:
-    """Return X as a dense or CSR matrix of float64 or float32, remembered by ``estimator`` when ``reset``."""
+def check_matrix(estimator: Any, X: Any, *, reset: bool, min_samples: int = 1, finite: bool = True) -> Any:
+    """Return X as a dense or CSR matrix of float64 or float32, remembered by ``estimator`` when ``reset``.
+
+    ``finite=False`` leaves missing and infinite values to the caller (:func:`check_finite`).
+    """
     return validate_data(
         estimator,
         X,
@@ -65,12 +69,18 @@ def check_matrix(estimator: Any, X: Any, *, reset: bool, min_samples: int = 1) -
         accept_sparse="csr",
         dtype=[np.float64, np.float32],
         ensure_min_samples=min_samples,
+        ensure_all_finite=finite,
     )
 
 
-def check_plain_matrix(X: Any) -> Any:
+def check_plain_matrix(X: Any, *, finite: bool = True) -> Any:
     """The same check where there is no estimator to remember feature names."""
-    return check_array(X, accept_sparse="csr", dtype=[np.float64, np.float32])
+    return check_array(X, accept_sparse="csr", dtype=[np.float64, np.float32], ensure_all_finite=finite)
+
+
+def check_finite(X: Any) -> None:
+    """Refuse missing and infinite values."""
+    assert_all_finite(X.data if sparse.issparse(X) else X, input_name="X")
 
 
 def check_n_components(n_components: Any, n_features: int) -> int:

@@ -148,7 +148,7 @@ class MomentEstimator(LinearProjection):
     def _reduce(
         self, X: Any, sensitive_features: Any, sample_weight: Any, *, reset: bool, min_samples: int = 1
     ) -> GroupMoments:
-        X = check_matrix(self, X, reset=reset, min_samples=min_samples)
+        X = check_matrix(self, X, reset=reset, min_samples=min_samples, finite=False)  # accumulate sees to it
         groups = check_groups(sensitive_features, X.shape[0])
         return accumulate(X, groups, check_sample_weight(sample_weight, X.shape[0]))
 
