@@ -8,7 +8,7 @@ for large float32 data (see :mod:`fairpca.moments._totals`).
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from typing import Any
 
@@ -20,7 +20,7 @@ from fairpca._validation import Groups, check_finite, check_groups, check_plain_
 from fairpca.moments._group_moments import GroupMoments
 from fairpca.moments._totals import GroupTotal, MixedTotal
 
-__all__ = ["accumulate", "group_moments"]
+__all__ = ["accumulate", "accumulate_columns", "group_moments"]
 
 #: A block of rows should stay in the second-level cache while it is sorted, centred and multiplied ...
 _BLOCK_BYTES = 2 << 20
@@ -137,25 +137,69 @@ def _from_dense_in_parallel(
 
 def _from_dense(X: np.ndarray, groups: Groups, sample_weight: np.ndarray | None, mixed: bool) -> GroupMoments:
     n_rows, n_features = X.shape
-    totals = _totals(groups, n_features, mixed)
-    wide = min(2 * n_features, _BLOCK_MAX_ROWS_OF_WIDE)
-    step = min(n_rows, max(wide, _BLOCK_BYTES // (8 * n_features)))
-    if mixed:
-        step = min(n_rows, max(wide, _MIXED_ROWS))
+    step = min(n_rows, _block_rows(n_features, mixed))
     buffer = np.empty((step, n_features), dtype=X.dtype)
-    for start in range(0, n_rows, step):
-        codes = groups.codes[start : start + step]
-        order = np.argsort(codes, kind="stable")
+
+    def gather(block: slice, order: np.ndarray) -> np.ndarray:
         # "clip" only spares numpy a protective copy: the order is a permutation.
-        block = X[start : start + step].take(order, axis=0, out=buffer[: len(order)], mode="clip")
-        if not mixed:
-            block = block.astype(np.float64, copy=False)
-        weights = None if sample_weight is None else sample_weight[start : start + step][order]
+        rows = X[block].take(order, axis=0, out=buffer[: len(order)], mode="clip")
+        return rows if mixed else rows.astype(np.float64, copy=False)
+
+    return _sum_blocks(gather, n_features, groups, sample_weight, step, mixed)
+
+
+def accumulate_columns(
+    columns: Sequence[np.ndarray], groups: Groups, sample_weight: np.ndarray | None = None
+) -> GroupMoments:
+    """The same for checked data that comes as columns; they are gathered block by block, never turned into rows.
+
+    Single-threaded: whoever has columns (Arrow, Parquet) has many batches to spread over threads. Missing values
+    are left in the sums for the caller to find.
+    """
+    n_rows, n_features = len(columns[0]), len(columns)
+    narrow = all(column.dtype == np.float32 for column in columns)
+    mixed = narrow and n_rows * n_features >= _MIXED_SIZE
+    step = min(n_rows, _block_rows(n_features, mixed))
+    buffer = np.empty((n_features, step), dtype=np.float32 if mixed else np.float64)
+
+    def gather(block: slice, order: np.ndarray) -> np.ndarray:
+        for column, out in zip(columns, buffer[:, : len(order)], strict=True):
+            if column.dtype == out.dtype:
+                column[block].take(order, out=out, mode="clip")
+            else:
+                out[:] = column[block].take(order)
+        return buffer[:, : len(order)].T
+
+    with np.errstate(over="ignore", invalid="ignore"):
+        return _sum_blocks(gather, n_features, groups, sample_weight, step, mixed)
+
+
+def _block_rows(n_features: int, mixed: bool) -> int:
+    wide = min(2 * n_features, _BLOCK_MAX_ROWS_OF_WIDE)
+    return max(wide, _MIXED_ROWS if mixed else _BLOCK_BYTES // (8 * n_features))
+
+
+def _sum_blocks(
+    gather: Callable[[slice, np.ndarray], np.ndarray],
+    n_features: int,
+    groups: Groups,
+    sample_weight: np.ndarray | None,
+    step: int,
+    mixed: bool,
+) -> GroupMoments:
+    """``gather`` returns the rows of a block in a given order, in memory that may be overwritten."""
+    totals = _totals(groups, n_features, mixed)
+    for start in range(0, len(groups.codes), step):
+        block = slice(start, start + step)
+        codes = groups.codes[block]
+        order = np.argsort(codes, kind="stable")
+        sorted_rows = gather(block, order)
+        weights = None if sample_weight is None else sample_weight[block][order]
         ends = np.cumsum(np.bincount(codes, minlength=len(totals)))
         for code, total in enumerate(totals):
             rows = slice(ends[code - 1] if code else 0, ends[code])
             if rows.stop > rows.start:
-                total.add_dense(block[rows], None if weights is None else weights[rows])
+                total.add_dense(sorted_rows[rows], None if weights is None else weights[rows])
     return _finish(groups, totals)
 
 
@@ -171,12 +215,6 @@ def _from_sparse(X: Any, groups: Groups, sample_weight: np.ndarray | None) -> Gr
 def _totals(groups: Groups, n_features: int, mixed: bool = False) -> list[GroupTotal]:
     product = np.empty((n_features, n_features), dtype=np.float32 if mixed else np.float64)
     return [(MixedTotal if mixed else GroupTotal)(product) for _ in groups.labels]
-
-
-def _mixed_totals(groups: Groups, n_features: int) -> list[GroupTotal]:
-    product = np.empty((n_features, n_features))
-    narrow = np.empty((n_features, n_features), dtype=np.float32)
-    return [MixedTotal(product, narrow) for _ in groups.labels]
 
 
 def _finish(groups: Groups, totals: list[GroupTotal]) -> GroupMoments:

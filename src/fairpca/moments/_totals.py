@@ -25,6 +25,7 @@ _TINY_SQUARE = 1e-30
 _SAME_ROWS = 64
 #: Sums over a column are formed in this many parts, so that float32 adds up few terms at a time.
 _SUM_PARTS = 64
+_SUM_ROWS = 1024
 
 
 class GroupTotal:
@@ -147,6 +148,9 @@ class MixedTotal(GroupTotal):
 
 def _sums(weights: np.ndarray, rows: np.ndarray) -> np.ndarray:
     """``weights @ rows``: float32 within parts of the rows, float64 over the parts."""
+    if not rows.flags.c_contiguous:  # gathered column by column
+        cuts = range(0, len(rows), _SUM_ROWS)
+        return np.add.reduce([(weights[i : i + _SUM_ROWS] @ rows[i : i + _SUM_ROWS]).astype(np.float64) for i in cuts])
     size = len(rows) // _SUM_PARTS
     whole = size * _SUM_PARTS
     parts = weights[:whole].reshape(_SUM_PARTS, 1, size) @ rows[:whole].reshape(_SUM_PARTS, size, -1)
