@@ -276,7 +276,7 @@ def _encode_categorical(column: Any) -> Groups:
 def groups_from_codes(codes: np.ndarray, categories: Sequence[Any]) -> Groups:
     """Groups of a column that is encoded already; only the categories that occur, in our own order."""
     present = np.flatnonzero(np.bincount(codes, minlength=len(categories)))
-    labels = [categories[code] for code in present]
+    labels = [categories[code] for code in present.tolist()]
     order = {label: rank for rank, label in enumerate(ordered_labels(labels))}
     table = np.zeros(len(categories), dtype=_code_type(len(present)))
     table[present] = [order[label] for label in labels]

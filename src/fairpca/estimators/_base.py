@@ -19,8 +19,8 @@ from fairpca._validation import (
     check_sample_weight,
     check_several_groups,
 )
-from fairpca.linalg import canonical_basis
-from fairpca.moments import GroupMoments, accumulate
+from fairpca.linalg import fix_signs, orthonormalise
+from fairpca.moments import GroupFactors, GroupMoments, accumulate
 from fairpca.problems import best_captured, group_errors, group_losses
 
 __all__ = ["LinearProjection", "MomentEstimator"]
@@ -78,13 +78,20 @@ class LinearProjection(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEs
     def _set_projection(self, basis: np.ndarray, moments: GroupMoments) -> None:
         """Attributes that scikit-learn's PCA has, for an orthonormal basis of the chosen subspace."""
         covariance = moments.pooled_covariance()
-        basis = canonical_basis(basis, covariance)
-        total_count, p, d = moments.total_count, *basis.shape
+        form = basis.T @ covariance @ basis
+        self._set_scores(basis, form, float(np.trace(covariance)), moments.total_count, moments.pooled_mean)
+
+    def _set_scores(
+        self, basis: np.ndarray, form: np.ndarray, total: float, total_count: float, mean: np.ndarray
+    ) -> None:
+        """The same from ``form = V^T S V`` and ``total = tr S``."""
+        p, d = basis.shape
+        values, rotation = np.linalg.eigh(form)
+        basis = fix_signs(orthonormalise(basis @ rotation[:, ::-1]))
+        captured = np.maximum(values[::-1], 0.0)
         unbiased = total_count / (total_count - 1.0) if total_count > 1 else 1.0
-        total = float(np.trace(covariance))
-        captured = np.einsum("pi,pi->i", basis, covariance @ basis)
         self.components_ = np.ascontiguousarray(basis.T)
-        self.mean_ = moments.pooled_mean.copy()
+        self.mean_ = mean.copy()
         self.explained_variance_ = captured * unbiased
         self.explained_variance_ratio_ = captured / total if total > 0 else np.zeros(d)
         left_out = max(total - captured.sum(), 0.0)
@@ -98,7 +105,7 @@ class MomentEstimator(LinearProjection):
 
     __metadata_request__partial_fit = {"sensitive_features": True}  # noqa: RUF012
 
-    _moments: GroupMoments
+    _moments: GroupMoments | None  # None after a fit that formed no p x p matrix
 
     def fit(self, X: Any, y: Any = None, *, sensitive_features: Any = None, sample_weight: Any = None) -> Self:
         """Fit to data.
@@ -123,9 +130,14 @@ class MomentEstimator(LinearProjection):
 
     def partial_fit(self, X: Any, y: Any = None, *, sensitive_features: Any = None, sample_weight: Any = None) -> Self:
         """Fit to all rows seen so far and these. A chunk may hold a single group; groups may appear later."""
-        first = not hasattr(self, "_moments")
-        moments = self._reduce(X, sensitive_features, sample_weight, reset=first)
-        return self._learn(moments if first else self._moments.merge(moments))
+        before = getattr(self, "_moments", None)
+        if before is None and hasattr(self, "_moments"):
+            raise ValueError(
+                "fit on so many features kept no moments to add to; use partial_fit from the first chunk on, or a new "
+                "estimator."
+            )
+        moments = self._reduce(X, sensitive_features, sample_weight, reset=before is None)
+        return self._learn(moments if before is None else before.merge(moments))
 
     def fit_moments(self, moments: GroupMoments) -> Self:
         """Fit to a summary made elsewhere, for example merged from chunks or from several sites.
@@ -163,7 +175,7 @@ class MomentEstimator(LinearProjection):
     def _solve(self, moments: GroupMoments, n_components: int) -> None:
         """Set the fitted attributes."""
 
-    def _warn_about(self, moments: GroupMoments, n_components: int) -> None:
+    def _warn_about(self, moments: GroupMoments | GroupFactors, n_components: int) -> None:
         small = [
             f"{label!r} ({count:g})"
             for label, count in zip(moments.labels, moments.counts, strict=True)
@@ -191,13 +203,16 @@ class MomentEstimator(LinearProjection):
         basis = self.components_.T
         if best is None:
             best = best_captured(matrices, basis.shape[1])
+        self._set_labels(moments)
+        self.group_errors_ = group_errors(matrices, basis)
+        self.group_losses_ = group_losses(matrices, basis, best)
+
+    def _set_labels(self, moments: GroupMoments | GroupFactors) -> None:
         labels = np.empty(len(moments.labels), dtype=object)
         labels[:] = moments.labels
         scalars = not any(isinstance(label, tuple) for label in moments.labels)
         self.groups_ = np.array(moments.labels) if scalars and _same_type(moments.labels) else labels
         self.group_counts_ = moments.counts.copy()
-        self.group_errors_ = group_errors(matrices, basis)
-        self.group_losses_ = group_losses(matrices, basis, best)
 
     def _warn_unless_converged(self, advice: str) -> None:
         if not self.converged_:
