@@ -21,6 +21,7 @@ from fairpca._validation import (
 )
 from fairpca.linalg import fix_signs, orthonormalise
 from fairpca.moments import GroupFactors, GroupMoments, accumulate
+from fairpca.moments.dask import as_dask_features, is_dask, moments_from_dask, project_lazily, sample_of
 from fairpca.problems import best_captured, group_errors, group_losses
 
 __all__ = ["LinearProjection", "MomentEstimator"]
@@ -36,8 +37,11 @@ class LinearProjection(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEs
     mean_: np.ndarray
 
     def transform(self, X: Any) -> np.ndarray:
-        """Scores of the rows: ``(X - mean_) @ components_.T``."""
+        """Scores of the rows: ``(X - mean_) @ components_.T``; lazy for a Dask collection."""
         check_is_fitted(self)
+        if is_dask(X):
+            check_matrix(self, sample_of(X), reset=False)
+            return project_lazily(X, self.components_, self.mean_)
         X = check_matrix(self, X, reset=False)
         components = self.components_.astype(X.dtype, copy=False)
         offset = (self.mean_ @ self.components_.T).astype(X.dtype, copy=False)
@@ -112,11 +116,12 @@ class MomentEstimator(LinearProjection):
 
         Parameters
         ----------
-        X : array-like or sparse matrix of shape (n_samples, n_features)
+        X : array-like, sparse matrix, or Dask array or data frame of shape (n_samples, n_features)
         y : ignored
         sensitive_features : array-like of shape (n_samples,) or (n_samples, n_columns)
             The group of each row: numbers, strings, booleans, a Series, a categorical; several columns make
-            groups of the combinations that occur. Required.
+            groups of the combinations that occur. Required. With a Dask X: a Dask collection with the same chunks, or
+            the name of a column of X, which is then no feature.
         sample_weight : array-like of shape (n_samples,), optional
             Counts like repeated rows.
 
@@ -160,6 +165,9 @@ class MomentEstimator(LinearProjection):
     def _reduce(
         self, X: Any, sensitive_features: Any, sample_weight: Any, *, reset: bool, min_samples: int = 1
     ) -> GroupMoments:
+        if is_dask(X):
+            check_matrix(self, sample_of(as_dask_features(X, sensitive_features)[0]), reset=reset)
+            return moments_from_dask(X, sensitive_features, sample_weight)
         X = check_matrix(self, X, reset=reset, min_samples=min_samples, finite=False)  # accumulate sees to it
         groups = check_groups(sensitive_features, X.shape[0])
         return accumulate(X, groups, check_sample_weight(sample_weight, X.shape[0]))

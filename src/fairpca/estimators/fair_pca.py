@@ -20,6 +20,7 @@ from fairpca._validation import (
 from fairpca.estimators._base import MomentEstimator
 from fairpca.joint_range import JointRange
 from fairpca.moments import GroupFactors, GroupMoments
+from fairpca.moments.dask import is_dask
 from fairpca.problems import CRITERIA, balanced_problem
 from fairpca.protocols import RangeProblem, RelaxedSolution, SolverResult, Status
 from fairpca.solvers import minimise_on_operators, minimise_on_range, multiplicative_weights, solve_sdp
@@ -177,7 +178,7 @@ feature_names_in_, n_samples_seen_
 
     def fit(self, X: Any, y: Any = None, *, sensitive_features: Any = None, sample_weight: Any = None) -> Self:
         n_features = X.shape[1] if len(getattr(X, "shape", ())) == 2 else 0
-        if n_features <= _MANY_FEATURES or self.solver not in ("auto", "dual"):
+        if n_features <= _MANY_FEATURES or is_dask(X) or self.solver not in ("auto", "dual"):
             return super().fit(X, y, sensitive_features=sensitive_features, sample_weight=sample_weight)
         X = check_matrix(self, X, reset=True, min_samples=2, finite=False)  # GroupFactors sees to it
         groups = check_groups(sensitive_features, X.shape[0])

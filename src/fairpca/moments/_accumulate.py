@@ -88,26 +88,28 @@ def _merge_chunks(chunks: Iterable[tuple]) -> GroupMoments:
     return merged
 
 
-def accumulate(X: Any, groups: Groups, sample_weight: np.ndarray | None = None) -> GroupMoments:
-    """Moments of checked data: X dense or CSR, groups encoded, weights finite."""
+def accumulate(
+    X: Any, groups: Groups, sample_weight: np.ndarray | None = None, *, parallel: bool = True
+) -> GroupMoments:
+    """Moments of checked data: X dense or CSR, groups encoded, weights finite; ``parallel`` allows threads."""
     if sample_weight is not None and not sample_weight.all():
         check_finite(X)  # a row that does not count must still be sound
         kept = sample_weight > 0
         X, sample_weight = X[kept], sample_weight[kept]
         groups = Groups(groups.labels, groups.codes[kept])
     with np.errstate(over="ignore", invalid="ignore"):  # reported once, below
-        moments = _moments_of(X, groups, sample_weight)
+        moments = _moments_of(X, groups, sample_weight, parallel)
     if not np.isfinite(moments.scatters).all():
         check_finite(X)  # checked only now: a missing value always reaches the scatter, and most data has none
         raise ValueError("X has entries so large that their squares overflow; rescale its columns first.")
     return moments
 
 
-def _moments_of(X: Any, groups: Groups, sample_weight: np.ndarray | None) -> GroupMoments:
+def _moments_of(X: Any, groups: Groups, sample_weight: np.ndarray | None, parallel: bool) -> GroupMoments:
     if sparse.issparse(X):
         return _from_sparse(X, groups, sample_weight)
     mixed = X.dtype == np.float32 and X.size >= _MIXED_SIZE
-    if X.size < _PARALLEL_SIZE or X.shape[1] > _PARALLEL_FEATURES:
+    if not parallel or X.size < _PARALLEL_SIZE or X.shape[1] > _PARALLEL_FEATURES:
         return _from_dense(X, groups, sample_weight, mixed)
     return _from_dense_in_parallel(X, groups, sample_weight, mixed)
 
