@@ -135,6 +135,15 @@ def test_large_float32_with_a_drift_and_an_outlier_in_front(rng):
     assert np.allclose(narrow.scatters, wide.scatters, rtol=1e-6)
 
 
+def test_large_float32_with_tiny_groups(rng):
+    X, groups = large_single_precision(rng)
+    groups[:] = 0
+    groups[[5, 30_000, 59_999]] = [1, 1, 2]
+    narrow, wide = group_moments(X, groups), group_moments(X.astype(np.float64), groups)
+    assert_same(narrow, wide, rtol=1e-6)
+    assert np.allclose(narrow.scatters[1:], wide.scatters[1:], atol=1e-5)
+
+
 def test_large_float32_constant_columns_are_still_found(rng):
     X, groups = large_single_precision(rng)
     X[:, 3] = 0.3

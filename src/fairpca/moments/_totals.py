@@ -153,7 +153,7 @@ def _sums(weights: np.ndarray, rows: np.ndarray) -> np.ndarray:
         return np.add.reduce([(weights[i : i + _SUM_ROWS] @ rows[i : i + _SUM_ROWS]).astype(np.float64) for i in cuts])
     size = len(rows) // _SUM_PARTS
     whole = size * _SUM_PARTS
-    parts = weights[:whole].reshape(_SUM_PARTS, 1, size) @ rows[:whole].reshape(_SUM_PARTS, size, -1)
+    parts = weights[:whole].reshape(_SUM_PARTS, 1, size) @ rows[:whole].reshape(_SUM_PARTS, size, rows.shape[1])
     return parts.sum(axis=(0, 1), dtype=np.float64) + weights[whole:].astype(np.float64) @ rows[whole:]
 
 
