@@ -7,18 +7,19 @@ row. Nothing later in the library looks at raw labels again.
 from __future__ import annotations
 
 import numbers
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
 from scipy import sparse
-from sklearn.utils import check_array
+from sklearn.utils import assert_all_finite, check_array
 from sklearn.utils.validation import validate_data
 
 __all__ = [
     "Groups",
     "check_choice",
+    "check_finite",
     "check_groups",
     "check_matrix",
     "check_n_components",
@@ -26,6 +27,8 @@ __all__ = [
     "check_plain_matrix",
     "check_sample_weight",
     "check_several_groups",
+    "groups_from_codes",
+    "intersect_groups",
     "ordered_labels",
 ]
 
@@ -56,8 +59,11 @@ def ordered_labels(labels: Iterable[Any]) -> tuple[Any, ...]:
         return tuple(sorted(labels, key=lambda label: (type(label).__name__, str(label))))
 
 
-def check_matrix(estimator: Any, X: Any, *, reset: bool, min_samples: int = 1) -> Any:
-    """Return X as a dense or CSR matrix of float64 or float32, remembered by ``estimator`` when ``reset``."""
+def check_matrix(estimator: Any, X: Any, *, reset: bool, min_samples: int = 1, finite: bool = True) -> Any:
+    """Return X as a dense or CSR matrix of float64 or float32, remembered by ``estimator`` when ``reset``.
+
+    ``finite=False`` leaves missing and infinite values to the caller (:func:`check_finite`).
+    """
     return validate_data(
         estimator,
         X,
@@ -65,12 +71,18 @@ def check_matrix(estimator: Any, X: Any, *, reset: bool, min_samples: int = 1) -
         accept_sparse="csr",
         dtype=[np.float64, np.float32],
         ensure_min_samples=min_samples,
+        ensure_all_finite=finite,
     )
 
 
-def check_plain_matrix(X: Any) -> Any:
+def check_plain_matrix(X: Any, *, finite: bool = True) -> Any:
     """The same check where there is no estimator to remember feature names."""
-    return check_array(X, accept_sparse="csr", dtype=[np.float64, np.float32])
+    return check_array(X, accept_sparse="csr", dtype=[np.float64, np.float32], ensure_all_finite=finite)
+
+
+def check_finite(X: Any) -> None:
+    """Refuse missing and infinite values."""
+    assert_all_finite(X.data if sparse.issparse(X) else X, input_name="X")
 
 
 def check_n_components(n_components: Any, n_features: int) -> int:
@@ -137,7 +149,7 @@ def check_groups(sensitive_features: Any, n_samples: int) -> Groups:
                 f"sensitive_features has {len(column)} rows, but X has {n_samples}: they must describe the same rows."
             )
     encoded = [_encode(column) for column in columns]
-    return encoded[0] if len(encoded) == 1 else _intersect(encoded)
+    return encoded[0] if len(encoded) == 1 else intersect_groups(encoded)
 
 
 def check_several_groups(labels: Iterable[Any], n_samples: float) -> None:
@@ -258,17 +270,20 @@ def _encode_categorical(column: Any) -> Groups:
     codes = np.asarray(categorical.codes)
     if codes.size and codes.min() < 0:
         _raise_missing()
-    present = np.unique(codes)
-    table = np.zeros(int(codes.max(initial=0)) + 1, dtype=_code_type(len(present)))
-    table[present] = np.arange(len(present))
-    categories = np.asarray(categorical.categories).tolist()
-    labels = [categories[code] for code in present]
+    return groups_from_codes(codes, np.asarray(categorical.categories).tolist())
+
+
+def groups_from_codes(codes: np.ndarray, categories: Sequence[Any]) -> Groups:
+    """Groups of a column that is encoded already; only the categories that occur, in our own order."""
+    present = np.flatnonzero(np.bincount(codes, minlength=len(categories)))
+    labels = [categories[code] for code in present.tolist()]
     order = {label: rank for rank, label in enumerate(ordered_labels(labels))}
-    ranks = np.array([order[label] for label in labels], dtype=_code_type(len(labels)))
-    return Groups(ordered_labels(labels), ranks[table[codes]])
+    table = np.zeros(len(categories), dtype=_code_type(len(present)))
+    table[present] = [order[label] for label in labels]
+    return Groups(ordered_labels(labels), table[codes])
 
 
-def _intersect(encoded: list[Groups]) -> Groups:
+def intersect_groups(encoded: list[Groups]) -> Groups:
     """The combinations of labels that occur, as tuples."""
     codes = np.zeros(len(encoded[0].codes), dtype=np.int64)
     for groups in encoded:

@@ -104,6 +104,72 @@ def test_float32_is_accumulated_in_float64(rng):
     assert_same(group_moments(X, groups), group_moments(X.astype(np.float64), groups), rtol=1e-13)
 
 
+def large_single_precision(rng, offset=0.0, scale=1.0):
+    """Just above the size from which float32 is multiplied in float32; several blocks, groups of unlike size."""
+    X = rng.standard_normal((60_000, 20), dtype=np.float32) * np.linspace(2, 0.5, 20, dtype=np.float32)
+    X += X[:, ::-1] + np.float32(offset) * np.linspace(-1, 1, 20, dtype=np.float32)
+    return X * np.float32(scale), np.minimum(rng.integers(0, 12, 60_000), 2)
+
+
+@pytest.mark.parametrize("offset", [0.0, 3.0, 1e4])
+@pytest.mark.parametrize("scale", [1.0, 1e-25, 1e20])
+@pytest.mark.parametrize("weighted", [False, True])
+def test_large_float32_is_within_single_rounding_of_float64(rng, offset, scale, weighted):
+    X, groups = large_single_precision(rng, offset, scale)
+    assert X.size >= 1_000_000
+    weight = rng.integers(0, 4, len(X)) if weighted else None
+    narrow = group_moments(X, groups, sample_weight=weight)
+    wide = group_moments(X.astype(np.float64), groups, sample_weight=weight)
+    deviation = np.sqrt(np.einsum("ajj->aj", wide.scatters) / wide.counts[:, None])
+    size = wide.counts[:, None, None] * deviation[:, :, None] * deviation[:, None, :]
+    assert narrow.labels == wide.labels
+    assert np.abs((narrow.scatters - wide.scatters) / size).max() < 5e-7  # unit roundoff of float32: 6e-8
+    assert np.abs((narrow.means - wide.means) / (deviation + 1e-7 * np.abs(wide.means))).max() < 2e-7
+
+
+def test_large_float32_with_a_drift_and_an_outlier_in_front(rng):
+    X, groups = large_single_precision(rng)
+    X += np.linspace(0, 1e4, len(X), dtype=np.float32)[:, None]
+    X[0] = -1e6
+    narrow, wide = group_moments(X, groups), group_moments(X.astype(np.float64), groups)
+    assert np.allclose(narrow.scatters, wide.scatters, rtol=1e-6)
+
+
+def test_large_float32_with_tiny_groups(rng):
+    X, groups = large_single_precision(rng)
+    groups[:] = 0
+    groups[[5, 30_000, 59_999]] = [1, 1, 2]
+    narrow, wide = group_moments(X, groups), group_moments(X.astype(np.float64), groups)
+    assert_same(narrow, wide, rtol=1e-6)
+    assert np.allclose(narrow.scatters[1:], wide.scatters[1:], atol=1e-5)
+
+
+def test_large_float32_constant_columns_are_still_found(rng):
+    X, groups = large_single_precision(rng)
+    X[:, 3] = 0.3
+    X[:, 7] = np.array([0.1, 0.7, 1e-3], dtype=np.float32)[groups]
+    moments = group_moments(X, groups)
+    assert not moments.scatters[:, 3].any()
+    assert moments.columns_fixed_by_group().tolist() == [7]
+
+
+@pytest.mark.parametrize("dtype", [np.float32, np.float64])
+@pytest.mark.parametrize("bad", [np.nan, np.inf])
+def test_values_that_are_no_numbers_in_large_data(rng, dtype, bad):
+    X, groups = large_single_precision(rng)
+    X = np.tile(X.astype(dtype), (4, 1))  # enough for several threads, whose warnings must not escape
+    X[12_345, 6] = bad
+    with pytest.raises(ValueError, match="X contains"):
+        group_moments(X, np.tile(groups, 4))
+
+
+def test_a_row_that_does_not_count_must_still_be_sound(sample):
+    X, groups = sample
+    X[3, 2] = np.nan
+    with pytest.raises(ValueError, match="NaN"):
+        group_moments(X, groups, sample_weight=(np.arange(len(X)) != 3).astype(float))
+
+
 def test_fortran_order_and_views(sample):
     X, groups = sample
     expected = group_moments(X, groups)

@@ -19,8 +19,9 @@ from fairpca._validation import (
     check_sample_weight,
     check_several_groups,
 )
-from fairpca.linalg import canonical_basis
-from fairpca.moments import GroupMoments, accumulate
+from fairpca.linalg import fix_signs, orthonormalise
+from fairpca.moments import GroupFactors, GroupMoments, accumulate
+from fairpca.moments.dask import as_dask_features, is_dask, moments_from_dask, project_lazily, sample_of
 from fairpca.problems import best_captured, group_errors, group_losses
 
 __all__ = ["LinearProjection", "MomentEstimator", "label_array"]
@@ -36,8 +37,11 @@ class LinearProjection(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEs
     mean_: np.ndarray
 
     def transform(self, X: Any) -> np.ndarray:
-        """Scores of the rows: ``(X - mean_) @ components_.T``."""
+        """Scores of the rows: ``(X - mean_) @ components_.T``; lazy for a Dask collection."""
         check_is_fitted(self)
+        if is_dask(X):
+            check_matrix(self, sample_of(X), reset=False)
+            return project_lazily(X, self.components_, self.mean_)
         X = check_matrix(self, X, reset=False)
         components = self.components_.astype(X.dtype, copy=False)
         offset = (self.mean_ @ self.components_.T).astype(X.dtype, copy=False)
@@ -78,13 +82,20 @@ class LinearProjection(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEs
     def _set_projection(self, basis: np.ndarray, moments: GroupMoments) -> None:
         """Attributes that scikit-learn's PCA has, for an orthonormal basis of the chosen subspace."""
         covariance = moments.pooled_covariance()
-        basis = canonical_basis(basis, covariance)
-        total_count, p, d = moments.total_count, *basis.shape
+        form = basis.T @ covariance @ basis
+        self._set_scores(basis, form, float(np.trace(covariance)), moments.total_count, moments.pooled_mean)
+
+    def _set_scores(
+        self, basis: np.ndarray, form: np.ndarray, total: float, total_count: float, mean: np.ndarray
+    ) -> None:
+        """The same from ``form = V^T S V`` and ``total = tr S``."""
+        p, d = basis.shape
+        values, rotation = np.linalg.eigh(form)
+        basis = fix_signs(orthonormalise(basis @ rotation[:, ::-1]))
+        captured = np.maximum(values[::-1], 0.0)
         unbiased = total_count / (total_count - 1.0) if total_count > 1 else 1.0
-        total = float(np.trace(covariance))
-        captured = np.einsum("pi,pi->i", basis, covariance @ basis)
         self.components_ = np.ascontiguousarray(basis.T)
-        self.mean_ = moments.pooled_mean.copy()
+        self.mean_ = mean.copy()
         self.explained_variance_ = captured * unbiased
         self.explained_variance_ratio_ = captured / total if total > 0 else np.zeros(d)
         left_out = max(total - captured.sum(), 0.0)
@@ -92,7 +103,7 @@ class LinearProjection(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEs
         self.n_components_ = d
         self.n_samples_seen_ = int(total_count) if float(total_count).is_integer() else total_count
 
-    def _warn_about(self, moments: GroupMoments, n_components: int) -> None:
+    def _warn_about(self, moments: GroupMoments | GroupFactors, n_components: int) -> None:
         small = [
             f"{label!r} ({count:g})"
             for label, count in zip(moments.labels, moments.counts, strict=True)
@@ -120,10 +131,13 @@ class LinearProjection(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEs
         basis = self.components_.T
         if best is None:
             best = best_captured(matrices, basis.shape[1])
-        self.groups_ = label_array(moments.labels)
-        self.group_counts_ = moments.counts.copy()
+        self._set_labels(moments)
         self.group_errors_ = group_errors(matrices, basis)
         self.group_losses_ = group_losses(matrices, basis, best)
+
+    def _set_labels(self, moments: GroupMoments | GroupFactors) -> None:
+        self.groups_ = label_array(moments.labels)
+        self.group_counts_ = moments.counts.copy()
 
 
 class MomentEstimator(LinearProjection):
@@ -131,18 +145,19 @@ class MomentEstimator(LinearProjection):
 
     __metadata_request__partial_fit = {"sensitive_features": True}  # noqa: RUF012
 
-    _moments: GroupMoments
+    _moments: GroupMoments | None  # None after a fit that formed no p x p matrix
 
     def fit(self, X: Any, y: Any = None, *, sensitive_features: Any = None, sample_weight: Any = None) -> Self:
         """Fit to data.
 
         Parameters
         ----------
-        X : array-like or sparse matrix of shape (n_samples, n_features)
+        X : array-like, sparse matrix, or Dask array or data frame of shape (n_samples, n_features)
         y : ignored
         sensitive_features : array-like of shape (n_samples,) or (n_samples, n_columns)
             The group of each row: numbers, strings, booleans, a Series, a categorical; several columns make
-            groups of the combinations that occur. Required.
+            groups of the combinations that occur. Required. With a Dask X: a Dask collection with the same chunks, or
+            the name of a column of X, which is then no feature.
         sample_weight : array-like of shape (n_samples,), optional
             Counts like repeated rows.
 
@@ -156,9 +171,14 @@ class MomentEstimator(LinearProjection):
 
     def partial_fit(self, X: Any, y: Any = None, *, sensitive_features: Any = None, sample_weight: Any = None) -> Self:
         """Fit to all rows seen so far and these. A chunk may hold a single group; groups may appear later."""
-        first = not hasattr(self, "_moments")
-        moments = self._reduce(X, sensitive_features, sample_weight, reset=first)
-        return self._learn(moments if first else self._moments.merge(moments))
+        before = getattr(self, "_moments", None)
+        if before is None and hasattr(self, "_moments"):
+            raise ValueError(
+                "fit on so many features kept no moments to add to; use partial_fit from the first chunk on, or a new "
+                "estimator."
+            )
+        moments = self._reduce(X, sensitive_features, sample_weight, reset=before is None)
+        return self._learn(moments if before is None else before.merge(moments))
 
     def fit_moments(self, moments: GroupMoments) -> Self:
         """Fit to a summary made elsewhere, for example merged from chunks or from several sites.
@@ -181,7 +201,10 @@ class MomentEstimator(LinearProjection):
     def _reduce(
         self, X: Any, sensitive_features: Any, sample_weight: Any, *, reset: bool, min_samples: int = 1
     ) -> GroupMoments:
-        X = check_matrix(self, X, reset=reset, min_samples=min_samples)
+        if is_dask(X):
+            check_matrix(self, sample_of(as_dask_features(X, sensitive_features)[0]), reset=reset)
+            return moments_from_dask(X, sensitive_features, sample_weight)
+        X = check_matrix(self, X, reset=reset, min_samples=min_samples, finite=False)  # accumulate sees to it
         groups = check_groups(sensitive_features, X.shape[0])
         return accumulate(X, groups, check_sample_weight(sample_weight, X.shape[0]))
 

@@ -3,22 +3,35 @@
 from __future__ import annotations
 
 import dataclasses
-from typing import Any
+from typing import Any, Self
 
 import numpy as np
 from sklearn.utils import check_random_state
 
-from fairpca._validation import check_choice, check_number
+from fairpca._validation import (
+    check_choice,
+    check_groups,
+    check_matrix,
+    check_n_components,
+    check_number,
+    check_sample_weight,
+    check_several_groups,
+)
 from fairpca.estimators._base import MomentEstimator
 from fairpca.joint_range import JointRange
-from fairpca.moments import GroupMoments
+from fairpca.moments import GroupFactors, GroupMoments
+from fairpca.moments.dask import is_dask
 from fairpca.problems import CRITERIA, balanced_problem
 from fairpca.protocols import RangeProblem, RelaxedSolution, SolverResult, Status
-from fairpca.solvers import minimise_on_range, multiplicative_weights, solve_sdp
+from fairpca.solvers import minimise_on_operators, minimise_on_range, multiplicative_weights, solve_sdp
 
 __all__ = ["FairPCA", "RelaxedProjection"]
 
 _SOLVERS = ("auto", "dual", "mw", "sdp")
+#: Above this many features the data itself is used as an operator, and no p x p matrix is formed ...
+_MANY_FEATURES = 3000
+#: ... with a gap of this size at least, relative to the total variance: each digit costs a pass over the rows.
+_OPERATOR_TOL = 1e-5
 
 
 @dataclasses.dataclass(frozen=True)
@@ -116,6 +129,9 @@ feature_names_in_, n_samples_seen_
     without the extra dimension of the 2018 paper. With three or more, where the relaxation needs extra rank,
     ``duality_gap_`` is honest and the components are the best found.
 
+    With more than 3000 features no p x p matrix is formed: the data serves as an operator, the gap is closed to 1e-5 of
+    the total variance (or ``tol``, if larger), and the bound holds up to a probability of 1e-10 (see docs/scaling.md).
+
     Equal losses do not mean equal errors: a group that is harder to compress keeps a larger error.
 
     References
@@ -160,10 +176,59 @@ feature_names_in_, n_samples_seen_
         self.max_iter = max_iter
         self.random_state = random_state
 
-    def _solve(self, moments: GroupMoments, n_components: int) -> None:
-        criterion = check_choice("criterion", self.criterion, CRITERIA)
+    def fit(self, X: Any, y: Any = None, *, sensitive_features: Any = None, sample_weight: Any = None) -> Self:
+        n_features = X.shape[1] if len(getattr(X, "shape", ())) == 2 else 0
+        if n_features <= _MANY_FEATURES or is_dask(X) or self.solver not in ("auto", "dual"):
+            return super().fit(X, y, sensitive_features=sensitive_features, sample_weight=sample_weight)
+        X = check_matrix(self, X, reset=True, min_samples=2, finite=False)  # GroupFactors sees to it
+        groups = check_groups(sensitive_features, X.shape[0])
+        weights = check_sample_weight(sample_weight, X.shape[0])
+        factors = GroupFactors(X, groups, weights, center=self.center)
+        check_several_groups(factors.labels, factors.total_count)
+        n_components = check_n_components(self.n_components, factors.size)
+        self._warn_about(factors, n_components)
+        self._solve_with_operators(factors, n_components)
+        self._moments = None
+        return self
+
+    fit.__doc__ = MomentEstimator.fit.__doc__
+
+    def _solve_with_operators(self, factors: GroupFactors, n_components: int) -> None:
+        """The same problem without p x p matrices; see :mod:`fairpca.solvers.krylov`."""
+        criterion = self._check_parameters()
+        traces = factors.traces()
+        scale = float(factors.shares @ traces) or 1.0
+        solution = minimise_on_operators(
+            lambda best: balanced_problem(criterion, traces[:, None, None] / scale, best),
+            factors,
+            n_components,
+            scale=scale,
+            tol=max(self.tol, _OPERATOR_TOL),
+            max_iter=self.max_iter,
+            rng=self._rng(),
+        )
+        result, best = solution.result, solution.best
+        problem = balanced_problem(criterion, traces[:, None, None] / scale, best)
+        form = factors.pooled_form(result.basis)
+        self._set_scores(result.basis, form, factors.pooled_variance(), factors.total_count, factors.pooled_mean)
+        self._set_labels(factors)
+        self.group_errors_ = np.maximum(traces - solution.captured * scale, 0.0)
+        self.group_losses_ = (best - solution.captured) * scale
+        self._set_certificate(result, problem, scale)
+        self.relaxed_ = self._describe(solution.relaxed, solution.relaxed_captured * scale, problem, best, scale)
+        self._warn_unless_converged(result.status.value)
+
+    def _check_parameters(self) -> str:
         check_number("tol", self.tol, at_least=0)
         check_number("max_iter", self.max_iter, at_least=1, integer=True)
+        return check_choice("criterion", self.criterion, CRITERIA)
+
+    def _rng(self) -> np.random.Generator:
+        seed = 0 if self.random_state is None else check_random_state(self.random_state).randint(2**31)
+        return np.random.default_rng(seed)
+
+    def _solve(self, moments: GroupMoments, n_components: int) -> None:
+        criterion = self._check_parameters()
         matrices = moments.second_moments(check_choice("center", self.center, ("pooled", "group")))
         scale = float(moments.shares @ np.einsum("aii->a", matrices))
         if not scale > 0:
@@ -187,9 +252,7 @@ feature_names_in_, n_samples_seen_
             return multiplicative_weights(problem, joint, tol=self.tol, max_iter=self.max_iter)
         if solver == "sdp":
             return solve_sdp(problem, joint, tol=self.tol)
-        seed = 0 if self.random_state is None else check_random_state(self.random_state).randint(2**31)
-        rng = np.random.default_rng(seed)
-        return minimise_on_range(problem, joint, vertices, tol=self.tol, max_iter=self.max_iter, rng=rng)
+        return minimise_on_range(problem, joint, vertices, tol=self.tol, max_iter=self.max_iter, rng=self._rng())
 
     def _set_certificate(self, result: SolverResult, problem: RangeProblem, scale: float) -> None:
         """The certificate in the units of the data; the bound never exceeds the objective, not even by rounding."""
@@ -207,12 +270,16 @@ feature_names_in_, n_samples_seen_
         """In the units of the data; ``joint`` holds the matrices after they were scaled back."""
         relaxed = result.relaxed or RelaxedSolution(result.basis, np.ones(result.basis.shape[1]))
         captured = np.einsum("pi,api,i->a", relaxed.basis, joint.matrices @ relaxed.basis, relaxed.eigenvalues)
-        value = problem.rescale(problem.value(captured / scale), scale, len(captured))
+        return self._describe(relaxed, captured, problem, best, scale)
+
+    def _describe(
+        self, relaxed: RelaxedSolution, captured: np.ndarray, problem: RangeProblem, best: np.ndarray, scale: float
+    ) -> RelaxedProjection:
         return RelaxedProjection(
             components=relaxed.basis.T.copy(),
             eigenvalues=relaxed.eigenvalues,
             shrinkage=relaxed.shrinkage,
             group_losses=best * scale - captured,
-            objective=value,
+            objective=problem.rescale(problem.value(captured / scale), scale, len(captured)),
             mean=self.mean_,
         )

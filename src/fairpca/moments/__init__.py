@@ -1,7 +1,8 @@
 """Group statistics: the only home of a group's count, mean and covariance."""
 
 from fairpca.moments._accumulate import accumulate, group_moments
+from fairpca.moments._factors import GroupFactors
 from fairpca.moments._group_moments import GroupMoments
 from fairpca.moments._grouped_sample import GroupedSample
 
-__all__ = ["GroupMoments", "GroupedSample", "accumulate", "group_moments"]
+__all__ = ["GroupFactors", "GroupMoments", "GroupedSample", "accumulate", "group_moments"]

@@ -11,7 +11,7 @@ import numpy as np
 
 from fairpca._validation import check_choice, ordered_labels
 
-__all__ = ["GroupMoments"]
+__all__ = ["GroupMoments", "fixed_by_group"]
 
 
 @dataclass(frozen=True, eq=False)
@@ -126,17 +126,21 @@ class GroupMoments:
 
         Such a column is the sensitive feature, or a copy of it: from its value the group can be read off.
         """
-        if len(self.labels) < 2:
-            return np.zeros(0, dtype=np.intp)
-        within = np.einsum("ajj->j", self.scatters)
-        spread = np.ptp(self.means, axis=0)
-        size = np.abs(self.means).max(axis=0)
-        rounding = self.total_count * (1e-12 * spread) ** 2 + self.total_count * (1e-14 * size) ** 2
-        return np.flatnonzero((spread > 1e-9 * size) & (within <= rounding))
+        return fixed_by_group(self.counts, self.means, np.einsum("ajj->j", self.scatters))
 
     def _of(self, label: Any) -> tuple[float, np.ndarray, np.ndarray]:
         a = self.labels.index(label)
         return self.counts[a], self.means[a], self.scatters[a]
+
+
+def fixed_by_group(counts: np.ndarray, means: np.ndarray, within: np.ndarray) -> np.ndarray:
+    """Columns without variation ``within`` groups whose means differ between groups."""
+    if len(counts) < 2:
+        return np.zeros(0, dtype=np.intp)
+    spread = np.ptp(means, axis=0)
+    size = np.abs(means).max(axis=0)
+    rounding = counts.sum() * ((1e-12 * spread) ** 2 + (1e-14 * size) ** 2)
+    return np.flatnonzero((spread > 1e-9 * size) & (within <= rounding))
 
 
 def _merge_one(

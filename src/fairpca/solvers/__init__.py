@@ -2,6 +2,7 @@
 
 from fairpca.solvers.convex_concave import descend_pieces
 from fairpca.solvers.dual import minimise_on_range
+from fairpca.solvers.krylov import minimise_on_operators
 from fairpca.solvers.mw import multiplicative_weights
 from fairpca.solvers.range_sweep import sweep_range, trace_boundary
 from fairpca.solvers.sdp import solve_sdp
@@ -10,6 +11,7 @@ from fairpca.solvers.subgradient import descend_subgradient
 __all__ = [
     "descend_pieces",
     "descend_subgradient",
+    "minimise_on_operators",
     "minimise_on_range",
     "multiplicative_weights",
     "solve_sdp",

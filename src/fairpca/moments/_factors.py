@@ -1,0 +1,126 @@
+"""The moments of very many features, as operators: products with M_a, never the p x p matrix itself."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+from scipy import sparse
+
+from fairpca._validation import Groups, check_choice, check_finite
+from fairpca.moments._group_moments import fixed_by_group
+
+__all__ = ["GroupFactors"]
+
+#: Numbers centred at a time while the variances are summed.
+_BLOCK_SIZE = 4_000_000
+
+
+class GroupFactors:
+    """Rows sorted by group, from which ``M_a V = X_a^T (X_a V)`` is formed with the centring as a rank-one term.
+
+    A dense X is copied once if its rows are not sorted by group already; a sparse one stays sparse. The attributes
+    ``labels``, ``counts``, ``means`` and ``pooled_mean`` are those of :class:`~fairpca.moments.GroupMoments`.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from fairpca._validation import check_groups
+    >>> from fairpca.moments import GroupFactors, group_moments
+    >>> rng = np.random.default_rng(0)
+    >>> X, groups = rng.normal(size=(30, 5)), np.arange(30) % 2
+    >>> factors = GroupFactors(X, check_groups(groups, 30))
+    >>> V = rng.normal(size=(5, 2))
+    >>> np.allclose(factors.images(V), group_moments(X, groups).second_moments() @ V)
+    True
+    """
+
+    def __init__(
+        self, X: Any, groups: Groups, sample_weight: np.ndarray | None = None, *, center: str = "pooled"
+    ) -> None:
+        check_choice("center", center, ("pooled", "group"))
+        weights = np.ones(X.shape[0]) if sample_weight is None else sample_weight
+        given = X
+        order = np.argsort(groups.codes, kind="stable")
+        order = order[weights[order] > 0]
+        if len(order) < X.shape[0] or (np.diff(order) < 0).any():
+            X = X[order]
+        self._weights = weights[order]
+        codes, starts = np.unique(groups.codes[order], return_index=True)
+        ends = np.append(starts[1:], len(order))
+        self._parts = [slice(start, end) for start, end in zip(starts, ends, strict=True)]
+        self._X = X
+        self.labels = tuple(groups.labels[code] for code in codes)
+        self.counts = np.array([self._weights[part].sum() for part in self._parts])
+        self.means = np.stack([self._sum(part, self._weights[part]) for part in self._parts]) / self.counts[:, None]
+        if not np.isfinite(self.means).all() or len(order) < len(weights):
+            check_finite(given)  # a missing value always reaches the mean, so this pass is spared as a rule
+        self.pooled_mean = self.shares @ self.means
+        self._centres = self.means if center == "group" else np.broadcast_to(self.pooled_mean, self.means.shape)
+        self._within = np.stack(
+            [self._variation(part, mean) for part, mean in zip(self._parts, self.means, strict=True)]
+        )
+
+    @property
+    def n_matrices(self) -> int:
+        return len(self.labels)
+
+    @property
+    def size(self) -> int:
+        return self.means.shape[1]
+
+    @property
+    def total_count(self) -> float:
+        return float(self.counts.sum())
+
+    @property
+    def shares(self) -> np.ndarray:
+        return self.counts / self.total_count
+
+    def traces(self) -> np.ndarray:
+        """``tr M_a``."""
+        offsets = self.means - self._centres
+        return self._within.sum(axis=1) / self.counts + np.einsum("aj,aj->a", offsets, offsets)
+
+    def pooled_variance(self) -> float:
+        """``tr S``."""
+        offsets = self.means - self.pooled_mean
+        between = self.counts @ np.einsum("aj,aj->a", offsets, offsets)
+        return float(self._within.sum() + between) / self.total_count
+
+    def images(self, vectors: np.ndarray) -> np.ndarray:
+        """``M_a V`` for every group, of shape (k, p, m): one pass forth and one back over the rows."""
+        narrow = vectors.astype(self._X.dtype, copy=False)
+        images = np.empty((self.n_matrices, *vectors.shape))
+        for a, part in enumerate(self._parts):
+            centre = self._centres[a]
+            scores = self._X[part] @ narrow - (centre @ vectors).astype(narrow.dtype)
+            scores *= (self._weights[part] / self.counts[a])[:, None].astype(narrow.dtype)
+            images[a] = self._X[part].T @ scores
+            images[a] -= np.outer(centre, scores.sum(axis=0, dtype=np.float64))
+        return images
+
+    def pooled_form(self, basis: np.ndarray) -> np.ndarray:
+        """``V^T S V``."""
+        scores = (self._X @ basis.astype(self._X.dtype, copy=False)).astype(np.float64) - self.pooled_mean @ basis
+        return (scores * self._weights[:, None]).T @ scores / self.total_count
+
+    def columns_fixed_by_group(self) -> np.ndarray:
+        return fixed_by_group(self.counts, self.means, self._within.sum(axis=0))
+
+    def _sum(self, part: slice, weights: np.ndarray) -> np.ndarray:
+        return np.asarray(self._X[part].T @ weights, dtype=np.float64)
+
+    def _variation(self, part: slice, mean: np.ndarray) -> np.ndarray:
+        """Weighted squares about the mean, by column."""
+        rows, weights = self._X[part], self._weights[part]
+        if sparse.issparse(rows):
+            rows = rows.astype(np.float64)
+            return np.maximum(rows.multiply(rows).T @ weights - weights.sum() * mean * mean, 0.0)
+        total = np.zeros(len(mean))
+        step = max(_BLOCK_SIZE // len(mean), 1)
+        for start in range(0, len(rows), step):
+            block = rows[start : start + step] - mean
+            np.square(block, out=block)
+            total += weights[start : start + step] @ block
+        return total

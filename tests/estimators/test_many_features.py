@@ -1,0 +1,149 @@
+"""Many features: operators give what matrices give, with a bound that holds, and never a p x p matrix."""
+
+from __future__ import annotations
+
+import tracemalloc
+
+import numpy as np
+import pytest
+from scipy import sparse
+
+from fairpca import FairPCA
+from fairpca._validation import check_groups
+from fairpca.estimators import fair_pca
+from fairpca.moments import GroupFactors, group_moments
+
+
+def leading_directions(rng, n, p, rank=40):
+    """Two groups with a spectrum of 1 / i that share half of their leading directions, and noise."""
+    directions = np.linalg.qr(rng.standard_normal((p, rank + rank // 2)))[0]
+    own = np.arange(rank)
+    own[1::2] = rank + np.arange(rank // 2)
+    groups = np.arange(n) % 2
+    X = rng.standard_normal((n, p)) * np.sqrt(0.1 / p)
+    for a, chosen in enumerate((np.arange(rank), own)):
+        rows = groups == a
+        X[rows] += (rng.standard_normal((rows.sum(), rank)) / np.sqrt(np.arange(1, rank + 1))) @ directions[:, chosen].T
+    return X, groups
+
+
+@pytest.fixture
+def small_threshold(monkeypatch):
+    monkeypatch.setattr(fair_pca, "_MANY_FEATURES", 100)
+
+
+def with_matrices(monkeypatch, *args, **kwargs):
+    with monkeypatch.context() as context:
+        context.setattr(fair_pca, "_MANY_FEATURES", 10**9)
+        return FairPCA(*args).fit(**kwargs)
+
+
+@pytest.mark.parametrize("center", ["pooled", "group"])
+@pytest.mark.parametrize("kind", ["dense", "sparse", "weighted", "sorted"])
+def test_products_are_those_of_the_moments(rng, center, kind):
+    X = rng.normal(size=(60, 9)) + 3
+    groups = np.sort(rng.integers(0, 3, 60)) if kind == "sorted" else rng.integers(0, 3, 60)
+    weight = rng.integers(0, 3, 60).astype(float) if kind == "weighted" else None
+    X = sparse.csr_array(X * (rng.random(X.shape) < 0.3)) if kind == "sparse" else X
+    factors = GroupFactors(X, check_groups(groups, 60), weight, center=center)
+    moments = group_moments(X, groups, sample_weight=weight)
+    vectors = rng.normal(size=(9, 4))
+    matrices = moments.second_moments(center)
+    assert np.allclose(factors.images(vectors), matrices @ vectors)
+    assert np.allclose(factors.traces(), np.einsum("aii->a", matrices))
+    assert np.allclose(factors.pooled_form(vectors), vectors.T @ moments.pooled_covariance() @ vectors)
+    assert np.isclose(factors.pooled_variance(), np.trace(moments.pooled_covariance()))
+
+
+@pytest.mark.usefixtures("small_threshold")
+@pytest.mark.parametrize("criterion", ["loss", "error", "variance", "nash"])
+def test_the_same_as_with_matrices(rng, monkeypatch, criterion):
+    X, groups = leading_directions(rng, 300, 400)
+    pca = FairPCA(4, criterion=criterion).fit(X, sensitive_features=groups)
+    with monkeypatch.context() as context:
+        context.setattr(fair_pca, "_MANY_FEATURES", 10**9)
+        exact = FairPCA(4, criterion=criterion).fit(X, sensitive_features=groups)
+    total = exact.explained_variance_[0] / exact.explained_variance_ratio_[0]
+    unit = total if criterion != "nash" else 1.0
+    assert pca.converged_
+    assert pca.lower_bound_ <= exact.objective_ + 1e-12 * unit
+    assert abs(pca.objective_ - exact.objective_) <= 1e-5 * unit
+    assert pca.duality_gap_ <= 1.01e-5 * unit
+    assert np.allclose(pca.group_errors_, exact.group_errors_, atol=1e-3 * total)
+    assert np.allclose(pca.mean_, exact.mean_)
+    assert np.allclose(pca.explained_variance_, exact.explained_variance_, atol=1e-3 * total)
+    assert np.allclose(pca.components_ @ pca.components_.T, np.eye(4))
+
+
+@pytest.mark.usefixtures("small_threshold")
+def test_three_groups(rng, monkeypatch):
+    X, _ = leading_directions(rng, 300, 200)
+    groups = rng.integers(0, 3, 300)
+    X[groups == 2] = X[groups == 2][:, ::-1]
+    pca = FairPCA(3).fit(X, sensitive_features=groups)
+    exact = with_matrices(monkeypatch, 3, X=X, sensitive_features=groups)
+    assert pca.lower_bound_ <= exact.objective_ + 1e-12
+    assert np.isclose(pca.objective_, exact.objective_, rtol=1e-3)
+
+
+@pytest.mark.usefixtures("small_threshold")
+def test_fewer_rows_than_the_subspace_could_hold(rng, monkeypatch):
+    X, groups = leading_directions(rng, 24, 300)
+    pca = FairPCA(3).fit(X, sensitive_features=groups)
+    exact = with_matrices(monkeypatch, 3, X=X, sensitive_features=groups)
+    assert pca.lower_bound_ <= exact.objective_ + 1e-12
+    assert np.isclose(pca.objective_, exact.objective_, rtol=1e-4)
+
+
+@pytest.mark.parametrize("seed", range(5))
+def test_the_bound_holds_when_the_subspace_misses_the_answer(seed):
+    """Stopped after one step, far from the answer: the bound must still be one (or none)."""
+    from fairpca.problems import balanced_problem
+    from fairpca.solvers import minimise_on_operators
+
+    rng = np.random.default_rng(seed)
+    X, groups = leading_directions(rng, 200, 120)
+    factors = GroupFactors(X, check_groups(groups, 200))
+    exact = FairPCA(4).fit(X, sensitive_features=groups)
+    for steps in (1, 2, 3):
+        solution = minimise_on_operators(
+            lambda best: balanced_problem("loss", factors.traces()[:, None, None], best),
+            factors,
+            4,
+            scale=1.0,
+            tol=1e-12,
+            max_iter=steps,
+            rng=np.random.default_rng(seed),
+        )
+        assert solution.result.lower_bound <= exact.lower_bound_ + 1e-10
+    assert np.isfinite(solution.result.lower_bound)
+
+
+def test_memory_stays_far_below_a_matrix_of_all_features(rng):
+    n, p = 60, 6000
+    X = sparse.random(n, p, density=0.02, format="csr", random_state=0)
+    groups = np.arange(n) % 2
+    tracemalloc.start()
+    pca = FairPCA(3).fit(X, sensitive_features=groups)
+    peak = tracemalloc.get_traced_memory()[1]
+    tracemalloc.stop()
+    assert peak < 0.2 * p * p * 8
+    assert pca.transform(X).shape == (n, 3)
+    with pytest.raises(ValueError, match="kept no moments"):
+        pca.partial_fit(X, sensitive_features=groups)
+
+
+def test_bad_input_is_refused_as_with_matrices(rng):
+    X = rng.normal(size=(20, 3100))
+    groups = np.arange(20) % 2
+    with pytest.raises(ValueError, match="required"):
+        FairPCA(2).fit(X)
+    with pytest.raises(ValueError, match="single group"):
+        FairPCA(2).fit(X, sensitive_features=np.zeros(20))
+    with pytest.raises(ValueError, match="n_components"):
+        FairPCA(4000).fit(X, sensitive_features=groups)
+    with pytest.warns(UserWarning, match="column 7"):
+        FairPCA(2).fit(np.where(np.arange(3100) == 7, groups[:, None], X), sensitive_features=groups)
+    X[3, 5] = np.nan
+    with pytest.raises(ValueError, match="NaN"):
+        FairPCA(2).fit(X, sensitive_features=groups)
