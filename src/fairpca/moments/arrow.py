@@ -148,8 +148,8 @@ class _ParquetPart:
         self._row_groups = list(range(metadata.num_row_groups))
 
     def _open(self) -> Any:
-        # As a dictionary, a column of strings is decoded to codes; no string is made twice.
-        return self._parquet.ParquetFile(self.path, read_dictionary=self._categories)
+        # As a dictionary, a column of strings is decoded to codes. Buffering in advance would hold all row groups.
+        return self._parquet.ParquetFile(self.path, read_dictionary=self._categories, pre_buffer=False)
 
     def split(self, count: int) -> list[_ParquetPart]:
         count = max(min(count, len(self._row_groups)), 1)
