@@ -26,6 +26,8 @@ Progress = Callable[[int, int, str], None]
 
 #: Numbers in a batch: enough to hide the cost of a call, few enough for several batches to share the cache.
 _BATCH_SIZE = 2_000_000
+#: Bytes read of a column at a time, instead of its whole row group.
+_READ_BYTES = 1 << 18
 
 
 def moments_from_parquet(
@@ -148,8 +150,10 @@ class _ParquetPart:
         self._row_groups = list(range(metadata.num_row_groups))
 
     def _open(self) -> Any:
-        # As a dictionary, a column of strings is decoded to codes; no string is made twice.
-        return self._parquet.ParquetFile(self.path, read_dictionary=self._categories)
+        # As a dictionary, a column of strings is decoded to codes. Buffering in advance would hold all row groups.
+        return self._parquet.ParquetFile(
+            self.path, read_dictionary=self._categories, pre_buffer=False, buffer_size=_READ_BYTES
+        )
 
     def split(self, count: int) -> list[_ParquetPart]:
         count = max(min(count, len(self._row_groups)), 1)
