@@ -123,7 +123,9 @@ def test_large_float32_is_within_single_rounding_of_float64(rng, offset, scale, 
     deviation = np.sqrt(np.einsum("ajj->aj", wide.scatters) / wide.counts[:, None])
     size = wide.counts[:, None, None] * deviation[:, :, None] * deviation[:, None, :]
     assert narrow.labels == wide.labels
-    assert np.abs((narrow.scatters - wide.scatters) / size).max() < 5e-7  # unit roundoff of float32: 6e-8
+    assert (
+        np.abs((narrow.scatters - wide.scatters) / size).max() < 5e-7
+    )  # a few units of roundoff (6e-8): products are float32
     assert np.abs((narrow.means - wide.means) / (deviation + 1e-7 * np.abs(wide.means))).max() < 2e-7
 
 

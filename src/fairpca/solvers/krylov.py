@@ -61,7 +61,7 @@ class MomentOperators(Protocol):
 
 @dataclasses.dataclass(frozen=True)
 class OperatorSolution:
-    """The result, the b_a of the subspace, and what the basis and the relaxed optimum capture of each matrix."""
+    """The result, bounds above the b_a, and what the basis and the relaxed optimum capture of each matrix."""
 
     result: SolverResult
     best: np.ndarray
@@ -82,7 +82,8 @@ def minimise_on_operators(
 ) -> OperatorSolution:
     """Minimise F(c(V)) for the matrices divided by ``scale``; ``make_problem`` takes the b_a.
 
-    The b_a are sums of Ritz values and so never too large: the lower bound stays a bound with the exact ones.
+    The search works with b_a that are sums of Ritz values and so never too large: its lower bound holds for the exact
+    ones. The objective is stated with bounds above the b_a, so it is never too small, and the gap covers both.
     """
     span = _Span(operators, scale, min(operators.size, 2 * (dimension + _EXTRA)), rng)
     steps = 0
@@ -100,9 +101,17 @@ def minimise_on_operators(
             bound = problem.bound(inner.weights, span.proven_support(inner.weights, dimension, rng))
         if inner.lower_bound - bound <= tol or complete or steps >= max_iter or not span.grow(residuals):
             break
+    best = span.proven_best(inner.weights, dimension, rng)
+    objective = make_problem(best).value(np.einsum("mi,ami->a", inner.basis, span.forms @ inner.basis))
     unproven = inner.status if not inner.converged else Status.MAX_ITER
-    status = Status.OPTIMAL if inner.objective - bound <= tol else unproven
-    inner = dataclasses.replace(inner, lower_bound=bound, status=status, n_iter=steps, n_oracle_calls=span.products)
+    inner = dataclasses.replace(
+        inner,
+        objective=objective,
+        lower_bound=bound,
+        status=Status.OPTIMAL if objective - bound <= tol else unproven,
+        n_iter=steps,
+        n_oracle_calls=span.products,
+    )
     return _lifted(inner, span, best)
 
 
@@ -125,6 +134,7 @@ class _Span:
     def __init__(self, operators: MomentOperators, scale: float, width: int, rng: np.random.Generator) -> None:
         self._operators, self._scale = operators, scale
         self.products = 0
+        self.outside = np.inf
         self.basis = orthonormalise(rng.standard_normal((operators.size, width)))
         self._images = self._apply(self.basis)
         self.forms = _symmetric(self.basis.T @ self._images)
@@ -166,12 +176,26 @@ class _Span:
     def proven_support(self, weights: np.ndarray, dimension: int, rng: np.random.Generator) -> float:
         """The bound on phi(w) of the head of this file; infinite where the complement cannot be told to be small."""
         form = np.tensordot(weights, self.forms, axes=1)
-        residual = np.tensordot(weights, self._images, axes=1) - self.basis @ form
         last = float(np.linalg.eigvalsh(form)[-dimension])
-        gap = last - self._bound_outside(weights, last, rng)
-        if not gap > 0:
+        self.outside = self._bound_outside(weights, last, rng)
+        return self._support_bound(weights, dimension, self.outside)
+
+    def proven_best(self, weights: np.ndarray, dimension: int, rng: np.random.Generator) -> np.ndarray:
+        """Bounds above the b_a. Since w_a A_a <= B(w), the proof for B(w) often serves; else A_a gets its own."""
+        best, level = [], self.outside
+        for unit, weight in zip(np.eye(len(weights)), weights, strict=True):
+            value = self._support_bound(unit, dimension, level / weight if weight > 0 else np.inf)
+            best.append(value if np.isfinite(value) else self.proven_support(unit, dimension, rng))
+        return np.array(best)
+
+    def _support_bound(self, weights: np.ndarray, dimension: int, outside: float) -> float:
+        """phi(w) at most, given that no eigenvalue of the complement exceeds ``outside``."""
+        form = np.tensordot(weights, self.forms, axes=1)
+        last = float(np.linalg.eigvalsh(form)[-dimension])
+        if not last > outside:
             return np.inf
-        values = np.linalg.eigvalsh(form + residual.T @ residual / gap)[-dimension:]
+        residual = np.tensordot(weights, self._images, axes=1) - self.basis @ form
+        values = np.linalg.eigvalsh(form + residual.T @ residual / (last - outside))[-dimension:]
         return float(np.maximum(values, last).sum())
 
     def _bound_outside(self, weights: np.ndarray, last: float, rng: np.random.Generator) -> float:

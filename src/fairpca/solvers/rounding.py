@@ -31,7 +31,8 @@ def reduce_rank(
     if values.size:  # what rounding to whole eigenvalues lost goes to the fractional ones
         values = np.clip(values + (dimension - whole.shape[1] - values.sum()) / values.size, 0.0, 1.0)
     if values.size and wanted is not None:
-        values, basis = _corrected(matrices, whole, basis, values, wanted)
+        values, basis, finished = _retired(*_corrected(matrices, whole, basis, values, wanted))
+        whole = np.hstack([whole, finished])
     while values.size:
         direction = _face_direction(matrices, basis)
         if direction is None:
@@ -88,13 +89,16 @@ def _move(values: np.ndarray, basis: np.ndarray, direction: np.ndarray) -> tuple
     """Go along ``direction`` until an eigenvalue reaches 0 or 1; return the rest and the vectors that became whole."""
     step = min(_step_to_bound(values, direction), key=abs)
     moved, rotation = np.linalg.eigh(np.diag(values) + step * direction)
-    basis = basis @ rotation
-    near_one, near_zero = moved > 1 - _FRACTIONAL, moved < _FRACTIONAL
-    if not (near_one | near_zero).any():  # rounding: retire the closest one
-        closest = np.argmin(np.minimum(moved, 1 - moved))
-        near_one[closest], near_zero[closest] = moved[closest] > 0.5, moved[closest] <= 0.5
-    rest = ~(near_one | near_zero)
-    return moved[rest], basis[:, rest], basis[:, near_one]
+    closest = np.argmin(np.minimum(moved, 1 - moved))
+    moved[closest] = round(moved[closest])  # it reached the bound up to rounding
+    return _retired(moved, basis @ rotation)
+
+
+def _retired(values: np.ndarray, basis: np.ndarray) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
+    """What is still fractional, its basis, and the vectors whose eigenvalue became one."""
+    whole, gone = values > 1 - _FRACTIONAL, values < _FRACTIONAL
+    rest = ~(whole | gone)
+    return values[rest], basis[:, rest], basis[:, whole]
 
 
 def _step_to_bound(values: np.ndarray, direction: np.ndarray) -> tuple[float, float]:
