@@ -56,6 +56,9 @@ class JointRange:
         return self.matrices.shape[1]
 
     def combine(self, weights: np.ndarray) -> np.ndarray:
+        used = np.flatnonzero(weights)
+        if len(used) == 1 and weights[used[0]] == 1.0:
+            return self.matrices[used[0]]
         return np.tensordot(weights, self.matrices, axes=1)
 
     def captured(self, basis: np.ndarray) -> np.ndarray:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 from scipy import linalg
-from scipy.sparse.linalg import ArpackError, eigsh
+from scipy.sparse.linalg import ArpackError, LinearOperator, eigsh
 
 __all__ = [
     "Geodesic",
@@ -33,8 +33,11 @@ def top_eigenpairs(matrix: np.ndarray, count: int, *, start: np.ndarray | None =
     if start is not None:
         # A little of every direction stays in, so that no eigenvector is out of reach.
         first = start @ np.ones(start.shape[1]) + 1e-3 * first / np.sqrt(size)
+    # numpy and scipy each bring a BLAS whose threads wait busily; alternating between them costs five times as much.
+    columns = np.ascontiguousarray(matrix).T
+    operator = LinearOperator(matrix.shape, matvec=lambda x: linalg.blas.dsymv(1.0, columns, x), dtype=np.float64)
     try:
-        values, vectors = eigsh(matrix, count, which="LA", v0=first, ncv=min(size, max(2 * count + 20, 40)))
+        values, vectors = eigsh(operator, count, which="LA", v0=first, ncv=min(size, count + 35))
     except ArpackError:
         return _direct(matrix, count)
     order = np.argsort(values)[::-1]

@@ -99,7 +99,7 @@ def accumulate(
         groups = Groups(groups.labels, groups.codes[kept])
     with np.errstate(over="ignore", invalid="ignore"):  # reported once, below
         moments = _moments_of(X, groups, sample_weight, parallel)
-    if not np.isfinite(moments.scatters).all():
+    if not np.isfinite(np.einsum("ajj->aj", moments.scatters)).all():  # no entry exceeds those on the diagonal
         check_finite(X)  # checked only now: a missing value always reaches the scatter, and most data has none
         raise ValueError("X has entries so large that their squares overflow; rescale its columns first.")
     return moments

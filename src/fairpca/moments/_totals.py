@@ -14,9 +14,13 @@ from __future__ import annotations
 
 import numpy as np
 from scipy import sparse
+from scipy.linalg import blas
 
 __all__ = ["GroupTotal", "MixedTotal"]
 
+#: From this many features on, filling in and mirroring a symmetric matrix is worth avoiding.
+_WIDE = 256
+_TILE = 128
 #: Columns of a sparse group filled more than this are handled as dense, because they can be centred exactly.
 _DENSE_COLUMN = 0.5
 #: Squares of a float32 column below this (on average) begin to lose digits or vanish.
@@ -34,6 +38,7 @@ class GroupTotal:
     def __init__(self, product: np.ndarray) -> None:
         self._within = np.zeros(product.shape)
         self._product = product  # working space, shared between groups; float32 for a MixedTotal
+        self._triangular = False  # whether only the upper triangle is summed so far
         self._counts: list[float] = []
         self._means: list[np.ndarray] = []
 
@@ -44,11 +49,18 @@ class GroupTotal:
     def add_dense(self, rows: np.ndarray, weights: np.ndarray | None) -> None:
         """Add rows; they are overwritten."""
         count = float(len(rows)) if weights is None else float(weights.sum())
-        mean = (np.ones(len(rows)) if weights is None else weights) @ rows / count
+        factors = np.ones(len(rows)) if weights is None else weights
+        wide = rows.shape[1] >= _WIDE and rows.flags.c_contiguous
+        # Both libraries have threads of their own, which wait busily for a while: one of them a block, not both.
+        mean = blas.dgemv(1.0 / count, rows.T, factors) if wide else factors @ rows / count
         rows -= mean  # a mean off by rounding changes the scatter by the square of that only
         if weights is not None:
             rows *= np.sqrt(weights)[:, None]
-        self._within += np.matmul(rows.T, rows, out=self._product)  # a symmetric rank-k update inside
+        if wide:  # adds the upper triangle in place; numpy would fill, mirror and add a whole matrix
+            self._within = blas.dsyrk(1.0, rows.T, beta=1.0, c=self._within.T, lower=1, overwrite_c=1).T
+            self._triangular = True
+        else:
+            self._within += np.matmul(rows.T, rows, out=self._product)  # a symmetric rank-k update inside
         self._remember(count, mean)
 
     def add_sparse(self, rows: sparse.csr_matrix, weights: np.ndarray | None) -> None:
@@ -82,8 +94,21 @@ class GroupTotal:
         total = counts.sum()
         mean = means[0] + (counts / total) @ (means - means[0])
         offsets = (means - mean) * np.sqrt(counts)[:, None]
-        self._within += offsets.T @ offsets
+        if self._triangular:
+            self._within = blas.dsyrk(1.0, offsets.T, beta=1.0, c=self._within.T, lower=1, overwrite_c=1).T
+            self._mirror()
+        else:
+            self._within += offsets.T @ offsets
         return float(total), mean, self._within
+
+    def _mirror(self) -> None:
+        """Copy the upper triangle to the lower one, by tiles: a plain transpose would miss the cache throughout."""
+        size = len(self._within)
+        for start in range(0, size, _TILE):
+            stop = min(start + _TILE, size)
+            tile = self._within[start:stop, start:stop]
+            tile[:] = np.triu(tile) + np.triu(tile, 1).T
+            self._within[stop:, start:stop] = self._within[start:stop, stop:].T
 
 
 class MixedTotal(GroupTotal):
