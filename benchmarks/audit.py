@@ -1,7 +1,7 @@
 """The audit of 30000 rows of default credit with all methods and ten numbers of components, step by step.
 
-Needs the papers' data (`$FAIRPCA_DATA` or `../shared/data`). Times are of this machine; what matters is the total against a
-minute on two cores, and the share of each step.
+Needs the papers' data (`$FAIRPCA_DATA` or `../shared/data`). Times are of this machine; what matters is the total
+against a minute on two cores, and the share of each step.
 """
 
 from __future__ import annotations
