@@ -2,9 +2,13 @@
 
 from __future__ import annotations
 
+import functools
+from contextlib import AbstractContextManager
+
 import numpy as np
 from scipy import linalg
 from scipy.sparse.linalg import ArpackError, LinearOperator, eigsh
+from threadpoolctl import ThreadpoolController
 
 __all__ = [
     "Geodesic",
@@ -13,11 +17,24 @@ __all__ = [
     "extend_basis",
     "fix_signs",
     "orthonormalise",
+    "scipy_threads_only",
     "top_eigenpairs",
 ]
 
 #: Below this size LAPACK's direct solver is the faster one (p = 500, d = 10: 12 ms against 20).
 _DIRECT_SIZE = 500
+
+
+@functools.cache
+def _numpy_blas() -> ThreadpoolController:
+    found = ThreadpoolController()
+    paths = [library["filepath"] for library in found.info() if "numpy" in library["filepath"]]
+    return found.select(filepath=paths)
+
+
+def scipy_threads_only() -> AbstractContextManager:
+    """Keep numpy's BLAS to one thread: where scipy's does the heavy work, waiting threads of numpy's take a core."""
+    return _numpy_blas().limit(limits=1)
 
 
 def top_eigenpairs(matrix: np.ndarray, count: int, *, start: np.ndarray | None = None) -> tuple[np.ndarray, np.ndarray]:

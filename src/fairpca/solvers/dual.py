@@ -13,7 +13,7 @@ from collections.abc import Iterator, Sequence
 import numpy as np
 
 from fairpca.joint_range import JointRange, RangePoint
-from fairpca.linalg import extend_basis, orthonormalise
+from fairpca.linalg import extend_basis, orthonormalise, scipy_threads_only
 from fairpca.protocols import RangeProblem, RelaxedSolution, SolverResult, Status
 from fairpca.solvers.barrier import solve_fantope
 from fairpca.solvers.bracket import solve_pair
@@ -46,7 +46,8 @@ def minimise_on_range(
     width = sum(point.basis.shape[1] + point.below.shape[1] for point in vertices)
     if joint.size <= max(_SMALL, _REDUCTION * width):
         return _solve_dense(problem, joint, tol=tol, max_iter=max_iter, rng=rng)
-    return _solve_in_subspaces(problem, joint, vertices, tol=tol, max_iter=max_iter, rng=rng)
+    with scipy_threads_only():
+        return _solve_in_subspaces(problem, joint, vertices, tol=tol, max_iter=max_iter, rng=rng)
 
 
 def _single(problem: RangeProblem, joint: JointRange, point: RangePoint) -> SolverResult:
