@@ -30,7 +30,8 @@ LAYERS = {
     "model_selection": 5,
     "plotting": 6,
     "report": 7,
-    "cli": 8,
+    "reproductions": 8,
+    "cli": 9,
 }
 #: Same-layer or otherwise forbidden pairs that deserve their own line.
 FORBIDDEN = {("problems", "solvers"), ("solvers", "problems"), ("metrics", "estimators")}

@@ -2,13 +2,13 @@
 
 import numpy as np
 import pytest
-from reproductions.vu2022 import protocol
-from reproductions.vu2022.published import PUBLISHED
-from reproductions.vu2022.tables import Tables, _row
-from reproductions.vu2022.toy import reproduce_toy
 
 from fairpca.datasets import load_table
 from fairpca.moments import group_moments
+from fairpca.reproductions.vu2022 import protocol
+from fairpca.reproductions.vu2022.published import PUBLISHED
+from fairpca.reproductions.vu2022.tables import Tables, _row
+from fairpca.reproductions.vu2022.toy import reproduce_toy
 
 
 def test_split_takes_three_tenths_of_each_group():

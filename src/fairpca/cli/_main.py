@@ -12,6 +12,7 @@ from fairpca.cli._compare import add_compare
 from fairpca.cli._demo import add_demo
 from fairpca.cli._fit import add_fit
 from fairpca.cli._info import add_info
+from fairpca.cli._reproduce import add_reproduce
 from fairpca.cli._transform import add_transform
 
 __all__ = ["main"]
@@ -43,6 +44,6 @@ def _parser() -> argparse.ArgumentParser:
     )
     parser.add_argument("--version", action="version", version=f"fairpca {fairpca.__version__}")
     commands = parser.add_subparsers(title="commands", required=True, metavar="COMMAND")
-    for add in (add_demo, add_audit, add_compare, add_fit, add_transform, add_info):
+    for add in (add_demo, add_audit, add_compare, add_fit, add_transform, add_reproduce, add_info):
         add(commands)
     return parser

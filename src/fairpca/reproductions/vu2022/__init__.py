@@ -1,6 +1,6 @@
 """Vu, Tran, Yue and Nguyen (2022), Distributionally Robust Fair Principal Components via Geodesic Descents.
 
-``python -m reproductions.vu2022 FOLDER`` prints Tables 1, 3 and 4 and the toy example of Figure 1, ours
+``python -m fairpca.reproductions.vu2022 FOLDER`` prints Tables 1, 3 and 4 and the toy example of Figure 1, ours
 beside the paper's. FOLDER is the ``data/`` folder of the authors' public repository, or a folder that holds
 it as ``vu2022``.
 """
@@ -11,8 +11,8 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from reproductions.vu2022.tables import Tables, reproduce_tables
-from reproductions.vu2022.toy import Toy, reproduce_toy
+from fairpca.reproductions.vu2022.tables import Tables, reproduce_tables
+from fairpca.reproductions.vu2022.toy import Toy, reproduce_toy
 
 __all__ = ["TOLERANCE", "Reproduction", "run"]
 

@@ -10,8 +10,8 @@ import numpy as np
 
 from fairpca.datasets import load_tables
 from fairpca.moments import group_moments
-from reproductions.vu2022 import protocol
-from reproductions.vu2022.published import PUBLISHED, Published
+from fairpca.reproductions.vu2022 import protocol
+from fairpca.reproductions.vu2022.published import PUBLISHED, Published
 
 __all__ = ["Row", "Tables", "reproduce_tables"]
 

@@ -1,1 +1,0 @@
-"""One folder a paper: what it claims, the run, the published figures, the tolerance."""

@@ -1,0 +1,210 @@
+"""What a reproduction found: published figures beside ours, tables and drawings, and how they are written."""
+
+from __future__ import annotations
+
+import csv
+import io
+from collections import Counter
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any, Literal
+
+from fairpca._files import replace_file, write_text
+
+__all__ = ["Claim", "Drawing", "Outcome", "Progress", "Table"]
+
+#: Called with steps done, steps in all and what comes next.
+Progress = Callable[[int, int, str], Any]
+
+_VERDICTS = ("matched", "better", "explained", "differs")
+_REPORT = "report.md"
+
+
+@dataclass(frozen=True)
+class Claim:
+    """A published figure and ours.
+
+    ``relation`` says which side is the better one: ``"equal"`` (both directions count), ``"at most"`` (ours should not
+    exceed theirs) or ``"at least"``. ``tolerance`` is relative to the published figure unless ``absolute``.
+    ``explanation`` says why ours is expected to differ, where a reason is known; it is shown only if it does differ.
+
+    >>> Claim("Table 1", "German, error", ours=1.02, theirs=1.0, tolerance=0.03).verdict
+    'matched'
+    >>> Claim("Table 1", "German, error", ours=0.5, theirs=1.0, tolerance=0.03, relation="at most").verdict
+    'better'
+    >>> Claim("Table 1", "German, error", ours=1.5, theirs=1.0, tolerance=0.03, relation="at most").verdict
+    'differs'
+    """
+
+    source: str
+    what: str
+    ours: float
+    theirs: float
+    tolerance: float
+    relation: Literal["equal", "at most", "at least"] = "equal"
+    absolute: bool = False
+    explanation: str = ""
+
+    @property
+    def difference(self) -> float:
+        return self.ours - self.theirs
+
+    @property
+    def verdict(self) -> str:
+        allowed = self.tolerance * (1.0 if self.absolute else abs(self.theirs))
+        if abs(self.difference) <= allowed:
+            return "matched"
+        if (self.relation == "at most" and self.difference < 0) or (
+            self.relation == "at least" and self.difference > 0
+        ):
+            return "better"
+        return "explained" if self.explanation else "differs"
+
+    @property
+    def allowed(self) -> str:
+        """The tolerance in words."""
+        size = f"{self.tolerance:.2g}" if self.absolute else f"{100 * self.tolerance:.2g} %"
+        sign = {"equal": "±", "at most": "+", "at least": "-"}[self.relation]
+        return sign + size
+
+
+@dataclass(frozen=True)
+class Table:
+    """Rows of text and numbers under a title; written as ``<name>.csv`` and into the report."""
+
+    name: str
+    title: str
+    columns: Sequence[str]
+    rows: Sequence[Sequence[Any]]
+    note: str = ""
+
+
+@dataclass(frozen=True)
+class Drawing:
+    """A figure: ``draw`` fills an empty matplotlib figure of the given size in inches; written as ``<name>.png``."""
+
+    name: str
+    title: str
+    draw: Callable[[Any], Any]
+    size: tuple[float, float] = (9.0, 4.5)
+
+
+@dataclass(frozen=True)
+class Outcome:
+    """Everything a reproduction found; its text is the summary for the terminal."""
+
+    paper: str
+    title: str
+    claims: Sequence[Claim]
+    tables: Sequence[Table] = ()
+    drawings: Sequence[Drawing] = ()
+    remarks: Sequence[str] = field(default_factory=tuple)
+    quick: bool = False
+
+    @property
+    def succeeded(self) -> bool:
+        """Whether every published figure is matched, bettered, or its deviation explained."""
+        return all(claim.verdict != "differs" for claim in self.claims)
+
+    @property
+    def counts(self) -> dict[str, int]:
+        """Number of claims by verdict."""
+        found = Counter(claim.verdict for claim in self.claims)
+        return {verdict: found[verdict] for verdict in _VERDICTS if found[verdict]}
+
+    def __str__(self) -> str:
+        lines = [self.title, self._summary()]
+        lines += [_claim_line(claim) for claim in self.claims]
+        return "\n".join([*lines, *(f"- {remark}" for remark in self.remarks)])
+
+    def _summary(self) -> str:
+        counted = ", ".join(f"{count} {verdict}" for verdict, count in self.counts.items())
+        quick = " (quick run: fewer splits and rows, so the figures are not those of the paper)" if self.quick else ""
+        return f"{len(self.claims)} published figures: {counted or 'none in these data'}{quick}"
+
+    def write(self, out: Any) -> Path:
+        """Write the report, the claims, the tables and the drawings into the folder ``out``; return the report."""
+        folder = Path(out)
+        folder.mkdir(parents=True, exist_ok=True)
+        write_text(folder / "claims.csv", _csv(_CLAIM_COLUMNS, [_claim_cells(claim) for claim in self.claims]))
+        for table in self.tables:
+            write_text(folder / f"{table.name}.csv", _csv(table.columns, table.rows))
+        drawn = [drawing for drawing in self.drawings if _draw(drawing, folder)]
+        # The report comes last: where it is, everything it speaks of is there too.
+        return write_text(folder / _REPORT, self._markdown(drawn))
+
+    def _markdown(self, drawn: Sequence[Drawing]) -> str:
+        parts = [f"# {self.title}", self._summary() + ". Files: [claims.csv](claims.csv)" + self._table_links() + "."]
+        parts += [f"- {remark}" for remark in self.remarks]
+        if len(drawn) < len(self.drawings):
+            parts.append("The figures need matplotlib, which is not installed: `pip install fairpca[plot]`.")
+        parts += ["## Published figures beside ours", _markdown_table(_CLAIM_COLUMNS, self._claim_rows())]
+        for table in self.tables:
+            parts += [f"## {table.title}", _markdown_table(table.columns, table.rows)]
+            parts += [table.note] if table.note else []
+        for drawing in drawn:
+            parts += [f"## {drawing.title}", f"![{drawing.title}]({drawing.name}.png)"]
+        return "\n\n".join(parts) + "\n"
+
+    def _table_links(self) -> str:
+        return "".join(f", [{table.name}.csv]({table.name}.csv)" for table in self.tables)
+
+    def _claim_rows(self) -> list[list[Any]]:
+        return [_claim_cells(claim) for claim in self.claims]
+
+
+_CLAIM_COLUMNS = ("source", "figure", "ours", "published", "difference", "tolerance", "verdict", "explanation")
+
+
+def _claim_cells(claim: Claim) -> list[Any]:
+    verdict = claim.verdict
+    explanation = claim.explanation if verdict in ("explained", "better") else ""
+    return [
+        claim.source, claim.what, claim.ours, claim.theirs, claim.difference, claim.allowed, verdict, explanation,
+    ]  # fmt: skip
+
+
+def _claim_line(claim: Claim) -> str:
+    return (
+        f"  {claim.verdict:9} {claim.source}: {claim.what}: ours {_cell(claim.ours)}, "
+        f"published {_cell(claim.theirs)} ({claim.difference:+.3g})"
+    )
+
+
+def _csv(columns: Sequence[str], rows: Sequence[Sequence[Any]]) -> str:
+    text = io.StringIO()
+    writer = csv.writer(text, lineterminator="\n")
+    writer.writerow(columns)
+    writer.writerows(rows)
+    return text.getvalue()
+
+
+def _markdown_table(columns: Sequence[str], rows: Sequence[Sequence[Any]]) -> str:
+    lines = [columns, ["---"] * len(columns), *([_cell(value) for value in row] for row in rows)]
+    return "\n".join("| " + " | ".join(_escaped(cell) for cell in line) + " |" for line in lines)
+
+
+def _cell(value: Any) -> str:
+    return f"{value:.4g}" if isinstance(value, float) else str(value)
+
+
+def _escaped(text: str) -> str:
+    """Names come from files: none may break out of its cell or become markup."""
+    for character, harmless in (("&", "&amp;"), ("<", "&lt;"), ("|", "\\|"), ("\n", " ")):
+        text = text.replace(character, harmless)
+    return text
+
+
+def _draw(drawing: Drawing, folder: Path) -> bool:
+    """Draw into a file; False where matplotlib is missing."""
+    try:
+        from matplotlib.backends.backend_agg import FigureCanvasAgg
+        from matplotlib.figure import Figure
+    except ImportError:
+        return False
+    figure = Figure(figsize=drawing.size, layout="constrained")
+    FigureCanvasAgg(figure)
+    drawing.draw(figure)
+    replace_file(folder / f"{drawing.name}.png", lambda path: figure.savefig(path, dpi=150, format="png"))
+    return True
