@@ -97,15 +97,16 @@ def _kernel_means(
     scaled = scores / sigma
     sums = _row_sums(scaled, sample.weights, sample.starts, with_scores=gradient, dtype=dtype)
     starts, weights = sample.starts, sample.weights
-    # Axis 0 of sums is the group b of the other row; the first column is F, the rest P / sigma.
-    values = np.add.reduceat(weights[:, None] * sums[:, :, 0].T, starts[:-1], axis=0)
+    # Axis 0 of sums is the group b of the other row; row 0 of axis 1 is F, the next d are P / sigma.
+    values = np.add.reduceat(sums[:, 0] * weights, starts[:-1], axis=1)
     values = 0.5 * (values + values.T)
     if not gradient:
         return KernelMeans(values)
-    inner = weights[:, None] * (sums[:, :, :1] * scaled - sums[:, :, 1:])
+    d = scaled.shape[1]
+    inner = (sums[:, :1] * scaled.T - sums[:, 1 : d + 1]) * weights
     fields = np.stack(
         [
-            [sample.rows[first:last].T @ field[first:last] for field in inner]
+            [(field[:, first:last] @ sample.rows[first:last]).T for field in inner]
             for first, last in itertools.pairwise(starts)
         ]
     )
@@ -124,24 +125,27 @@ def exact_kernel(sigma: float, dtype: type = np.float64) -> Kernel:
 def _row_sums(
     scaled: np.ndarray, weights: np.ndarray, starts: np.ndarray, *, with_scores: bool, dtype: type
 ) -> np.ndarray:
-    """``sum_{j in b} u_j K_ij (1, z_j)`` for every group b and row i, of shape (k, n, 1 or 1 + d)."""
-    n = len(scaled)
+    """``sum_{j in b} u_j K_ij (1, z_j)`` for every group b and row i, of shape (k, 1 or at least 1 + d, n)."""
+    n, d = scaled.shape
     squares = np.einsum("ij,ij->i", scaled, scaled)[:, None] * -0.5
     ones = np.ones((n, 1))
     # One product gives the whole exponent: z_i . z_j - |z_i|^2 / 2 - |z_j|^2 / 2.
     left: np.ndarray = np.hstack([scaled, squares, ones]).astype(dtype)
     right: np.ndarray = np.hstack([scaled, ones, squares]).astype(dtype)
-    carried = np.hstack([ones, scaled]) if with_scores else ones
+    # Zeros up to a multiple of four columns: a product with an odd number of them costs more.
+    carried = np.hstack([ones, scaled, np.zeros((n, -(d + 1) % 4))]) if with_scores else ones
     carried = (weights[:, None] * carried).astype(dtype)
     tasks = list(_triangle(starts))
     n_threads = min(_cores(), len(tasks)) if n * n > 2 * _THREAD_WORTH else 1
     shape = (len(starts) - 1, n, carried.shape[1])
     work = functools.partial(_sum_blocks, left, right, carried, shape)
     if n_threads == 1:
-        return work(tasks)
-    # A fixed share for each thread keeps the order of the sums, and so the result, the same in every run.
-    with ThreadPoolExecutor(n_threads) as pool:
-        return functools.reduce(np.add, pool.map(work, [tasks[t::n_threads] for t in range(n_threads)]))
+        sums = work(tasks)
+    else:
+        # A fixed share for each thread keeps the order of the sums, and so the result, the same in every run.
+        with ThreadPoolExecutor(n_threads) as pool:
+            sums = functools.reduce(np.add, pool.map(work, [tasks[t::n_threads] for t in range(n_threads)]))
+    return np.ascontiguousarray(sums.transpose(0, 2, 1))
 
 
 _Block = tuple[int, slice, int, slice]
