@@ -33,6 +33,8 @@ _PARALLEL_FEATURES = 512
 _MIXED_SIZE = 1_000_000
 #: Rows of a block multiplied in float32: few enough for its accuracy, enough to hide the cost of a call.
 _MIXED_ROWS = 8192
+#: The same for columns, where a block takes a call for each of them: 1.5 x the error, a tenth less time.
+_MIXED_ROWS_OF_COLUMNS = 20_480
 
 
 def group_moments(X: Any, sensitive_features: Any = None, *, sample_weight: Any = None) -> GroupMoments:
@@ -161,7 +163,7 @@ def accumulate_columns(
     n_rows, n_features = len(columns[0]), len(columns)
     narrow = all(column.dtype == np.float32 for column in columns)
     mixed = narrow and n_rows * n_features >= _MIXED_SIZE
-    step = min(n_rows, _block_rows(n_features, mixed))
+    step = min(n_rows, _MIXED_ROWS_OF_COLUMNS if mixed else _block_rows(n_features, mixed))
     buffer = np.empty((n_features, step), dtype=np.float32 if mixed else np.float64)
 
     def gather(block: slice, order: np.ndarray) -> np.ndarray:

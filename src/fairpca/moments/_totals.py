@@ -174,12 +174,19 @@ class MixedTotal(GroupTotal):
 def _sums(weights: np.ndarray, rows: np.ndarray) -> np.ndarray:
     """``weights @ rows``: float32 within parts of the rows, float64 over the parts."""
     if not rows.flags.c_contiguous:  # gathered column by column
-        cuts = range(0, len(rows), _SUM_ROWS)
-        return np.add.reduce([(weights[i : i + _SUM_ROWS] @ rows[i : i + _SUM_ROWS]).astype(np.float64) for i in cuts])
+        return _sums_of_columns(weights, rows.T)
     size = len(rows) // _SUM_PARTS
     whole = size * _SUM_PARTS
     parts = weights[:whole].reshape(_SUM_PARTS, 1, size) @ rows[:whole].reshape(_SUM_PARTS, size, rows.shape[1])
     return parts.sum(axis=(0, 1), dtype=np.float64) + weights[whole:].astype(np.float64) @ rows[whole:]
+
+
+def _sums_of_columns(weights: np.ndarray, columns: np.ndarray) -> np.ndarray:
+    """The same for rows that lie in memory column by column, as ``columns @ weights``."""
+    whole = len(weights) - len(weights) % _SUM_ROWS
+    shape = -1, _SUM_ROWS
+    parts = np.einsum("jbi,bi->jb", columns[:, :whole].reshape(len(columns), *shape), weights[:whole].reshape(shape))
+    return parts.sum(axis=1, dtype=np.float64) + columns[:, whole:] @ weights[whole:].astype(np.float64)
 
 
 def _in_range(rows: np.ndarray, squares: np.ndarray, count: float) -> bool:

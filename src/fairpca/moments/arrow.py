@@ -27,7 +27,7 @@ Progress = Callable[[int, int, str], None]
 #: Numbers in a batch: enough to hide the cost of a call, few enough for several batches to share the cache.
 _BATCH_SIZE = 2_000_000
 #: Bytes read of a column at a time, instead of its whole row group.
-_READ_BYTES = 1 << 18
+_READ_BYTES = 1 << 20
 
 
 def moments_from_parquet(
