@@ -1,5 +1,7 @@
 """Kernel means against the definition, gradients by slopes."""
 
+import itertools
+
 import numpy as np
 import pytest
 
@@ -191,20 +193,27 @@ def test_discrepancy_is_zero_for_equal_groups_and_two_for_distant_ones():
     assert pair_discrepancies(kernel_means(apart, None, SIGMA).values, pairs)[0] == pytest.approx(2.0)
 
 
-def test_random_level_is_the_mean_over_permutations():
+def test_random_level_is_the_mean_over_all_assignments():
     rng = np.random.default_rng(0)
-    X = rng.normal(size=(50, 2))
-    codes = np.repeat([0, 1], [30, 20])
-    sample = GroupedSample.from_rows(X, check_groups(codes, 50))
-    level = random_level(sample, kernel_means(sample, None, SIGMA).values, all_pairs(2))[0]
-    draws = []
-    for _ in range(600):
-        shuffled = GroupedSample.from_rows(X, check_groups(rng.permutation(codes), 50))
-        draws.append(pair_discrepancies(kernel_means(shuffled, None, SIGMA).values, all_pairs(2))[0])
-    assert level == pytest.approx(np.mean(draws), abs=4 * np.std(draws) / np.sqrt(600))
+    X = rng.normal(size=(7, 2))
+    levels = []
+    for first in itertools.combinations(range(7), 3):
+        codes = np.isin(np.arange(7), first).astype(int)
+        sample = GroupedSample.from_rows(X, check_groups(codes, 7))
+        values = kernel_means(sample, None, SIGMA).values
+        levels.append((pair_discrepancies(values, all_pairs(2))[0], random_level(sample, values, all_pairs(2))[0]))
+    discrepancies, expected = np.transpose(levels)
+    assert np.ptp(expected) < 1e-14  # the level knows the rows and the sizes only
+    assert expected[0] == pytest.approx(discrepancies.mean(), rel=1e-12)
 
 
 class TestMedian:
+    def test_sampled_pairs_are_of_different_rows(self):
+        scores = np.array([[0.0], [1.0], [2.0]])  # a row with itself, a third of the pairs, would make the median 1
+        assert squared_distance_median(10 * scores, np.random.default_rng(0), max_pairs=2) > 0
+        medians = [squared_distance_median(scores, np.random.default_rng(seed), max_pairs=2) for seed in range(200)]
+        assert min(medians) >= 1.0
+
     def test_all_pairs(self):
         scores = np.array([[0.0], [1.0], [3.0]])
         assert squared_distance_median(scores, np.random.default_rng(0)) == 4.0  # of 1, 4, 9
