@@ -147,3 +147,36 @@ def test_bad_input_is_refused_as_with_matrices(rng):
     X[3, 5] = np.nan
     with pytest.raises(ValueError, match="NaN"):
         FairPCA(2).fit(X, sensitive_features=groups)
+
+
+class _Matrices:
+    """Operators with the matrices at hand."""
+
+    def __init__(self, matrices):
+        self.matrices = matrices
+        self.n_matrices, self.size = matrices.shape[:2]
+
+    def images(self, vectors):
+        return self.matrices @ vectors
+
+
+@pytest.mark.parametrize("seed", range(20))
+def test_what_the_subspace_leaves_out_is_bounded_from_above(seed):
+    """A subspace that misses the leading direction altogether: the proof has to notice, or to give no bound."""
+    from fairpca.solvers.krylov import _Span
+
+    rng = np.random.default_rng(seed)
+    vectors = np.linalg.qr(rng.standard_normal((2, 60, 60)))[0]
+    matrices = vectors * (1.0 / np.arange(1, 61)) @ vectors.transpose(0, 2, 1)
+    weights = np.array([0.7, 0.3])
+    span = _Span(_Matrices(matrices), 1.0, 12, rng)
+    leading = np.linalg.eigh(np.tensordot(weights, matrices, axes=1))[1][:, -1:]
+    span.basis = np.linalg.qr(span.basis - leading @ (leading.T @ span.basis))[0]
+    span._images = matrices @ span.basis
+    span.forms = span.basis.T @ span._images
+    rest = np.eye(60) - span.basis @ span.basis.T
+    outside = np.linalg.eigvalsh(rest @ np.tensordot(weights, matrices, axes=1) @ rest)[-1]
+    for last in (1e9, 0.0):  # one step of the power iteration, or all of them
+        assert span._bound_outside(weights, last, rng) >= outside
+    best = np.linalg.eigvalsh(np.tensordot(weights, matrices, axes=1))[-3:].sum()
+    assert span.proven_support(weights, 3, rng) >= best
