@@ -62,7 +62,9 @@ def load_faces(path: Any) -> Bunch:
 
 def _read_images(folder: Path) -> tuple[np.ndarray, np.ndarray]:
     sex = _binary(np.loadtxt(folder / "sex.txt", ndmin=1), folder / "sex.txt")
-    rows = [np.array((folder / f"img{i}.txt").read_text(encoding="utf-8").split(), dtype=float) for i in range(len(sex))]
+    rows = [
+        np.array((folder / f"img{i}.txt").read_text(encoding="utf-8").split(), dtype=float) for i in range(len(sex))
+    ]
     if len({len(row) for row in rows}) != 1:
         raise ValueError(f"{folder}: the images img0.txt, img1.txt, ... differ in their number of pixels.")
     return np.stack(rows), sex
@@ -160,7 +162,9 @@ def _is_feature(name: str) -> bool:
 def _two_groups(values: np.ndarray, name: str, path: Path) -> np.ndarray:
     higher = np.isin(values, _HIGHER)
     if 0 < higher.sum() < len(values):
-        names = ("lower education", "higher education") if name.upper() == "EDUCATION" else (f"other {name}", f"{name} 1-2")
+        names = (
+            ("lower education", "higher education") if name.upper() == "EDUCATION" else (f"other {name}", f"{name} 1-2")
+        )
         return np.array(names)[higher.astype(np.intp)]
     found = np.unique(values)
     if len(found) != 2:
