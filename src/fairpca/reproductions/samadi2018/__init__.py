@@ -21,8 +21,8 @@ __all__ = ["WHERE", "run"]
 WHERE = (
     "the authors' data folder, to which the README of their public repository samirasamadi/Fair-PCA links "
     "(images/sex.txt with images/img0.txt, img1.txt, ... and credit/default_degree.csv), or a folder with .npz files "
-    "of images (arrays gray3, lut and sex, or X and groups) and .csv files in the layout of the credit table (a line of "
-    "names, then numbers; the group in the column EDUCATION or in the one after ID; the raw UCI file will do)."
+    "of images (arrays gray3, lut and sex, or X and groups) and .csv files in the layout of the credit table (a line "
+    "of names, then numbers; the group in the column EDUCATION or in the one after ID; the raw UCI file will do)."
 )
 
 

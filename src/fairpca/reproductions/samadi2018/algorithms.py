@@ -22,6 +22,7 @@ __all__ = [
     "Trace",
     "adaptive_weights",
     "algorithm_one",
+    "eigengap",
     "multiplicative_weights",
     "slipped_oracle",
     "stopped_early",
@@ -29,7 +30,7 @@ __all__ = [
 ]
 
 #: Rates tried where the paper says that one parameter of multiplicative weights needs tuning.
-RATES = (1.0, 3.0, 10.0, 30.0, 100.0, 300.0, 1000.0)
+RATES = (0.1, 0.3, 1.0, 3.0, 10.0, 30.0, 100.0, 300.0, 1000.0)
 
 #: From the groups' weights to their losses.
 Oracle = Callable[[np.ndarray], np.ndarray]
@@ -112,6 +113,13 @@ def _slipped_rows(data: Data) -> np.ndarray:
 
 def _captured(matrix: np.ndarray, basis: np.ndarray) -> float:
     return float(np.einsum("pi,pi->", basis, matrix @ basis))
+
+
+def eigengap(moments: GroupMoments, dimension: int, weights: np.ndarray) -> float:
+    """``1 - lambda_(d+1) / lambda_d`` of the weighted sum; 0 where the best subspace is not unique."""
+    combined = JointRange(moments.second_moments("group"), dimension).combine(weights)
+    values = top_eigenpairs(combined, dimension + 1)[0]
+    return float(1 - values[dimension] / values[dimension - 1]) if values[dimension - 1] > 0 else 0.0
 
 
 def stopped_early(moments: GroupMoments, dimension: int) -> np.ndarray:

@@ -19,6 +19,8 @@ __all__ = ["drawings_of"]
 _PANEL = (5.0, 4.0)
 #: Panels of the figure on multiplicative weights: the paper's text has no such figure.
 _SHOWN_SEARCHES = (5, 8, 12, 20)
+#: Distances below this, relative to the total variance, are rounding.
+_SMALLEST = 1e-13
 
 
 def drawings_of(studies: Sequence[Study]) -> list[Drawing]:
@@ -88,19 +90,17 @@ def _searches(study: Study) -> Drawing:
 
 
 def _draw_searches(study: Study, figure: Any) -> None:
-    shown, floor = _shown(study), 1e-13
+    shown = _shown(study)
     axes = _panels(figure, shown, sharey=True)
     for ax, search in zip(axes, shown, strict=True):
         first = len(study.groups) + 1  # after one eigenproblem a group for its own optimum
         lines = {"fixed rate of the scripts": search.fixed, "best fixed rate tried": search.tuned}
         for colour, marker, (label, trace) in zip(COLOURS, "os", lines.items(), strict=False):
-            if trace is None:
-                continue
-            calls = np.arange(first, first + len(trace.losses))
-            excess = np.maximum((trace.values - search.optimum) / study.fair.total, floor)
-            ax.plot(calls, excess, color=colour, marker=marker, markersize=3, linewidth=1, label=label)
-        ours = np.maximum((search.ours[:, 1] - search.optimum) / study.fair.total, floor)
-        ax.plot(search.ours[:, 0], ours, color="black", marker="X", linestyle="--", label="FairPCA")
+            if trace is not None:
+                calls, excess = _above(np.arange(first, first + len(trace.losses)), trace.values, search, study)
+                ax.plot(calls, excess, color=colour, marker=marker, markersize=3, linewidth=1, label=label)
+        calls, excess = _above(*search.ours.T, search, study)
+        ax.plot(calls, excess, color="black", marker="X", linestyle="--", label="FairPCA")
         ax.set(yscale="log", xlabel="eigenproblems solved", title=f"d = {search.dimension}")
     axes[0].set_ylabel("largest loss above the optimum,\nof the total variance")
     handles, labels = axes[0].get_legend_handles_labels()
@@ -108,21 +108,29 @@ def _draw_searches(study: Study, figure: Any) -> None:
     figure.suptitle(plain(study.title))
 
 
+def _above(calls: np.ndarray, values: np.ndarray, search: Search, study: Study) -> tuple[np.ndarray, np.ndarray]:
+    """Distance from the optimum, to where it is lost in rounding: that point is drawn at the smallest distance."""
+    excess = (values - search.optimum) / study.fair.total
+    lost = np.flatnonzero(excess <= _SMALLEST)
+    end = lost[0] + 1 if len(lost) else len(excess)
+    return calls[:end], np.maximum(excess[:end], _SMALLEST)
+
+
 def _slips(study: Study) -> Drawing:
-    title = f"{study.title}: the script's fair loss with its slip, beside the optimum"
-    return Drawing(f"slips_{file_name(study.name)}", title, partial(_draw_slips, study), (6.5, 4.0))
+    title = f"{study.title}: the script's fair loss with its slip, relative to the optimum"
+    return Drawing(f"slips_{file_name(study.name)}", title, partial(_draw_slips, study), (7.0, 4.0))
 
 
 def _draw_slips(study: Study, figure: Any) -> None:
     ax = figure.subplots()
-    dimensions = [slip.dimension for slip in study.slips]
     assert study.pooled is not None
-    ax.plot(
-        dimensions, study.pooled.largest, color=COLOURS[0], marker="o", label="optimum, groups about the common mean"
-    )
-    ax.plot(dimensions, study.fair.largest, color=COLOURS[2], marker="^", label="optimum, groups about their own means")
-    values = [slip.fair for slip in study.slips]
-    ax.plot(dimensions, values, color=COLOURS[1], linestyle="--", marker="s", markerfacecolor="white", label="script")
-    ax.set(xlabel="number of components", ylabel="largest loss", ylim=(0, None))
+    proper = study.fair.dimensions < study.data.X.shape[1]
+    values = np.array([slip.fair for slip in study.slips])[proper]
+    optima = {"groups about the common mean": study.pooled, "groups about their own means": study.fair}
+    for colour, marker, (label, curves) in zip(COLOURS, "os", optima.items(), strict=False):
+        dimensions = curves.dimensions[proper]
+        ax.plot(dimensions, values / curves.largest[proper], color=colour, marker=marker, label=label)
+    ax.axhline(1.0, color="black", linewidth=1)
+    ax.set(xlabel="number of components", ylabel="script's largest loss / optimum", title=plain(study.title))
     ax.xaxis.get_major_locator().set_params(integer=True)
     ax.legend()

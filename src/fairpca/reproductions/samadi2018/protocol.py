@@ -123,11 +123,12 @@ class Curves:
 
 @dataclass(frozen=True)
 class FairCurves(Curves):
-    """With the certificates: gaps to the proven bound, relative to the total variance, and eigenproblems solved."""
+    """With the certificates: gaps to the proven bound, relative to the total variance, and the dual weights."""
 
     gaps: np.ndarray
     calls: np.ndarray
     ranks: np.ndarray
+    weights: np.ndarray
     seconds: np.ndarray
     total: float
 
@@ -167,6 +168,7 @@ def fair_curves(
         gaps=np.array([fit.duality_gap_ for fit in fits]) / total,
         calls=np.array([fit.n_oracle_calls_ for fit in fits]),
         ranks=np.array([fit.relaxed_.rank for fit in fits]),
+        weights=np.array([fit.group_weights_ for fit in fits]),
         seconds=np.array(seconds),
         total=total,
     )

@@ -16,18 +16,18 @@ __all__ = [
     "ROUNDING",
     "SDP_ACCURACY",
     "SECONDS",
-    "TENS_OF_STEPS",
+    "STEPS",
     "Published",
 ]
 
 #: Section 1: the running time of multiplicative weights is that of at most 10-15 ordinary PCAs.
 MOST_CALLS = 15
-#: Section 5: accuracy of multiplicative weights "within tens of iterations", after tuning its rate.
+#: Section 5: accuracy of multiplicative weights after tuning its rate, "within tens of iterations" ...
 ACCURACY = 1e-5
 #: Section 5: a fit of "up to a thousand" dimensions takes less than this.
 SECONDS = 60.0
-#: What "tens" is taken to mean here.
-TENS_OF_STEPS = 50
+#: ... and Appendix A: "at most 10-20 iterations".
+STEPS = 20
 
 #: Equalities that theory promises exactly: the default solver stops at 1e-11 of the total variance.
 ROUNDING = 1e-10

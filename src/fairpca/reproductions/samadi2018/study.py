@@ -11,7 +11,7 @@ from fairpca.moments import group_moments
 from fairpca.reproductions.samadi2018 import algorithms, protocol
 from fairpca.reproductions.samadi2018.algorithms import Rounded, Trace
 from fairpca.reproductions.samadi2018.protocol import Curves, Data, FairCurves
-from fairpca.reproductions.samadi2018.published import PUBLISHED, TENS_OF_STEPS, Published
+from fairpca.reproductions.samadi2018.published import PUBLISHED, STEPS, Published
 
 __all__ = ["Samples", "Search", "Slip", "Study", "count_steps", "study"]
 
@@ -23,6 +23,8 @@ _SAMPLE_TOTAL = 1000
 _SAMPLES, _QUICK_SAMPLES = 20, 2
 #: FairPCA on the samples, which the paper does not show, for these dimensions only.
 _FAIR_ON_SAMPLES = (1, 5, 10, 20)
+#: Steps of multiplicative weights that are drawn, where they cost little.
+_LONG_TRACE = 50
 #: Algorithm 1 needs a semidefinite program whose cost grows steeply with the number of features.
 _MOST_FEATURES_SDP = 60
 
@@ -56,6 +58,7 @@ class Search:
     adaptive: float
     ours: np.ndarray
     optimum: float
+    eigengap: float
 
     def excess(self, values: np.ndarray, steps: int) -> float:
         """By how much a trace lies above the optimum after so many steps."""
@@ -218,13 +221,13 @@ def _search(data: Data, dimension: int, fair: FairCurves, step: Callable[[str], 
     step(f"{data.name}: weights, d = {dimension}")
     moments, n_groups = data.moments, len(data.moments.labels)
     rate, authors_steps = (20.0 / dimension, 5) if data.images else (1.0, 10)
-    steps = 20 if data.images else TENS_OF_STEPS
+    steps = STEPS if data.images else _LONG_TRACE
     oracle = algorithms.true_oracle(moments, dimension)
     traces = {rate: algorithms.multiplicative_weights(oracle, n_groups, rate, steps)}
     if not data.images:
         for other in algorithms.RATES:
             traces[other] = algorithms.multiplicative_weights(oracle, n_groups, other, steps)
-    tuned = min(traces, key=lambda candidate: traces[candidate].values[-1])
+    tuned = min(traces, key=lambda candidate: traces[candidate].values[STEPS - 1])
     row = fair.row(dimension)
     return Search(
         dimension=dimension,
@@ -233,11 +236,12 @@ def _search(data: Data, dimension: int, fair: FairCurves, step: Callable[[str], 
         fixed=traces[rate],
         tuned_rate=tuned,
         tuned=traces[tuned] if len(traces) > 1 else None,
-        adaptive=algorithms.adaptive_weights(moments, dimension, 20),
+        adaptive=algorithms.adaptive_weights(moments, dimension, STEPS),
         ours=algorithms.stopped_early(moments, dimension)
         if not data.images
         else np.array([[fair.calls[row], fair.largest[row]]]),
         optimum=float(fair.largest[row]),
+        eigengap=algorithms.eigengap(moments, dimension, fair.weights[row]),
     )
 
 

@@ -7,6 +7,7 @@ from typing import Any
 import numpy as np
 
 from fairpca.reproductions._outcome import Table
+from fairpca.reproductions.samadi2018.published import STEPS
 from fairpca.reproductions.samadi2018.study import Samples, Study
 
 __all__ = ["file_name", "tables_of"]
@@ -100,7 +101,8 @@ def _variants(study: Study) -> Table | None:
     rows = [[int(d), *(float(value[i]) for value in values)] for i, d in enumerate(study.fair.dimensions)]
     return Table(
         f"{file_name(study.name)}_variants", f"{study.title}: FairPCA's loss under other readings of the paper",
-        columns, rows, "The authors' scripts centre each group by its own mean, the paper's text speaks of the common mean.",
+        columns, rows,
+        "The authors' scripts centre each group by its own mean, the paper's text speaks of the common mean.",
     )  # fmt: skip
 
 
@@ -110,22 +112,23 @@ def _searches(study: Study) -> Table | None:
     first = study.searches[0]
     last = len(first.fixed.losses)
     columns = ["d", "rate", f"after {first.authors_steps} steps", "above the optimum, %", f"after {last} steps"]
-    columns += ["best rate tried", f"after {last} steps, best rate"] if first.tuned is not None else []
-    columns += ["adaptive rate, 20 steps", "FairPCA", "FairPCA's eigenproblems"]
+    columns += ["best rate tried", f"after {STEPS} steps, best rate"] if first.tuned is not None else []
+    columns += [f"adaptive rate, {STEPS} steps", "FairPCA", "FairPCA's eigenproblems", "eigengap at the optimum"]
     rows = []
     for search in study.searches:
         values = search.fixed.values
         authors = values[search.authors_steps - 1]
         row = [search.dimension, search.rate, authors, 100 * (authors / search.optimum - 1), values[-1]]
-        row += [search.tuned_rate, search.tuned.values[-1]] if search.tuned is not None else []
-        row += [search.adaptive, search.optimum, int(search.ours[-1, 0])]
+        row += [search.tuned_rate, search.tuned.values[STEPS - 1]] if search.tuned is not None else []
+        row += [search.adaptive, search.optimum, int(search.ours[-1, 0]), search.eigengap]
         rows.append([_plain(value) for value in row])
     return Table(
         f"{file_name(study.name)}_weights", f"{study.title}: largest loss by multiplicative weights and by FairPCA",
         columns, rows,
         "Every step costs one eigenproblem, beside one a group for its own optimum, which FairPCA's number includes. "
         "Rate and first number of steps are those of the authors' scripts, and so is the choice of average or last "
-        "iterate.",
+        "iterate. The eigengap is 1 - lambda_(d+1) / lambda_d of the weighted sum: the smaller it is, the faster "
+        "losses change with the weights, and the smaller the rate must be.",
     )  # fmt: skip
 
 
