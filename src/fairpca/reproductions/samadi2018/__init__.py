@@ -13,7 +13,7 @@ from fairpca.reproductions._outcome import Outcome, Progress
 from fairpca.reproductions.samadi2018.claims import claims_of
 from fairpca.reproductions.samadi2018.drawings import drawings_of
 from fairpca.reproductions.samadi2018.protocol import Data, find_sources, read
-from fairpca.reproductions.samadi2018.study import Study, count_steps, study
+from fairpca.reproductions.samadi2018.study import Study, count_steps, measure
 from fairpca.reproductions.samadi2018.tables import file_name, tables_of
 
 __all__ = ["WHERE", "run"]
@@ -37,7 +37,7 @@ def run(folder: Path, *, quick: bool, slips: bool, progress: Progress) -> Outcom
         progress(done, total, what)
         done += 1
 
-    studies = [study(item, quick=quick, slips=slips, step=step) for item in data]
+    studies = [measure(item, quick=quick, slips=slips, step=step) for item in data]
     return Outcome(
         "samadi2018",
         "Samadi et al. (2018), The Price of Fair PCA: One Extra Dimension",

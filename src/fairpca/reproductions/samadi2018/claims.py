@@ -152,7 +152,7 @@ def _cost(study: Study) -> Iterator[Claim]:
     name, fair = study.title, study.fair
     what = f"{name}: ordinary PCAs (eigenproblems) that a FairPCA fit costs, at most"
     yield Claim("Section 1", what, float(fair.calls.max()), float(MOST_CALLS), 0.0, "at most", explanation=_CALLS)
-    what = f"{name}: seconds of the slowest FairPCA fit ({study.data.X.shape[1]} features)"
+    what = f"{name}: processor seconds of the slowest FairPCA fit ({study.data.X.shape[1]} features)"
     yield Claim("Section 5", what, float(fair.seconds.max()), SECONDS, 0.0, "at most", explanation=_FASTER)
     tuned = [search for search in study.searches if search.tuned is not None]
     if tuned:

@@ -99,7 +99,7 @@ def _draw_searches(study: Study, figure: Any) -> None:
             if trace is not None:
                 calls, excess = _above(np.arange(first, first + len(trace.losses)), trace.values, search, study)
                 ax.plot(calls, excess, color=colour, marker=marker, markersize=3, linewidth=1, label=label)
-        calls, excess = _above(*search.ours.T, search, study)
+        calls, excess = _above(search.ours[:, 0], search.ours[:, 1], search, study)
         ax.plot(calls, excess, color="black", marker="X", linestyle="--", label="FairPCA")
         ax.set(yscale="log", xlabel="eigenproblems solved", title=f"d = {search.dimension}")
     axes[0].set_ylabel("largest loss above the optimum,\nof the total variance")

@@ -13,7 +13,7 @@ from fairpca.reproductions.samadi2018.algorithms import Rounded, Trace
 from fairpca.reproductions.samadi2018.protocol import Curves, Data, FairCurves
 from fairpca.reproductions.samadi2018.published import PUBLISHED, STEPS, Published
 
-__all__ = ["Samples", "Search", "Slip", "Study", "count_steps", "study"]
+__all__ = ["Samples", "Search", "Slip", "Study", "count_steps", "measure"]
 
 #: Dimensions of the paper's figures: 20 of the images, all 21 of the table.
 _MOST_OF_IMAGES, _MOST_OF_TABLES = 20, 21
@@ -170,7 +170,7 @@ def _sample_sizes(n_groups: int, smallest: int) -> list[int]:
     return sorted({min(_SAMPLE_TOTAL // n_groups, smallest), min(_SAMPLE_TOTAL, smallest)})
 
 
-def study(data: Data, *, quick: bool, slips: bool, step: Callable[[str], None]) -> Study:
+def measure(data: Data, *, quick: bool, slips: bool, step: Callable[[str], None]) -> Study:
     """Measure; ``step`` is called before each piece of work with what it is."""
     plan = _plan(data, quick, slips)
     fair = protocol.fair_curves(data.moments, plan.curves, step=lambda d: step(f"{data.name}: d = {d}"))
