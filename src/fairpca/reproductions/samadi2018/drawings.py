@@ -54,6 +54,7 @@ def _draw_figure_one(study: Study, figure: Any) -> None:
     ):
         GroupErrorDisplay(curves.dimensions, {"PCA": errors}, study.groups).plot(ax)
         ax.set(title=plain(title), ylim=(0, None))
+        ax.label_outer()
 
 
 def _errors(studies: Sequence[Study], figure: Any) -> None:

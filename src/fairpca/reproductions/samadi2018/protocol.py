@@ -141,10 +141,8 @@ def pca_curves(moments: GroupMoments, dimensions: Sequence[int], *, center: str 
     captured = np.cumsum([np.einsum("pi,pi->i", basis, matrix @ basis) for matrix in matrices], axis=1).T
     best = np.cumsum([top_eigenpairs(matrix, most)[0] for matrix in matrices], axis=1).T
     rows = np.array(dimensions) - 1
-    totals = np.einsum("aii->a", matrices)
-    return Curves(
-        np.array(dimensions), moments.labels, moments.shares, totals - captured[rows], (best - captured)[rows]
-    )
+    errors = np.maximum(np.einsum("aii->a", matrices) - captured, 0.0)
+    return Curves(np.array(dimensions), moments.labels, moments.shares, errors[rows], (best - captured)[rows])
 
 
 def fair_curves(

@@ -146,7 +146,7 @@ def _rounded(study: Study) -> Table | None:
 
 def _slips(study: Study) -> Table | None:
     columns = ["d", *(f"script's PCA loss, {group}" for group in study.groups), "script's fair loss"]
-    columns += ["optimum, groups about the common mean", "optimum, groups about their own means", "below both or one"]
+    columns += ["optimum, groups about the common mean", "optimum, groups about their own means", "below which optimum"]
     rows = []
     for slip in study.slips:
         row = study.fair.row(slip.dimension)
