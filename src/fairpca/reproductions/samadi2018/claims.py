@@ -170,7 +170,7 @@ def _cost(study: Study) -> Iterator[Claim]:
     if study.data.images:
         what = f"{name}: processor seconds of the slowest FairPCA fit ({study.data.X.shape[1]} features)"
         yield _at_most("Section 5", what, float(fair.seconds.max()), SECONDS, _FASTER)
-    if study.published is not None:
+    if study.published is not None and study.searches:
         yield _tuned_weights(study)
         yield from _script(study)
 

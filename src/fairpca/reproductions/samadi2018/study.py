@@ -17,6 +17,7 @@ __all__ = ["Samples", "Search", "Slip", "Study", "count_steps", "measure"]
 
 #: Dimensions of the paper's figures: 20 of the images, all 21 of the table.
 _MOST_OF_IMAGES, _MOST_OF_TABLES = 20, 21
+_QUICK_SEARCHES = (5, 8, 12)
 _QUICK_IMAGES = (1, 2, 3, 5, 10, 15, 20)
 #: Rows in an equal-sized sample: "1000 faces, men and women equiprobably", read as a total and as the size of each.
 _SAMPLE_TOTAL = 1000
@@ -141,17 +142,22 @@ def count_steps(data: Data, *, quick: bool, slips: bool) -> int:
 
 
 def _plan(data: Data, quick: bool, slips: bool) -> _Plan:
-    n_features = data.X.shape[1]
     smallest = int(min(np.unique(data.groups, return_counts=True)[1]))
-    most = min(_MOST_OF_IMAGES if data.images else _MOST_OF_TABLES, n_features, smallest)
+    most = min(_MOST_OF_IMAGES if data.images else _MOST_OF_TABLES, data.X.shape[1], smallest)
+    return _image_plan(data, most, smallest, quick) if data.images else _table_plan(data, most, quick, slips)
+
+
+def _table_plan(data: Data, most: int, quick: bool, slips: bool) -> _Plan:
     everything = range(1, most + 1)
-    if not data.images:
-        proper = [d for d in everything if d < n_features]
-        searched = [d for d in (5, 8, 12) if d in proper] or proper[:1] if quick else proper
-        affordable = searched if n_features <= _MOST_FEATURES_SDP else []
-        return _Plan(everything, everything, searched, affordable, everything if slips else (), (), 0, ())
-    curves = [d for d in _QUICK_IMAGES if d <= most] if quick else list(everything)
-    searched = [d for d in ((5,) if quick else (1, 2, 3, 4, 5, 10, 20)) if d <= most and d < n_features]
+    proper = [d for d in everything if d < data.X.shape[1]]
+    searched = [d for d in _QUICK_SEARCHES if d in proper] or proper[:1] if quick else proper
+    affordable = searched if data.X.shape[1] <= _MOST_FEATURES_SDP else []
+    return _Plan(everything, everything, searched, affordable, everything if slips else (), (), 0, ())
+
+
+def _image_plan(data: Data, most: int, smallest: int, quick: bool) -> _Plan:
+    curves = [d for d in _QUICK_IMAGES if d <= most] if quick else list(range(1, most + 1))
+    searched = [d for d in ((5,) if quick else (1, 2, 3, 4, 5, 10, 20)) if d <= most and d < data.X.shape[1]]
     sizes = _sample_sizes(len(set(data.groups.tolist())), smallest)
     return _Plan(
         curves=curves,
@@ -219,16 +225,11 @@ def _samples(data: Data, size: int, plan: _Plan, step: Callable[[str], None]) ->
 def _search(data: Data, dimension: int, fair: FairCurves, step: Callable[[str], None]) -> Search:
     """The authors' rates and steps: 1 and 10 for the table, 20 / d and 5 for the images."""
     step(f"{data.name}: weights, d = {dimension}")
-    moments, n_groups = data.moments, len(data.moments.labels)
     rate, authors_steps = (20.0 / dimension, 5) if data.images else (1.0, 10)
-    steps = STEPS if data.images else _LONG_TRACE
-    oracle = algorithms.true_oracle(moments, dimension)
-    traces = {rate: algorithms.multiplicative_weights(oracle, n_groups, rate, steps)}
-    if not data.images:
-        for other in algorithms.RATES:
-            traces[other] = algorithms.multiplicative_weights(oracle, n_groups, other, steps)
+    traces = _traces(data, dimension, rate)
     tuned = min(traces, key=lambda candidate: traces[candidate].values[STEPS - 1])
     row = fair.row(dimension)
+    end = np.array([[fair.calls[row], fair.largest[row]]])
     return Search(
         dimension=dimension,
         rate=rate,
@@ -236,13 +237,19 @@ def _search(data: Data, dimension: int, fair: FairCurves, step: Callable[[str], 
         fixed=traces[rate],
         tuned_rate=tuned,
         tuned=traces[tuned] if len(traces) > 1 else None,
-        adaptive=algorithms.adaptive_weights(moments, dimension, STEPS),
-        ours=algorithms.stopped_early(moments, dimension)
-        if not data.images
-        else np.array([[fair.calls[row], fair.largest[row]]]),
+        adaptive=algorithms.adaptive_weights(data.moments, dimension, STEPS),
+        ours=end if data.images else algorithms.stopped_early(data.moments, dimension),
         optimum=float(fair.largest[row]),
-        eigengap=algorithms.eigengap(moments, dimension, fair.weights[row]),
+        eigengap=algorithms.eigengap(data.moments, dimension, fair.weights[row]),
     )
+
+
+def _traces(data: Data, dimension: int, rate: float) -> dict[float, Trace]:
+    """By rate: the given one, and others where an eigenproblem costs little."""
+    rates, steps = ([rate], STEPS) if data.images else ([rate, *algorithms.RATES], _LONG_TRACE)
+    oracle = algorithms.true_oracle(data.moments, dimension)
+    n_groups = len(data.moments.labels)
+    return {one: algorithms.multiplicative_weights(oracle, n_groups, one, steps) for one in dict.fromkeys(rates)}
 
 
 def _rounded(data: Data, plan: _Plan, step: Callable[[str], None]) -> tuple[list[Rounded], list[str]]:
