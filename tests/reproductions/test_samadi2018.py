@@ -1,6 +1,7 @@
 """The 2018 paper: protocol and algorithms on small cases, its figures on the credit table, and whole runs."""
 
 import csv
+import dataclasses
 
 import numpy as np
 import pytest
@@ -197,6 +198,27 @@ def test_another_folder_of_the_same_layout_from_the_command_line(folder, tmp_pat
     assert {row["verdict"] for row in _rows(out / "claims.csv")} <= {"matched", "better"}
 
 
+def test_authors_own_folders_are_found(folder):
+    """images/ with one text file a picture, and credit/; the names are the paper's, the data is not."""
+    (folder / "data" / "images").mkdir(parents=True)
+    (folder / "data" / "credit").mkdir()
+    with np.load(folder / "pictures.npz") as file:
+        pixels, sex = file["lut"][file["gray3"]], file["sex"]
+    np.savetxt(folder / "data" / "images" / "sex.txt", sex)
+    for i, row in enumerate(pixels):
+        np.savetxt(folder / "data" / "images" / f"img{i}.txt", row)
+    (folder / "some table.csv").rename(folder / "data" / "credit" / "default_degree.csv")
+    sources = protocol.find_sources(folder)
+    assert [source.name for source in sources] == ["pictures", "images", "default_degree"]
+    pictures, images, _ = (protocol.read(source) for source in sources)
+    np.testing.assert_allclose(images.X, pictures.X)
+    np.testing.assert_array_equal(images.groups, pictures.groups)
+    (folder / "pictures.npz").unlink()
+    outcome = reproduce("samadi2018", folder, quick=True)
+    assert "images: 130 rows, not the 13232" in str(outcome)
+    assert outcome.succeeded
+
+
 def test_three_groups_and_equal_names(tmp_path, rng):
     X = rng.normal(size=(90, 8)) * np.linspace(1, 3, 8)
     groups = np.repeat(["r", "s", "t"], 30)
@@ -217,7 +239,7 @@ def test_three_groups_and_equal_names(tmp_path, rng):
 @pytest.mark.parametrize("swap", [False, True])
 def test_statements_of_the_paper_depend_on_the_data(folder, monkeypatch, swap):
     """PCA follows the group with the larger spread here: it has the larger error, the other one the larger loss."""
-    monkeypatch.setitem(PUBLISHED, "some table", PUBLISHED["default_degree"])
+    monkeypatch.setitem(PUBLISHED, "some table", dataclasses.replace(PUBLISHED["default_degree"], rows=200))
     data = protocol.read(Source("some table", folder / "some table.csv", False))
     swapped = np.where(data.groups == "lower education", "higher education", "lower education")
     data = Data("some table", False, data.X, swapped if swap else data.groups)

@@ -41,19 +41,22 @@ ERROR_GAP_TOLERANCE = 5.0
 class Published:
     """About one data set. ``worse`` is the group that the paper finds PCA to represent worse.
 
+    Other data may have the same name (``images``), so the number of rows must agree too.
+
     ``script`` maps d to the largest loss at which the authors' script ends (their mw.m, rate 1, ten steps), the
     groups being centred as its comment says; with the precision to which it was noted.
     """
 
     title: str
+    rows: int
     worse: str
     features: int
     error_gap_percent: float | None = None
     script: dict[int, tuple[float, float]] = field(default_factory=dict)
 
 
-_FACES = Published("LFW faces", "women", 1764, error_gap_percent=10.0)
-_CREDIT = Published("Default credit", "lower education", 21, script={5: (0.0545, 5e-5), 12: (0.01125, 5e-6)})
+_FACES = Published("LFW faces", 13232, "women", 1764, error_gap_percent=10.0)
+_CREDIT = Published("Default credit", 30000, "lower education", 21, script={5: (0.0545, 5e-5), 12: (0.01125, 5e-6)})
 
 #: From the name of a file (or folder of images), without its suffix.
 PUBLISHED = {

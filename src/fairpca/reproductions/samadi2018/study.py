@@ -179,11 +179,12 @@ def _sample_sizes(n_groups: int, smallest: int) -> list[int]:
 def measure(data: Data, *, quick: bool, slips: bool, step: Callable[[str], None]) -> Study:
     """Measure; ``step`` is called before each piece of work with what it is."""
     plan = _plan(data, quick, slips)
+    published, remarks = _published(data)
     fair = protocol.fair_curves(data.moments, plan.curves, step=lambda d: step(f"{data.name}: d = {d}"))
-    rounded, remarks = _rounded(data, plan, step)
+    rounded = _rounded(data, plan, step, remarks)
     return Study(
         data=data,
-        published=PUBLISHED.get(data.name),
+        published=published,
         pca=protocol.pca_curves(data.moments, plan.curves),
         pca_pooled=protocol.pca_curves(data.moments, plan.curves, center="pooled"),
         fair=fair,
@@ -195,6 +196,16 @@ def measure(data: Data, *, quick: bool, slips: bool, step: Callable[[str], None]
         slips=[_slip(data, d) for d in plan.slips],
         remarks=remarks,
     )
+
+
+def _published(data: Data) -> tuple[Published | None, list[str]]:
+    """What the paper says of this data set, and a remark where only the name is that of one of its data sets."""
+    published = PUBLISHED.get(data.name)
+    if published is None or len(data.X) == published.rows:
+        return published, []
+    return None, [
+        f"{len(data.X)} rows, not the {published.rows} of the paper's data of this name: not compared with it."
+    ]
 
 
 def _pooled(data: Data, plan: _Plan, step: Callable[[str], None]) -> FairCurves | None:
@@ -252,15 +263,16 @@ def _traces(data: Data, dimension: int, rate: float) -> dict[float, Trace]:
     return {one: algorithms.multiplicative_weights(oracle, n_groups, one, steps) for one in dict.fromkeys(rates)}
 
 
-def _rounded(data: Data, plan: _Plan, step: Callable[[str], None]) -> tuple[list[Rounded], list[str]]:
+def _rounded(data: Data, plan: _Plan, step: Callable[[str], None], remarks: list[str]) -> list[Rounded]:
     found = []
     for d in plan.rounded:
         step(f"{data.name}: Algorithm 1, d = {d}")
         try:
             found.append(algorithms.algorithm_one(data.moments, d))
         except ImportError as problem:
-            return [], [f"Algorithm 1 was left out: {problem}"]
-    return found, []
+            remarks.append(f"Algorithm 1 was left out: {problem}")
+            break
+    return found
 
 
 def _slip(data: Data, dimension: int) -> Slip:
