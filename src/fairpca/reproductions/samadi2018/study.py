@@ -7,6 +7,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
+from fairpca.linalg import scipy_threads_only
 from fairpca.moments import group_moments
 from fairpca.reproductions.samadi2018 import algorithms, protocol
 from fairpca.reproductions.samadi2018.algorithms import Rounded, Trace
@@ -179,6 +180,12 @@ def _sample_sizes(n_groups: int, smallest: int) -> list[int]:
 def measure(data: Data, *, quick: bool, slips: bool, step: Callable[[str], None]) -> Study:
     """Measure; ``step`` is called before each piece of work with what it is."""
     plan = _plan(data, quick, slips)
+    _ = data.moments  # computed and kept here, by numpy with all its threads
+    with scipy_threads_only():  # the rest is eigenproblems, which scipy solves
+        return _measured(data, plan, step)
+
+
+def _measured(data: Data, plan: _Plan, step: Callable[[str], None]) -> Study:
     published, remarks = _published(data)
     fair = protocol.fair_curves(data.moments, plan.curves, step=lambda d: step(f"{data.name}: d = {d}"))
     rounded = _rounded(data, plan, step, remarks)
