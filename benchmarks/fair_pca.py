@@ -13,7 +13,7 @@ from _timing import alternate, peak_memory
 from sklearn.decomposition import PCA
 
 from fairpca import FairPCA
-from fairpca.datasets import load_german_credit
+from fairpca.datasets import load_faces, load_german_credit
 
 DATA = Path(os.environ.get("FAIRPCA_DATA", Path(__file__).parents[2] / "shared" / "data"))
 
@@ -39,9 +39,8 @@ def fit_time_table() -> None:
     print(f"{'data':<28} {'time':>8}  {'calls':>4} {'gap':>9} {'losses':>9}  peak extra memory")
     faces = DATA / "samadi2018" / "lfw_42x42.npz"
     if faces.exists():
-        file = np.load(faces)
-        X = file["lut"][file["gray3"]] / 255
-        against_pca("LFW 13232 x 1764, d = 20", X, file["sex"], 20, repeats=5)
+        images = load_faces(faces)
+        against_pca("LFW 13232 x 1764, d = 20", images.data, images.sensitive_features, 20, repeats=5)
     else:
         print(f"(no LFW faces at {faces})")
     rng = np.random.default_rng(0)

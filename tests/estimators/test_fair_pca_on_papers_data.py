@@ -9,17 +9,16 @@ import pytest
 from sklearn.exceptions import ConvergenceWarning
 
 from fairpca import FairPCA
+from fairpca.datasets import load_credit, load_faces
 from fairpca.moments import group_moments
 
 
 @pytest.fixture(scope="module")
 def credit(shared_data):
     """Default credit as Samadi et al. use it: higher education against lower, z-scored, EDUCATION left out."""
-    with (shared_data / "samadi2018" / "default_degree.csv").open() as file:
-        rows = list(csv.reader(file))[2:]
-    table = np.array(rows, dtype=float)[:, 1:]
-    education, X = table[:, 0], table[:, 1:]
-    return (X - X.mean(axis=0)) / X.std(axis=0), np.isin(education, (1, 2))
+    table = load_credit(shared_data / "samadi2018" / "default_degree.csv")
+    X = table.data
+    return (X - X.mean(axis=0)) / X.std(axis=0), table.sensitive_features
 
 
 @pytest.fixture(scope="module")
@@ -43,8 +42,8 @@ def many_groups(shared_data):
 
 @pytest.mark.parametrize("center", ["pooled", "group"])
 def test_credit_for_every_dimension(credit, center):
-    X, educated = credit
-    moments = group_moments(X, educated)
+    X, education = credit
+    moments = group_moments(X, education)
     for d in range(1, 21):
         pca = FairPCA(d, center=center).fit_moments(moments)
         total = X.shape[1]
@@ -55,10 +54,10 @@ def test_credit_for_every_dimension(credit, center):
 
 def test_lfw_faces(shared_data):
     """1764 pixels: solved in subspaces, with few oracle calls of full size and a proven bound."""
-    faces = np.load(shared_data / "samadi2018" / "lfw_42x42.npz")
-    chosen = np.concatenate([np.flatnonzero(faces["sex"] == sex)[:1500] for sex in (0, 1)])
-    X = faces["lut"][faces["gray3"][chosen]] / 255
-    pca = FairPCA(10).fit(X, sensitive_features=faces["sex"][chosen])
+    faces = load_faces(shared_data / "samadi2018" / "lfw_42x42.npz")
+    sexes = faces.sensitive_features
+    chosen = np.concatenate([np.flatnonzero(sexes == sex)[:1500] for sex in ("women", "men")])
+    pca = FairPCA(10).fit(faces.data[chosen], sensitive_features=sexes[chosen])
     total = pca.explained_variance_[0] / pca.explained_variance_ratio_[0]
     assert pca.duality_gap_ < 1e-10 * total
     assert abs(np.diff(pca.group_losses_)[0]) < 1e-10 * total
