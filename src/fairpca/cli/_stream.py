@@ -25,9 +25,6 @@ from fairpca.moments.arrow import moments_from_batches
 
 __all__ = ["StreamedData", "add_stream_options", "is_streamed", "load_streamed"]
 
-#: Relative variance below which a column may be constant but for rounding; an exact check follows.
-_DOUBTFUL = 1e-10
-
 
 @dataclass(frozen=True)
 class StreamedData(TableData):
@@ -92,9 +89,7 @@ def _sample(stream: TableStream, size: int, seed: int) -> RowSample:
 
 def _usable_columns(stream: TableStream, moments: GroupMoments) -> np.ndarray:
     """Features that vary and are no copy of the group; what is left out is told in the stream's remarks."""
-    within = np.einsum("ajj->j", moments.scatters) / moments.total_count
-    size = np.abs(moments.means).max(axis=0) ** 2
-    doubtful = np.flatnonzero(within <= _DOUBTFUL * size)
+    doubtful = moments.columns_nearly_fixed()
     constant, fixed = stream.fixed_columns(doubtful.tolist()) if len(doubtful) else (set(), set())
     kept, start = [], 0
     for name, count in _widths(stream.encoder):

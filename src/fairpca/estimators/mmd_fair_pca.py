@@ -220,7 +220,7 @@ feature_names_in_, n_samples_seen_
         """
         self._check_parameters()
         if is_dask(X):
-            return self._fit_dask(X, y, sensitive_features, sample_weight)
+            return self._solve(*self._reduce_dask(X, y, sensitive_features, sample_weight))
         X = check_matrix(self, X, reset=True, min_samples=2)
         groups = check_groups(sensitive_features, X.shape[0])
         weights = check_sample_weight(sample_weight, X.shape[0])
@@ -231,7 +231,10 @@ feature_names_in_, n_samples_seen_
         sample = GroupedSample.from_rows(X, cells, used, moments.pooled_mean)
         return self._solve(moments, sample, dimension, self._rng(), lambda basis: (np.asarray(X @ basis), weights))
 
-    def _fit_dask(self, X: Any, y: Any, sensitive_features: Any, sample_weight: Any) -> Self:
+    def _reduce_dask(
+        self, X: Any, y: Any, sensitive_features: Any, sample_weight: Any
+    ) -> tuple[GroupMoments, _Sample, int, np.random.Generator, _Scores]:
+        """The arguments of :meth:`_solve`; the rows stay in their chunks where they are many."""
         X, sensitive_features = as_dask_features(X, sensitive_features)
         check_matrix(self, sample_of(X), reset=True)
         moments = moments_from_dask(X, sensitive_features, sample_weight)
@@ -251,7 +254,7 @@ feature_names_in_, n_samples_seen_
             )
         draws = rng.spawn(1)[0]  # leaves the search the random numbers it would have in memory
         few = functools.partial(everyone.scores_at_random, size=_BANDWIDTH_ROWS, rng=draws)
-        return self._solve(moments, sample.subsample(sample.n_rows, draws), dimension, rng, few)
+        return moments, sample.subsample(sample.n_rows, draws), dimension, rng, few
 
     def _check_moments(self, moments: GroupMoments) -> int:
         check_several_groups(moments.labels, moments.total_count)
@@ -307,7 +310,7 @@ feature_names_in_, n_samples_seen_
                 f"have the smallest found, {self.mmd2_:.4g}. Raise tolerance, lower n_components or raise "
                 "max_iter.",
                 ConvergenceWarning,
-                stacklevel=4,
+                stacklevel=5,
             )
         if self.tolerance < self.random_level_:
             warnings.warn(
@@ -315,7 +318,7 @@ feature_names_in_, n_samples_seen_
                 "groups of these sizes show on average: these rows are matched more closely than new rows "
                 "can be.",
                 UserWarning,
-                stacklevel=4,
+                stacklevel=5,
             )
 
 
