@@ -9,7 +9,7 @@ from typing import Any
 
 import numpy as np
 
-__all__ = ["ArrowFile", "column_of_arrow", "import_pyarrow", "is_arrow", "is_number"]
+__all__ = ["ArrowFile", "column_of_arrow", "import_pyarrow", "is_arrow", "is_number", "is_text"]
 
 _KINDS = {".parquet": "Parquet", ".pq": "Parquet", ".feather": "Feather", ".arrow": "Feather"}
 #: Bytes read of a column at a time, instead of its whole row group.
@@ -62,11 +62,17 @@ class ArrowFile:
         found = pyarrow.dataset.dataset(str(self.path), format="feather")
         return found.schema, found.count_rows()
 
-    def batches(self, columns: Sequence[str], rows: int) -> Iterator[Any]:
-        """Record batches of at most so many rows, in the order of the file; a damaged file ends in a sentence."""
-        read = self._parquet_batches if self._kind == "Parquet" else self._feather_batches
+    def batches(self, columns: Sequence[str], rows: int, *, categories: Sequence[str] = ()) -> Iterator[Any]:
+        """Record batches of at most so many rows, in the order of the file; a damaged file ends in a sentence.
+
+        ``categories`` are text columns of few values, which Parquet may decode to codes at once.
+        """
+        names = list(dict.fromkeys(columns))
         try:
-            yield from read(list(dict.fromkeys(columns)), rows)
+            if self._kind == "Parquet":
+                yield from self._parquet_batches(names, rows, [name for name in categories if name in names])
+            else:
+                yield from self._feather_batches(names, rows)
         except self._problems as problem:
             raise self._unreadable(problem) from None
 
@@ -88,13 +94,15 @@ class ArrowFile:
         with self.path.open("rb") as stream:
             return hashlib.file_digest(stream, "sha256").hexdigest()
 
-    def _parquet(self) -> Any:
+    def _parquet(self, categories: Sequence[str] = ()) -> Any:
         import pyarrow.parquet
 
-        return pyarrow.parquet.ParquetFile(self.path, pre_buffer=False, buffer_size=_READ_BYTES)
+        return pyarrow.parquet.ParquetFile(
+            self.path, pre_buffer=False, buffer_size=_READ_BYTES, read_dictionary=list(categories)
+        )
 
-    def _parquet_batches(self, columns: list[str], rows: int) -> Iterator[Any]:
-        with self._parquet() as file:
+    def _parquet_batches(self, columns: list[str], rows: int, categories: list[str]) -> Iterator[Any]:
+        with self._parquet(categories) as file:
             yield from file.iter_batches(rows, columns=columns)
 
     def _feather_batches(self, columns: list[str], rows: int) -> Iterator[Any]:
@@ -120,6 +128,13 @@ def is_number(kind: Any) -> bool:
     if types.is_dictionary(kind):
         kind = kind.value_type
     return types.is_floating(kind) or types.is_integer(kind) or types.is_boolean(kind) or types.is_null(kind)
+
+
+def is_text(kind: Any) -> bool:
+    """Whether an Arrow type stands for plain strings."""
+    from pyarrow import types
+
+    return types.is_string(kind) or types.is_large_string(kind)
 
 
 def column_of_arrow(column: Any) -> np.ndarray:

@@ -12,7 +12,7 @@ from typing import Any
 
 import numpy as np
 
-from fairpca.datasets.arrow import ArrowFile, is_arrow, is_number
+from fairpca.datasets.arrow import ArrowFile, is_arrow, is_number, is_text
 from fairpca.datasets.table import (
     MAX_LEVELS,
     MISSING_LEVEL,
@@ -162,7 +162,8 @@ class TableStream:
 
     def _read(self, names: list[str], doing: str) -> Iterator[Any]:
         done, total = 0, self.file.n_rows
-        for batch in self.file.batches(names, max(_BATCH_NUMBERS // max(len(names), 1), 1)):
+        texts = [name for name in names if is_text(self.file.schema.field(name).type)]
+        for batch in self.file.batches(names, max(_BATCH_NUMBERS // max(len(names), 1), 1), categories=texts):
             done += batch.num_rows
             self._progress(done, total, doing)
             yield batch
@@ -216,7 +217,7 @@ class RowSample:
     def __init__(self, size: int, seed: int, columns: Sequence[str], texts: Sequence[str]) -> None:
         self._size, self._rng = size, np.random.default_rng(seed)
         self._columns, self._texts = list(columns), list(texts)
-        self._limit = np.inf
+        self._limit = np.inf if size else 0.0
         self._keys: list[np.ndarray] = []
         self._parts: list[Any] = []
 
