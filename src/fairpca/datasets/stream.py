@@ -39,7 +39,10 @@ def is_large(path: Any) -> bool:
     """Whether the file is streamed without being asked to; only its metadata is read."""
     if not is_arrow(path):
         return False
-    file = ArrowFile(path)
+    try:
+        file = ArrowFile(path)
+    except ValueError:  # no stream, at least: Feather files of the first version are read in memory
+        return False
     return file.n_rows * len(file.schema.names) > STREAM_NUMBERS
 
 
