@@ -10,7 +10,7 @@ from scipy import sparse
 
 from fairpca import FairPCA
 from fairpca._validation import check_groups
-from fairpca.estimators import fair_pca
+from fairpca.estimators import _base
 from fairpca.moments import GroupFactors, group_moments
 
 
@@ -29,12 +29,13 @@ def leading_directions(rng, n, p, rank=40):
 
 @pytest.fixture
 def small_threshold(monkeypatch):
-    monkeypatch.setattr(fair_pca, "_MANY_FEATURES", 100)
+    monkeypatch.setattr(_base, "MANY_FEATURES", 100)
+    monkeypatch.setattr(_base, "FEW_ROWS", 0)  # the space of few rows has tests of its own
 
 
 def with_matrices(monkeypatch, *args, **kwargs):
     with monkeypatch.context() as context:
-        context.setattr(fair_pca, "_MANY_FEATURES", 10**9)
+        context.setattr(_base, "MANY_FEATURES", 10**9)
         return FairPCA(*args).fit(**kwargs)
 
 
@@ -61,7 +62,7 @@ def test_the_same_as_with_matrices(rng, monkeypatch, criterion):
     X, groups = leading_directions(rng, 300, 400)
     pca = FairPCA(4, criterion=criterion).fit(X, sensitive_features=groups)
     with monkeypatch.context() as context:
-        context.setattr(fair_pca, "_MANY_FEATURES", 10**9)
+        context.setattr(_base, "MANY_FEATURES", 10**9)
         exact = FairPCA(4, criterion=criterion).fit(X, sensitive_features=groups)
     total = exact.explained_variance_[0] / exact.explained_variance_ratio_[0]
     unit = total if criterion != "nash" else 1.0
@@ -119,7 +120,9 @@ def test_the_bound_holds_when_the_subspace_misses_the_answer(seed):
     assert np.isfinite(solution.result.lower_bound)
 
 
-def test_memory_stays_far_below_a_matrix_of_all_features(rng):
+@pytest.mark.parametrize("few_rows", [0, 2000])  # operators, and the space of the rows
+def test_memory_stays_far_below_a_matrix_of_all_features(rng, monkeypatch, few_rows):
+    monkeypatch.setattr(_base, "FEW_ROWS", few_rows)
     n, p = 60, 6000
     X = sparse.random(n, p, density=0.02, format="csr", random_state=0)
     groups = np.arange(n) % 2
@@ -133,7 +136,9 @@ def test_memory_stays_far_below_a_matrix_of_all_features(rng):
         pca.partial_fit(X, sensitive_features=groups)
 
 
-def test_bad_input_is_refused_as_with_matrices(rng):
+@pytest.mark.parametrize("few_rows", [0, 2000])
+def test_bad_input_is_refused_as_with_matrices(rng, monkeypatch, few_rows):
+    monkeypatch.setattr(_base, "FEW_ROWS", few_rows)
     X = rng.normal(size=(20, 3100))
     groups = np.arange(20) % 2
     with pytest.raises(ValueError, match="required"):

@@ -13,6 +13,7 @@ from fairpca._validation import Groups
 from fairpca.metrics import explained_variance_ratio, reconstruction_error, reconstruction_loss
 from fairpca.model_selection import METHODS, compare
 from fairpca.model_selection._intervals import RowFigures
+from fairpca.moments import GroupMoments, group_moments
 
 CHEAP = ["PCA", "FairPCA", "RobustFairPCA", "ParityPCA"]
 
@@ -85,11 +86,12 @@ def test_intervals_agree_with_refitting_nothing_but_rows(found, rows):
 def test_intervals_cover_the_truth_about_as_often_as_they_say():
     """Error of a fixed direction in a known population: 1 + 0.25."""
     axis, hits = np.eye(3)[:, :1], 0
+    moments = GroupMoments((0, 1), np.array([60.0, 60.0]), np.zeros((2, 3)), 60 * np.stack([np.eye(3)] * 2))
     for seed in range(200):
         rng = np.random.default_rng(seed)
         X = rng.normal(size=(120, 3)) * [3.0, 1.0, 0.5]
         groups = Groups((0, 1), np.repeat([0, 1], 60))
-        figures = RowFigures(X, groups, np.zeros(3), np.stack([np.eye(3)] * 2), 1)
+        figures = RowFigures(X, groups, moments, 1)
         own = figures.estimates([axis], 100, 0.95, seed)[0][0].by_group[0]
         hits += own.low <= 1.25 <= own.high
     assert 176 <= hits <= 198  # 190 expected; the bootstrap of 60 rows covers a little less
@@ -167,3 +169,25 @@ def test_progress_counts_every_fit(rows):
     compare(X, groups, n_components=[1, 2], methods=["PCA", "FairPCA"], progress=lambda *step: seen.append(step))
     assert [step[0] for step in seen] == [0, 1, 2, 3, 4]
     assert all(step[1] == 4 for step in seen)
+
+
+def test_moments_of_all_rows_replace_those_of_a_sample(rows):
+    X, groups, _ = rows
+    few = np.random.default_rng(0).permutation(300)[:150]
+    moments = group_moments(X, groups)
+    found = compare(X[few], groups[few], n_components=[2], methods=["PCA", "FairPCA"], moments=moments)
+    whole = compare(X, groups, n_components=[2], methods=["PCA", "FairPCA"])
+    assert (found.n_samples, found.n_sampled, found.counts) == (300, 150, (200, 100))
+    for method in ("PCA", "FairPCA"):
+        ours, theirs = found[method, 2], whole[method, 2]
+        assert np.isclose(ours.explained_variance, theirs.explained_variance, rtol=1e-10)
+        np.testing.assert_allclose(abs(ours.estimator.components_), abs(theirs.estimator.components_), atol=1e-7)
+        for label in "ab":
+            assert np.isclose(ours.loss.by_group[label].value, theirs.loss.by_group[label].value, atol=1e-9)
+    for name, value in vars(whole["PCA", 2].estimator).items():
+        if name.endswith("_") and isinstance(value, float | int | np.ndarray):
+            np.testing.assert_allclose(
+                np.abs(getattr(found["PCA", 2].estimator, name)), np.abs(value), rtol=1e-8, err_msg=name
+            )
+    with pytest.raises(ValueError, match="sample of the same rows"):
+        compare(X[few, :5], groups[few], n_components=[2], moments=moments)

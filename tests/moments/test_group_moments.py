@@ -248,3 +248,22 @@ def test_many_blocks_equal_one(monkeypatch, sample, rows_a_block):
         _, mean, scatter = by_definition(X, groups, label)
         assert np.allclose(moments.means[a], mean.astype(float))
         assert np.allclose(moments.scatters[a], scatter.astype(float), rtol=1e-10)
+
+
+def test_selected_and_standardised_moments_are_those_of_such_rows(rng):
+    X, groups = rng.normal(3, 2, size=(50, 4)) * [1, 10, 0.1, 5], np.arange(50) % 3
+    moments = group_moments(X, groups)
+    offsets, scales = moments.pooled_mean[[2, 0]], np.sqrt(moments.pooled_variances()[[2, 0]])
+    assert np.allclose(moments.pooled_variances(), X.var(axis=0))
+    ours = moments.select([2, 0]).standardised(offsets, scales)
+    expected = group_moments((X[:, [2, 0]] - X[:, [2, 0]].mean(axis=0)) / X[:, [2, 0]].std(axis=0), groups)
+    assert ours.labels == expected.labels
+    for name in ("counts", "means", "scatters"):
+        assert np.allclose(getattr(ours, name), getattr(expected, name), atol=1e-12)
+
+
+def test_columns_that_hardly_vary_within_groups(rng):
+    groups = np.arange(60) % 2
+    X = np.column_stack([rng.normal(size=60), np.full(60, 0.1), groups, 1e6 + rng.normal(size=60), np.zeros(60)])
+    assert group_moments(X, groups).columns_nearly_fixed().tolist() == [1, 2, 3, 4]
+    assert group_moments(X, groups).columns_nearly_fixed(1e-14).tolist() == [1, 2, 4]

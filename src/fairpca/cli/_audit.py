@@ -18,8 +18,10 @@ import sklearn
 import fairpca
 from fairpca.cli._options import add_comparison_options, add_data_options, load, wanted_dimensions
 from fairpca.cli._progress import Progress
+from fairpca.cli._stream import StreamedData
 from fairpca.cli._tables import clean, comparison_text
 from fairpca.datasets.table import TableData
+from fairpca.moments import GroupMoments
 from fairpca.report import Audit, audit
 
 __all__ = ["add_audit", "provenance"]
@@ -102,6 +104,7 @@ def _audit(arguments: argparse.Namespace, data: TableData) -> Audit:
             provenance=provenance(arguments.command_line, arguments.seed, data),
             n_jobs=arguments.jobs,
             progress=progress,
+            moments=whole_moments(data),
         )  # fmt: skip
 
 
@@ -116,12 +119,18 @@ def check_output(path: str) -> None:
 
 def print_remarks(data: TableData) -> None:
     """Say aloud what was done with the columns."""
-    found, counts = np.unique(data.groups, return_counts=True)
-    sizes = ", ".join(f"{clean(label)} ({count:,})" for label, count in zip(found, counts, strict=True))
-    print(f"{data.table.name}: {len(data.X):,} rows; groups {sizes}")
+    whole = whole_moments(data)
+    found, counts = np.unique(data.groups, return_counts=True) if whole is None else (whole.labels, whole.counts)
+    sizes = ", ".join(f"{clean(label)} ({count:,.0f})" for label, count in zip(found, counts, strict=True))
+    print(f"{data.table.name}: {sum(counts):,.0f} rows; groups {sizes}")
     for remark in data.remarks:
         print(f"  {clean(remark, 160)}")
     print(flush=True)
+
+
+def whole_moments(data: TableData) -> GroupMoments | None:
+    """Those of all rows, where ``data`` is a sample of a streamed file."""
+    return data.moments if isinstance(data, StreamedData) else None
 
 
 def describe(data: TableData) -> dict[str, Any]:

@@ -6,7 +6,7 @@ import argparse
 import json
 from typing import Any
 
-from fairpca.cli._audit import describe, print_remarks
+from fairpca.cli._audit import describe, print_remarks, whole_moments
 from fairpca.cli._options import add_comparison_options, add_data_options, load, wanted_dimensions
 from fairpca.cli._progress import Progress
 from fairpca.cli._tables import comparison_text
@@ -41,6 +41,7 @@ def _run(arguments: argparse.Namespace) -> int:
             random_state=arguments.seed,
             n_jobs=arguments.jobs,
             progress=progress,
+            moments=whole_moments(data),
         )  # fmt: skip
     if arguments.json:
         print(json.dumps({"data": describe(data), **found.as_dict()}, indent=2))

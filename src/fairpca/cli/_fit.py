@@ -10,7 +10,8 @@ from typing import Any
 
 from fairpca import estimators, save_model
 from fairpca.cli._audit import check_output, print_remarks
-from fairpca.cli._options import add_data_options, load
+from fairpca.cli._options import add_data_options, load_in_memory
+from fairpca.cli._stream import StreamedData, is_streamed, load_streamed
 from fairpca.cli._tables import clean
 
 __all__ = ["add_fit"]
@@ -50,6 +51,7 @@ def add_fit(commands: Any) -> None:
         help="where the model is written (default: fairpca-model.npz)",
     )
     parser.add_argument("--json", action="store_true", help="print the result as JSON")
+    parser.add_argument("--quiet", action="store_true", help="no progress bar")
     parser.set_defaults(run=_run)
 
 
@@ -65,19 +67,35 @@ def _setting(text: str) -> tuple[str, Any]:
 
 
 def _run(arguments: argparse.Namespace) -> int:
-    data = load(arguments)
     check_output(arguments.out)
+    estimator = _estimator(arguments)
+    data = load_streamed(arguments) if _is_streamed(arguments, estimator) else load_in_memory(arguments)
     if not arguments.json:
         print_remarks(data)
-    estimator = _estimator(arguments)
     with warnings.catch_warnings(record=True) as caught:
         warnings.simplefilter("always")
-        estimator.fit(data.X, data.label, sensitive_features=data.groups)
+        if isinstance(data, StreamedData):
+            estimator.fit_moments(data.moments)
+        else:
+            estimator.fit(data.X, data.label, sensitive_features=data.groups)
     notes = list(dict.fromkeys(str(warning.message) for warning in caught))
     extra = {"encoder": data.encoder.as_dict(), "sensitive": arguments.sensitive, "label": arguments.label}
     path = save_model(estimator, arguments.out, extra=extra)
     _tell(estimator, notes, str(path), as_json=arguments.json)
     return 0
+
+
+def _is_streamed(arguments: argparse.Namespace, estimator: Any) -> bool:
+    """A method that needs the rows reads them into memory, unless that was ruled out."""
+    streamed = is_streamed(arguments)
+    if not streamed or hasattr(estimator, "fit_moments"):
+        return streamed
+    if arguments.stream:
+        raise ValueError(
+            f"{arguments.method} compares the rows themselves, so it cannot be fitted in one pass: leave --stream out, "
+            "give a sample of the rows, or fit it to a Dask collection in Python."
+        )
+    return False
 
 
 def _estimator(arguments: argparse.Namespace) -> Any:

@@ -4,12 +4,23 @@ from __future__ import annotations
 
 import argparse
 
+from fairpca.cli._stream import add_stream_options, is_streamed, load_streamed
 from fairpca.datasets.table import MAX_LEVELS, TableData, prepare_table, read_table
 from fairpca.model_selection import METHODS
 
-__all__ = ["add_comparison_options", "add_data_options", "dimensions", "load", "method_names", "wanted_dimensions"]
+__all__ = [
+    "add_comparison_options",
+    "add_data_options",
+    "dimensions",
+    "load",
+    "load_in_memory",
+    "method_names",
+    "wanted_dimensions",
+]
 
 _DEFAULT_MAX = 10
+#: Rows of a streamed file that are kept for intervals, classifiers and pictures.
+_SAMPLE_ROWS = 50_000
 
 
 def add_data_options(parser: argparse.ArgumentParser) -> None:
@@ -38,6 +49,7 @@ def add_data_options(parser: argparse.ArgumentParser) -> None:
         metavar="N",
         help=f"most values a text column may have (default: {MAX_LEVELS})",
     )
+    add_stream_options(parser)
 
 
 def add_comparison_options(parser: argparse.ArgumentParser) -> None:
@@ -61,6 +73,14 @@ def add_comparison_options(parser: argparse.ArgumentParser) -> None:
     )
     parser.add_argument(
         "--jobs", type=int, default=-1, metavar="N", help="processes that fit at the same time (default: all cores)"
+    )
+    parser.add_argument(
+        "--sample-rows",
+        type=int,
+        default=_SAMPLE_ROWS,
+        metavar="N",
+        help="of a streamed file: rows drawn at random for intervals and for the figures of rows not used in fitting "
+        f"(default: {_SAMPLE_ROWS:,}); errors, losses and variance are always those of all rows",
     )
     parser.add_argument(
         "--full-table", action="store_true", help="print every number of components, not only three of them"
@@ -99,7 +119,16 @@ def wanted_dimensions(asked: list[int] | None, n_features: int) -> list[int]:
 
 
 def load(arguments: argparse.Namespace) -> TableData:
-    """Read the file and divide it into features, groups and label."""
+    """Read the file and divide it into features, groups and label; a large one is streamed and sampled."""
+    if is_streamed(arguments):
+        if arguments.sample_rows < 1:
+            raise ValueError(f"--sample-rows {arguments.sample_rows} must be a positive number.")
+        return load_streamed(arguments, arguments.sample_rows)
+    return load_in_memory(arguments)
+
+
+def load_in_memory(arguments: argparse.Namespace) -> TableData:
+    """The same, of all rows."""
     return prepare_table(
         read_table(arguments.data), arguments.sensitive, getattr(arguments, "label", None),
         drop=arguments.drop, standardise=arguments.standardise, max_levels=arguments.max_levels,

@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 from fairpca.model_selection import Comparison, MethodResult
-from fairpca.report import number
+from fairpca.report import number, sample_sentence
 
 __all__ = ["clean", "comparison_text", "format_table"]
 
@@ -44,6 +44,8 @@ def comparison_text(found: Comparison, *, full: bool = False) -> str:
     ]
     if len(shown) < len(found.dimensions):
         lines += ["", f"Shown: {_listed(shown)} of {_listed(found.dimensions)} components; --full-table prints all."]
+    if found.n_sampled is not None:
+        lines += ["", sample_sentence(found.n_sampled, found.n_samples)]
     lines += [f"Left out: {reason}" for reason in found.omitted]
     return "\n".join(lines)
 

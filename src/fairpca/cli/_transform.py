@@ -5,6 +5,8 @@ from __future__ import annotations
 import argparse
 import csv
 import sys
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
@@ -12,10 +14,17 @@ import numpy as np
 
 from fairpca._files import replace_file
 from fairpca.cli._audit import check_output
+from fairpca.cli._progress import Progress
+from fairpca.cli._stream import add_stream_options, is_streamed
+from fairpca.datasets.arrow import ArrowFile, column_of_arrow
 from fairpca.datasets.table import Encoder, Table, read_table
 from fairpca.persistence import read_model
 
 __all__ = ["add_transform"]
+
+#: Numbers decoded at a time from a large file.
+_BATCH_NUMBERS = 2_000_000
+_SHOWN_LEVELS = 3
 
 
 def add_transform(commands: Any) -> None:
@@ -41,6 +50,8 @@ def add_transform(commands: Any) -> None:
         metavar="FILE",
         help="where the scores are written: .csv, .parquet or .feather (default: scores.csv)",
     )
+    add_stream_options(parser)
+    parser.add_argument("--quiet", action="store_true", help="no progress bar")
     parser.set_defaults(run=_run)
 
 
@@ -51,46 +62,108 @@ def _run(arguments: argparse.Namespace) -> int:
         raise ValueError(
             f"{arguments.model} does not say how columns are prepared; use a model of `fairpca fit`, or Python."
         )
-    encoder = Encoder.from_dict(saved.extra["encoder"])
-    table = read_table(arguments.data)
-    columns: dict[str, np.ndarray] = {name: table.column(name, "to be kept") for name in arguments.keep}
-    _warn_of_new_levels(encoder, table)
-    scores = saved.estimator.transform(encoder.encode(table))
-    names = [str(name) for name in saved.estimator.get_feature_names_out()]
-    columns |= dict(zip(names, scores.T, strict=True))
-    path = replace_file(arguments.out, lambda temporary: _write(temporary, columns, Path(arguments.out).suffix.lower()))
-    print(f"{len(scores):,} rows, {scores.shape[1]} scores each: {path}")
+    scoring = _Scoring(saved.estimator, Encoder.from_dict(saved.extra["encoder"]), arguments.keep)
+    streamed = is_streamed(arguments)
+    kind = Path(arguments.out).suffix.lower()
+
+    def write(temporary: Path) -> None:
+        with Progress(quiet=arguments.quiet) as progress, _writer(temporary, kind) as add:
+            for table in _parts(arguments.data, scoring.needed, progress) if streamed else [read_table(arguments.data)]:
+                add(scoring.columns(table))
+
+    path = replace_file(arguments.out, write)
+    scoring.warn_of_new_levels()
+    print(f"{scoring.n_rows:,} rows, {len(scoring.names)} scores each: {path}")
     return 0
 
 
-def _warn_of_new_levels(encoder: Encoder, table: Table) -> None:
-    for name, levels in encoder.unknown_levels(table).items():
-        shown = ", ".join(map(repr, levels[:3]))
-        print(
-            f"fairpca: column {name!r} has values the model has not seen ({shown}); they count as none of its levels.",
-            file=sys.stderr,
-        )
+class _Scoring:
+    """From tables to columns of scores; remembers what it met."""
+
+    def __init__(self, estimator: Any, encoder: Encoder, keep: list[str]) -> None:
+        self._estimator, self._encoder, self._keep = estimator, encoder, keep
+        self.names = [str(name) for name in estimator.get_feature_names_out()]
+        self.needed = list(dict.fromkeys([*encoder.numeric, *encoder.levels, *keep]))
+        self.n_rows = 0
+        self._unknown: dict[str, set[str]] = {}
+
+    def columns(self, table: Table) -> dict[str, np.ndarray]:
+        kept = {name: table.column(name, "to be kept") for name in self._keep}
+        for name, levels in self._encoder.unknown_levels(table).items():
+            self._unknown.setdefault(name, set()).update(levels[:_SHOWN_LEVELS])
+        scores = self._estimator.transform(self._encoder.encode(table))
+        self.n_rows += len(scores)
+        return kept | dict(zip(self.names, scores.T, strict=True))
+
+    def warn_of_new_levels(self) -> None:
+        for name, levels in self._unknown.items():
+            shown = ", ".join(map(repr, sorted(levels)[:_SHOWN_LEVELS]))
+            print(
+                f"fairpca: column {name!r} has values the model has not seen ({shown}); they count as none of its "
+                "levels.",
+                file=sys.stderr,
+            )
 
 
-def _write(path: Path, columns: dict[str, np.ndarray], kind: str) -> None:
+def _parts(path: str, needed: list[str], progress: Progress) -> Iterator[Table]:
+    """The file, batch by batch; of its columns only those that are needed."""
+    file = ArrowFile(path)
+    names = [name for name in needed if name in file.schema.names] or file.schema.names[:1]
+    done = 0
+    for batch in file.batches(names, max(_BATCH_NUMBERS // len(names), 1)):
+        columns = {name: column_of_arrow(batch.column(name)) for name in names}
+        if not done:  # so that an error lists all columns there are
+            columns |= {name: np.zeros(0) for name in file.schema.names if name not in names}
+        yield Table(file.name, columns, "", rows_before=done)
+        done += batch.num_rows
+        progress(done, file.n_rows, "rows written")
+    if not done:
+        raise ValueError(f"{file.name} holds no rows.")
+
+
+@contextmanager
+def _writer(path: Path, kind: str) -> Iterator[Callable[[dict[str, np.ndarray]], None]]:
+    """A function that appends columns to the file."""
     if kind in {".parquet", ".feather"}:
-        _write_arrow(path, columns, kind)
+        with _arrow_writer(path, kind) as add:
+            yield add
         return
     with path.open("w", encoding="utf-8", newline="") as stream:
         writer = csv.writer(stream)
-        writer.writerow(columns)
-        writer.writerows(zip(*(column.tolist() for column in columns.values()), strict=True))
+
+        def add_lines(columns: dict[str, np.ndarray]) -> None:
+            if not stream.tell():
+                writer.writerow(columns)
+            writer.writerows(zip(*(column.tolist() for column in columns.values()), strict=True))
+
+        yield add_lines
 
 
-def _write_arrow(path: Path, columns: dict[str, np.ndarray], kind: str) -> None:
+@contextmanager
+def _arrow_writer(path: Path, kind: str) -> Iterator[Callable[[dict[str, np.ndarray]], None]]:
     try:
-        import pyarrow
-        import pyarrow.feather
+        import pyarrow.ipc
         import pyarrow.parquet
     except ImportError:
         raise ImportError(f"Writing {kind} files needs pyarrow: pip install 'fairpca[arrow]'.") from None
-    table = pyarrow.table({name: pyarrow.array(column.tolist()) for name, column in columns.items()})
-    if kind == ".parquet":
-        pyarrow.parquet.write_table(table, path)
-    else:
-        pyarrow.feather.write_feather(table, str(path))
+    opened: list[Any] = []
+
+    def add(columns: dict[str, np.ndarray]) -> None:
+        table = pyarrow.table({name: _arrow_array(column) for name, column in columns.items()})
+        if not opened:
+            make = pyarrow.parquet.ParquetWriter if kind == ".parquet" else pyarrow.ipc.new_file
+            opened.append(make(str(path), table.schema))
+        opened[0].write_table(table)
+
+    try:
+        yield add
+    finally:
+        for writer in opened:
+            writer.close()
+
+
+def _arrow_array(column: np.ndarray) -> Any:
+    """Text as text, even where a batch of a kept column is empty throughout."""
+    import pyarrow
+
+    return pyarrow.array(column, pyarrow.string() if column.dtype == object else None)

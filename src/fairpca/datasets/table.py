@@ -13,6 +13,8 @@ from typing import Any
 
 import numpy as np
 
+from fairpca.datasets.arrow import column_of_arrow, import_pyarrow
+
 __all__ = ["Encoder", "Table", "TableData", "prepare_table", "read_table"]
 
 #: Text that stands for "not known".
@@ -23,16 +25,20 @@ MAX_LEVELS = 100
 MAX_GROUPS = 20
 #: Figures of a smaller group say nothing, and it cannot be divided into rows to fit and rows to judge.
 MIN_GROUP_ROWS = 10
-_MISSING_LEVEL = "(missing)"
+MISSING_LEVEL = "(missing)"
 
 
 @dataclass(frozen=True)
 class Table:
-    """Columns of a file: arrays of float64 (NaN where missing) or of str ('' where missing)."""
+    """Columns of a file: arrays of float64 (NaN where missing) or of str ('' where missing).
+
+    ``rows_before`` counts the rows of the file that come before these, where a table is a part of it.
+    """
 
     name: str
     columns: dict[str, np.ndarray]
     sha256: str
+    rows_before: int = 0
 
     @property
     def n_rows(self) -> int:
@@ -136,16 +142,8 @@ def _typed(texts: Sequence[str]) -> np.ndarray:
         return np.array(known, dtype=object)
 
 
-def _pyarrow(name: str) -> Any:
-    try:
-        import pyarrow
-    except ImportError:
-        raise ImportError(f"Reading {name} needs pyarrow: pip install 'fairpca[arrow]'.") from None
-    return pyarrow
-
-
 def _read_parquet(content: bytes, name: str) -> dict[str, np.ndarray]:
-    arrow = _pyarrow(name)
+    arrow = import_pyarrow(name)
     import pyarrow.parquet
 
     try:
@@ -155,7 +153,7 @@ def _read_parquet(content: bytes, name: str) -> dict[str, np.ndarray]:
 
 
 def _read_feather(content: bytes, name: str) -> dict[str, np.ndarray]:
-    arrow = _pyarrow(name)
+    arrow = import_pyarrow(name)
     import pyarrow.feather
 
     try:
@@ -165,14 +163,7 @@ def _read_feather(content: bytes, name: str) -> dict[str, np.ndarray]:
 
 
 def _columns_of_arrow(table: Any) -> dict[str, np.ndarray]:
-    columns = {}
-    for name, column in zip(table.column_names, table.columns, strict=True):
-        values = column.to_pylist()
-        if all(isinstance(value, int | float) or value is None for value in values):  # booleans are integers
-            columns[name] = np.array([math.nan if value is None else float(value) for value in values])
-        else:
-            columns[name] = np.array(["" if value is None else str(value) for value in values], dtype=object)
-    return columns
+    return {name: column_of_arrow(column) for name, column in zip(table.column_names, table.columns, strict=True)}
 
 
 @dataclass(frozen=True)
@@ -237,7 +228,7 @@ class Encoder:
             text = next(value for value in column if not _is_number(value))
             raise ValueError(f"{table.name}: column {name!r} must hold numbers, but contains {text!r}.")
         if not np.isfinite(column).all():
-            row = int(np.flatnonzero(~np.isfinite(column))[0]) + 1
+            row = table.rows_before + int(np.flatnonzero(~np.isfinite(column))[0]) + 1
             raise ValueError(
                 f"{table.name}: column {name!r} has no finite number in row {row}; fill or drop such rows."
             )
@@ -287,7 +278,7 @@ def prepare_table(
     """
     if not sensitive:
         raise ValueError("Name at least one sensitive column.")
-    roles = _check_roles(table, sensitive, label, drop)
+    roles = check_roles(table, sensitive, label, drop)
     remarks: list[str] = []
     features = _usable(table, [name for name in table.columns if name not in roles], remarks)
     table = _complete_rows(table, [*sensitive, *([label] if label else [])], features, remarks)
@@ -299,11 +290,11 @@ def prepare_table(
     if not numeric and not levels:
         raise ValueError(f"{table.name} has no feature left besides {', '.join(map(repr, sorted(roles)))}.")
     encoder = _fitted_encoder(table, numeric, levels, standardise)
-    _say_columns(encoder, [*sensitive, *([label] if label else []), *drop], standardise, remarks)
+    say_columns(encoder, [*sensitive, *([label] if label else []), *drop], standardise, remarks)
     return TableData(encoder.encode(table), groups, target, encoder, table, remarks)
 
 
-def _check_roles(table: Table, sensitive: Sequence[str], label: str | None, drop: Sequence[str]) -> set[str]:
+def check_roles(table: Table, sensitive: Sequence[str], label: str | None, drop: Sequence[str]) -> set[str]:
     for name in sensitive:
         table.column(name, "the sensitive column")
     for name in drop:
@@ -348,26 +339,41 @@ def _group_labels(table: Table, sensitive: Sequence[str]) -> np.ndarray:
     """Text labels; several columns are joined as 'female, young'."""
     columns = [_as_text(table.columns[name]) for name in sensitive]
     labels = np.array([", ".join(parts) for parts in zip(*columns, strict=True)], dtype=object)
-    names, counts = np.unique(labels.astype(str), return_counts=True)
-    found = names.tolist()
+    check_group_counts(sensitive, *np.unique(labels.astype(str), return_counts=True))
+    return labels.astype(str)
+
+
+def check_group_counts(sensitive: Sequence[str], labels: Sequence[str] | np.ndarray, counts: np.ndarray) -> None:
+    """Refuse what makes no groups: a single value, a measurement, a handful of rows."""
     what = " x ".join(repr(name) for name in sensitive)
-    if len(found) < 2:
-        raise ValueError(f"{what} contains a single group, {found[0]!r}; at least two are needed.")
-    if len(found) > MAX_GROUPS:
-        raise ValueError(
-            f"{what} has {len(found)} different values; at most {MAX_GROUPS} make groups. If it is a measurement "
-            "such as an age, add a column with a few ranges of it to the file."
-        )
+    if len(labels) < 2:
+        raise ValueError(f"{what} contains a single group, {str(labels[0])!r}; at least two are needed.")
+    check_few_groups(sensitive, len(labels))
     if counts.min() < MIN_GROUP_ROWS:
         raise ValueError(
-            f"Group {found[counts.argmin()]!r} of {what} has {counts.min()} rows; figures of fewer than "
+            f"Group {str(labels[int(counts.argmin())])!r} of {what} has {counts.min():g} rows; figures of fewer than "
             f"{MIN_GROUP_ROWS} say nothing. Merge it with another group or drop its rows."
         )
-    return labels.astype(str)
+
+
+def check_few_groups(sensitive: Sequence[str], count: int, *, so_far: bool = False) -> None:
+    """``so_far``: there may be more."""
+    if count > MAX_GROUPS:
+        what = " x ".join(repr(name) for name in sensitive)
+        raise ValueError(
+            f"{what} has {'at least ' if so_far else ''}{count} different values; at most {MAX_GROUPS} make groups. If "
+            "it is a measurement such as an age, add a column with a few ranges of it to the file."
+        )
 
 
 def _class_labels(table: Table, label: str) -> np.ndarray:
     classes = _as_text(table.columns[label])
+    check_classes(label, classes)
+    return classes
+
+
+def check_classes(label: str, classes: np.ndarray) -> None:
+    """Refuse a label from which nothing could be learnt."""
     names, counts = np.unique(classes.astype(str), return_counts=True)
     found = names.tolist()
     if len(found) < 2:
@@ -380,17 +386,21 @@ def _class_labels(table: Table, label: str) -> np.ndarray:
         raise ValueError(
             f"Class {found[counts.argmin()]!r} of the label {label!r} has {counts.min()} rows; too few to learn."
         )
-    return classes
 
 
 def _levels(table: Table, name: str, max_levels: int) -> tuple[str, ...]:
     found = sorted(set(_as_text(table.columns[name])))
-    if len(found) > max_levels:
-        raise ValueError(
-            f"Column {name!r} is text with {len(found)} different values, too many to one-hot encode (limit "
-            f"{max_levels}): leave it out with --drop, group its values, or raise --max-levels."
-        )
+    check_levels(name, len(found), max_levels)
     return tuple(found)
+
+
+def check_levels(name: str, count: int, max_levels: int, *, so_far: bool = False) -> None:
+    """Refuse to one-hot encode names or free text."""
+    if count > max_levels:
+        raise ValueError(
+            f"Column {name!r} is text with {'at least ' if so_far else ''}{count} different values, too many to "
+            f"one-hot encode (limit {max_levels}): leave it out with --drop, group its values, or raise --max-levels."
+        )
 
 
 def _without_copies(
@@ -418,7 +428,7 @@ def _fitted_encoder(table: Table, numeric: list[str], levels: dict[str, tuple[st
     return Encoder(tuple(numeric), levels, X.mean(axis=0), np.where(scales > 0, scales, 1.0))
 
 
-def _say_columns(encoder: Encoder, left_out: Sequence[str], standardise: bool, remarks: list[str]) -> None:
+def say_columns(encoder: Encoder, left_out: Sequence[str], standardise: bool, remarks: list[str]) -> None:
     said = []
     if encoder.numeric:
         said.append(f"{len(encoder.numeric)} numeric columns: {_some(encoder.numeric)}")
@@ -443,13 +453,13 @@ def _missing(column: np.ndarray) -> np.ndarray:
 def _as_text(column: np.ndarray) -> np.ndarray:
     """Levels as text: whole numbers without a decimal point."""
     if column.dtype == object:
-        return np.array([value if value != "" else _MISSING_LEVEL for value in column], dtype=object)
-    return np.array([_number_text(value) for value in column.tolist()], dtype=object)
+        return np.array([value if value != "" else MISSING_LEVEL for value in column], dtype=object)
+    return np.array([number_text(value) for value in column.tolist()], dtype=object)
 
 
-def _number_text(value: float) -> str:
+def number_text(value: float) -> str:
     if not math.isfinite(value):
-        return _MISSING_LEVEL
+        return MISSING_LEVEL
     return str(int(value)) if value == int(value) else repr(value)
 
 

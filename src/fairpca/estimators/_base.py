@@ -20,11 +20,16 @@ from fairpca._validation import (
     check_several_groups,
 )
 from fairpca.linalg import fix_signs, orthonormalise
-from fairpca.moments import GroupFactors, GroupMoments, accumulate
+from fairpca.moments import GroupFactors, GroupMoments, RowSpace, accumulate
 from fairpca.moments.dask import as_dask_features, is_dask, moments_from_dask, project_lazily, sample_of
 from fairpca.problems import best_captured, group_errors, group_losses
 
-__all__ = ["LinearProjection", "MomentEstimator", "label_array"]
+__all__ = ["LinearProjection", "MomentEstimator", "is_wide", "label_array"]
+
+#: Above this many features p x p matrices are avoided where possible ...
+MANY_FEATURES = 3000
+#: ... and with at most this many rows the problem is solved in the space they span.
+FEW_ROWS = 2000
 
 
 class LinearProjection(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimator, metaclass=ABCMeta):
@@ -103,7 +108,7 @@ class LinearProjection(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEs
         self.n_components_ = d
         self.n_samples_seen_ = int(total_count) if float(total_count).is_integer() else total_count
 
-    def _warn_about(self, moments: GroupMoments | GroupFactors, n_components: int) -> None:
+    def _warn_about(self, moments: GroupMoments | GroupFactors | RowSpace, n_components: int) -> None:
         small = [
             f"{label!r} ({count:g})"
             for label, count in zip(moments.labels, moments.counts, strict=True)
@@ -165,6 +170,8 @@ class MomentEstimator(LinearProjection):
         -------
         self
         """
+        if is_wide(X) and X.shape[0] <= FEW_ROWS and self._depends_on_subspace_only():
+            return self._fit_in_row_space(X, sensitive_features, sample_weight)
         moments = self._reduce(X, sensitive_features, sample_weight, reset=True, min_samples=2)
         check_several_groups(moments.labels, moments.total_count)
         return self._learn(moments)
@@ -208,6 +215,30 @@ class MomentEstimator(LinearProjection):
         groups = check_groups(sensitive_features, X.shape[0])
         return accumulate(X, groups, check_sample_weight(sample_weight, X.shape[0]))
 
+    def _depends_on_subspace_only(self) -> bool:
+        """Whether nothing in the search depends on the number of features."""
+        return True
+
+    def _fit_in_row_space(self, X: Any, sensitive_features: Any, sample_weight: Any) -> Self:
+        """Fewer rows than features: the same problem, exactly, in the space that the rows span."""
+        X = check_matrix(self, X, reset=True, min_samples=2)
+        groups = check_groups(sensitive_features, X.shape[0])
+        n_components = check_n_components(self.n_components, X.shape[1])
+        space = RowSpace(X, groups, check_sample_weight(sample_weight, X.shape[0]), n_spare=n_components)
+        check_several_groups(space.labels, space.total_count)
+        self._warn_about(space, n_components)
+        self._solve(space.moments, n_components)
+        self._lift(space)
+        self._moments = None
+        return self
+
+    def _lift(self, space: RowSpace) -> None:
+        """From coordinates in the row space to features."""
+        d, p, size = self.n_components_, space.n_features, space.moments.n_features
+        self.components_ = np.ascontiguousarray(fix_signs(space.lift(self.components_.T)).T)
+        self.mean_ = space.pooled_mean.copy()
+        self.noise_variance_ *= (size - d) / (p - d) if p > d else 0.0
+
     def _learn(self, moments: GroupMoments) -> Self:
         n_components = check_n_components(self.n_components, moments.n_features)
         self._warn_about(moments, n_components)
@@ -226,6 +257,11 @@ class MomentEstimator(LinearProjection):
                 ConvergenceWarning,
                 stacklevel=4,
             )
+
+
+def is_wide(X: Any) -> bool:
+    """Whether X is a matrix in memory with so many columns that p x p matrices are to be avoided."""
+    return len(getattr(X, "shape", ())) == 2 and not is_dask(X) and X.shape[1] > MANY_FEATURES
 
 
 def label_array(labels: tuple[Any, ...]) -> np.ndarray:

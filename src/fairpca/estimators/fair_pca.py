@@ -17,10 +17,10 @@ from fairpca._validation import (
     check_sample_weight,
     check_several_groups,
 )
-from fairpca.estimators._base import MomentEstimator
+from fairpca.estimators import _base
+from fairpca.estimators._base import MomentEstimator, is_wide
 from fairpca.joint_range import JointRange
-from fairpca.moments import GroupFactors, GroupMoments
-from fairpca.moments.dask import is_dask
+from fairpca.moments import GroupFactors, GroupMoments, RowSpace
 from fairpca.problems import CRITERIA, balanced_problem
 from fairpca.protocols import RangeProblem, RelaxedSolution, SolverResult, Status
 from fairpca.solvers import minimise_on_operators, minimise_on_range, multiplicative_weights, solve_sdp
@@ -28,9 +28,7 @@ from fairpca.solvers import minimise_on_operators, minimise_on_range, multiplica
 __all__ = ["FairPCA", "RelaxedProjection"]
 
 _SOLVERS = ("auto", "dual", "mw", "sdp")
-#: Above this many features the data itself is used as an operator, and no p x p matrix is formed ...
-_MANY_FEATURES = 3000
-#: ... with a gap of this size at least, relative to the total variance: each digit costs a pass over the rows.
+#: The gap where data is used as an operator, relative to the total variance: each digit costs a pass over the rows.
 _OPERATOR_TOL = 1e-5
 
 
@@ -129,8 +127,9 @@ feature_names_in_, n_samples_seen_
     without the extra dimension of the 2018 paper. With three or more, where the relaxation needs extra rank,
     ``duality_gap_`` is honest and the components are the best found.
 
-    With more than 3000 features no p x p matrix is formed: the data serves as an operator, the gap is closed to 1e-5 of
-    the total variance (or ``tol``, if larger), and the bound holds up to a probability of 1e-10 (see docs/scaling.md).
+    With more than 3000 features no p x p matrix is formed. At most 2000 rows: the problem is solved, exactly, in the
+    space that they span. More rows: the data serves as an operator, the gap is closed to 1e-5 of the total variance (or
+    ``tol``, if larger), and the bound holds up to a probability of 1e-10 (see docs/scaling.md).
 
     Equal losses do not mean equal errors: a group that is harder to compress keeps a larger error.
 
@@ -177,8 +176,7 @@ feature_names_in_, n_samples_seen_
         self.random_state = random_state
 
     def fit(self, X: Any, y: Any = None, *, sensitive_features: Any = None, sample_weight: Any = None) -> Self:
-        n_features = X.shape[1] if len(getattr(X, "shape", ())) == 2 else 0
-        if n_features <= _MANY_FEATURES or is_dask(X) or self.solver not in ("auto", "dual"):
+        if not is_wide(X) or X.shape[0] <= _base.FEW_ROWS or self.solver not in ("auto", "dual"):
             return super().fit(X, y, sensitive_features=sensitive_features, sample_weight=sample_weight)
         X = check_matrix(self, X, reset=True, min_samples=2, finite=False)  # GroupFactors sees to it
         groups = check_groups(sensitive_features, X.shape[0])
@@ -217,6 +215,11 @@ feature_names_in_, n_samples_seen_
         self._set_certificate(result, problem, scale)
         self.relaxed_ = self._describe(solution.relaxed, solution.relaxed_captured * scale, problem, best, scale)
         self._warn_unless_converged(result.status.value)
+
+    def _lift(self, space: RowSpace) -> None:
+        super()._lift(space)
+        components = space.lift(self.relaxed_.components.T).T
+        self.relaxed_ = dataclasses.replace(self.relaxed_, components=components, mean=self.mean_)
 
     def _check_parameters(self) -> str:
         check_number("tol", self.tol, at_least=0)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import contextlib
+import functools
 import numbers
 import warnings
 from collections.abc import Callable
@@ -25,11 +26,20 @@ from fairpca.estimators._base import LinearProjection
 from fairpca.linalg import orthonormalise, top_eigenpairs
 from fairpca.moments import GroupedSample, GroupMoments
 from fairpca.moments._accumulate import accumulate
+from fairpca.moments.dask import (
+    DaskSample,
+    as_dask_features,
+    distinct_values,
+    is_dask,
+    moments_from_dask,
+    sample_of,
+)
 from fairpca.problems.mmd import (
     DiscrepancyProblem,
     FourierKernel,
     all_pairs,
     exact_kernel,
+    exact_means,
     kernel_means,
     pair_discrepancies,
     random_level,
@@ -58,6 +68,12 @@ _FIRST_ROWS, _ROW_GROWTH = 4000, 4
 _SMALL_FRAME, _SMALL_STARTS = 50, 5
 #: Rounds in which the tolerance given to an approximate problem is corrected by the exact value on all rows.
 _CORRECTIONS = 6
+#: Rows of a Dask collection from which the median distance is computed.
+_BANDWIDTH_ROWS = 4000
+
+_Sample = GroupedSample | DaskSample
+#: From a basis to scores of all rows, or of enough of them, and their weights.
+_Scores = Callable[[np.ndarray], tuple[np.ndarray, np.ndarray | None]]
 
 
 class MMDFairPCA(LinearProjection):
@@ -187,12 +203,14 @@ feature_names_in_, n_samples_seen_
 
         Parameters
         ----------
-        X : array-like or sparse matrix of shape (n_samples, n_features)
-            The rows are needed one by one; sparse ones are made dense.
+        X : array-like, sparse matrix, or Dask array or data frame of shape (n_samples, n_features)
+            The rows are needed one by one; sparse ones are made dense. Those of a Dask collection of more than 64,000
+            rows (or 20 million numbers) stay where they are: each evaluation is a sum over its chunks.
         y : array-like of shape (n_samples,), optional
             A binary label, needed by "equal_opportunity" and "equalized_odds" and ignored otherwise.
         sensitive_features : array-like of shape (n_samples,) or (n_samples, n_columns)
-            The group of each row. Required.
+            The group of each row. Required. With a Dask X: a Dask collection with the same chunks, or the name of a
+            column of X, which is then no feature.
         sample_weight : array-like of shape (n_samples,), optional
             Counts like repeated rows.
 
@@ -200,21 +218,59 @@ feature_names_in_, n_samples_seen_
         -------
         self
         """
+        self._check_parameters()
+        if is_dask(X):
+            return self._solve(*self._reduce_dask(X, y, sensitive_features, sample_weight))
         X = check_matrix(self, X, reset=True, min_samples=2)
         groups = check_groups(sensitive_features, X.shape[0])
         weights = check_sample_weight(sample_weight, X.shape[0])
-        self._check_parameters()
         moments = accumulate(X, groups, weights)
-        check_several_groups(moments.labels, moments.total_count)
-        dimension = check_n_components(self.n_components, moments.n_features)
-        self._warn_about(moments, dimension)
+        dimension = self._check_moments(moments)
         cells, used = _cells(groups, y, self.notion)
         used = used if weights is None else used * weights
         sample = GroupedSample.from_rows(X, cells, used, moments.pooled_mean)
-        pairs = _pairs(sample.labels, moments.labels, self.notion)
+        return self._solve(moments, sample, dimension, self._rng(), lambda basis: (np.asarray(X @ basis), weights))
+
+    def _reduce_dask(
+        self, X: Any, y: Any, sensitive_features: Any, sample_weight: Any
+    ) -> tuple[GroupMoments, _Sample, int, np.random.Generator, _Scores]:
+        """The arguments of :meth:`_solve`; the rows stay in their chunks where they are many."""
+        X, sensitive_features = as_dask_features(X, sensitive_features)
+        check_matrix(self, sample_of(X), reset=True)
+        moments = moments_from_dask(X, sensitive_features, sample_weight)
+        dimension, rng = self._check_moments(moments), self._rng()
+        data = (X, sensitive_features, sample_weight)
+        everyone = DaskSample.from_dask(*data, labels=moments.labels, centre=moments.pooled_mean)
+        sample = everyone
+        if self.notion != "demographic_parity":
+            values = _label_values(y if y is None else distinct_values(X, y, "y"), self.notion)
+            labels = tuple((value, label) for value in values for label in moments.labels)
+            cells = functools.partial(_cells_among, values, self.notion)
+            sample = DaskSample.from_dask(*data, y, labels=labels, centre=moments.pooled_mean, cells=cells)
+        if sample.n_rows > sample.largest_gathered and self.approximation == "exact":
+            raise ValueError(
+                f"approximation='exact' needs the rows in memory, but X is a Dask collection of {sample.n_rows} rows; "
+                "use 'auto' or 'fourier', or give a sample."
+            )
+        draws = rng.spawn(1)[0]  # leaves the search the random numbers it would have in memory
+        few = functools.partial(everyone.scores_at_random, size=_BANDWIDTH_ROWS, rng=draws)
+        return moments, sample.subsample(sample.n_rows, draws), dimension, rng, few
+
+    def _check_moments(self, moments: GroupMoments) -> int:
+        check_several_groups(moments.labels, moments.total_count)
+        dimension = check_n_components(self.n_components, moments.n_features)
+        self._warn_about(moments, dimension)
+        return dimension
+
+    def _rng(self) -> np.random.Generator:
         seed = 0 if self.random_state is None else check_random_state(self.random_state).randint(2**31)
-        rng = np.random.default_rng(seed)
-        task = _Task(self, moments, sample, pairs, dimension, rng, X, weights)
+        return np.random.default_rng(seed)
+
+    def _solve(
+        self, moments: GroupMoments, sample: _Sample, dimension: int, rng: np.random.Generator, scores: _Scores
+    ) -> Self:
+        pairs = _pairs(sample.labels, moments.labels, self.notion)
+        task = _Task(self, moments, sample, pairs, dimension, rng, scores)
         self._set_result(task, task.solve())
         return self
 
@@ -233,7 +289,7 @@ feature_names_in_, n_samples_seen_
         moments = task.moments
         self._set_projection(result.basis, moments)
         self._set_groups(moments, moments.second_moments("pooled"))
-        values = kernel_means(task.sample, self.components_.T, task.sigma).values
+        values = exact_means(task.sample, self.components_.T, task.sigma)
         self.pairs_ = [(task.sample.labels[a], task.sample.labels[b]) for a, b in task.pairs]
         self.pair_mmd2_ = pair_discrepancies(values, task.pairs)
         self.mmd2_ = float(self.pair_mmd2_.max())
@@ -254,7 +310,7 @@ feature_names_in_, n_samples_seen_
                 f"have the smallest found, {self.mmd2_:.4g}. Raise tolerance, lower n_components or raise "
                 "max_iter.",
                 ConvergenceWarning,
-                stacklevel=4,
+                stacklevel=5,
             )
         if self.tolerance < self.random_level_:
             warnings.warn(
@@ -262,7 +318,7 @@ feature_names_in_, n_samples_seen_
                 "groups of these sizes show on average: these rows are matched more closely than new rows "
                 "can be.",
                 UserWarning,
-                stacklevel=4,
+                stacklevel=5,
             )
 
 
@@ -276,20 +332,27 @@ def _cells(groups: Groups, y: Any, notion: str) -> tuple[Groups, np.ndarray]:
     n = len(groups.codes)
     if notion == "demographic_parity":
         return groups, np.ones(n)
-    if y is None:
+    if y is not None and np.shape(y) != (n,):
+        raise ValueError(f"y has shape {np.shape(y)}, but X has {n} rows: give one label a row.")
+    return _cells_among(_label_values(None if y is None else np.unique(np.asarray(y)), notion), notion, groups, y)
+
+
+def _label_values(found: np.ndarray | None, notion: str) -> list[Any]:
+    if found is None:
         raise ValueError(f"notion={notion!r} compares rows with the same label: give a binary y to fit.")
-    y = np.asarray(y)
-    if y.shape != (n,):
-        raise ValueError(f"y has shape {y.shape}, but X has {n} rows: give one label a row.")
-    values, codes = np.unique(y, return_inverse=True)
-    if len(values) != 2:
+    if len(found) != 2:
         raise ValueError(
-            f"notion={notion!r} needs a binary y; it has {len(values)} different values. Compare one against the rest."
+            f"notion={notion!r} needs a binary y; it has {len(found)} different values. Compare one against the rest."
         )
-    k = len(groups)
-    labels = tuple((value, label) for value in values.tolist() for label in groups.labels)
-    cells = Groups(labels, codes.reshape(-1).astype(np.int64) * k + groups.codes)
-    taking_part = codes == 1 if notion == "equal_opportunity" else np.ones(n, dtype=bool)
+    return found.tolist()
+
+
+def _cells_among(values: list[Any], notion: str, groups: Groups, y: Any) -> tuple[Groups, np.ndarray]:
+    """The cells of these rows, where ``values`` are the two labels of all rows."""
+    codes = np.searchsorted(np.array(values), np.asarray(y))
+    labels = tuple((value, label) for value in values for label in groups.labels)
+    cells = Groups(labels, codes.astype(np.int64) * len(groups) + groups.codes)
+    taking_part = codes == 1 if notion == "equal_opportunity" else np.ones(len(codes), dtype=bool)
     return cells, taking_part.astype(float)
 
 
@@ -315,25 +378,24 @@ class _Task:
         self,
         parameters: MMDFairPCA,
         moments: GroupMoments,
-        sample: GroupedSample,
+        sample: _Sample,
         pairs: np.ndarray,
         dimension: int,
         rng: np.random.Generator,
-        X: Any,
-        sample_weight: np.ndarray | None,
+        scores: _Scores,
     ) -> None:
         self.parameters, self.moments, self.sample, self.pairs = parameters, moments, sample, pairs
         self.dimension, self.rng = dimension, rng
         self.tolerance = float(parameters.tolerance)
         self.covariance = moments.pooled_covariance()
         self.pca = top_eigenpairs(self.covariance, dimension)[1]
-        self.sigma = self._bandwidth(X, sample_weight)
+        self.sigma = self._bandwidth(scores)
         self.n_evaluations = 0
 
-    def _bandwidth(self, X: Any, sample_weight: np.ndarray | None) -> float:
+    def _bandwidth(self, scores_by: _Scores) -> float:
         if self.parameters.bandwidth != "median":
             return float(self.parameters.bandwidth)
-        scores = np.asarray(X @ self.pca)
+        scores, sample_weight = scores_by(self.pca)
         return float(np.sqrt(0.5 * squared_distance_median(scores, self.rng, sample_weight)))
 
     def solve(self) -> PenaltyResult:
@@ -344,21 +406,24 @@ class _Task:
             )
             return PenaltyResult(self.pca, -share, at_pca, 0.0, 0.0, 0, at_pca <= self.tolerance)
         approximation = self.parameters.approximation
-        if approximation == "fourier" or (approximation == "auto" and self.sample.n_rows > _EXACT_ROWS):
+        in_memory = isinstance(self.sample, GroupedSample)
+        large = not in_memory or self.sample.n_rows > _EXACT_ROWS
+        if approximation == "fourier" or (approximation == "auto" and large):
             return self._solve_by_features(1.0 / at_pca)
         problem = self._problem(self.sample, exact_kernel(self.sigma))
         return self._solve_from_starts(problem, self.tolerance, 1.0 / at_pca)
 
-    def _exact(self, basis: np.ndarray, dtype: type = np.float64) -> float:
+    def _exact(self, basis: np.ndarray) -> float:
         """The largest MMD^2 on all rows."""
-        values = kernel_means(self.sample, basis, self.sigma, dtype=dtype).values
+        values = exact_means(self.sample, basis, self.sigma)
         return float(pair_discrepancies(values, self.pairs).max())
 
-    def _problem(self, sample: GroupedSample, kernel: Any, noise: float = 0.0) -> DiscrepancyProblem:
+    def _problem(self, sample: _Sample, kernel: Any, noise: float = 0.0) -> DiscrepancyProblem:
         """With a curvature model of its own, for which fewer features and rows will do."""
         count = max(_CURVATURE_FEATURES // len(self.pairs), 50)
         features = FourierKernel(self.sigma, self.dimension, count, self.rng)
         few = sample.subsample(_CURVATURE_ROWS, self.rng)
+        assert isinstance(few, GroupedSample)
         return DiscrepancyProblem(sample, self.covariance, kernel, self.pairs, features, few, noise)
 
     def _solve_from_starts(self, problem: DiscrepancyProblem, tolerance: float, penalty: float) -> PenaltyResult:
@@ -408,10 +473,11 @@ class _Task:
                 return self._corrected(problem, result)
             size *= _ROW_GROWTH
 
-    def _excess_level(self, sample: GroupedSample, basis: np.ndarray) -> float:
+    def _excess_level(self, sample: _Sample, basis: np.ndarray) -> float:
         """How much more sampling noise a subsample shows than all rows."""
         if sample.n_rows == self.sample.n_rows:
             return 0.0
+        assert isinstance(sample, GroupedSample)
         values = kernel_means(sample, basis, self.sigma, dtype=np.float32).values
         level = float(random_level(sample, values, self.pairs).max())
         return level * (1.0 - sample.n_rows / self.sample.n_rows)

@@ -153,6 +153,9 @@ feature_names_in_, n_samples_seen_
         self.n_jobs = n_jobs
         self.random_state = random_state
 
+    def _depends_on_subspace_only(self) -> bool:
+        return self.solver != "subgradient"  # the length of whose steps is that of the paper, for p features
+
     def _solve(self, moments: GroupMoments, n_components: int) -> None:
         check_number("tol", self.tol, at_least=0)
         check_number("max_iter", self.max_iter, at_least=1, integer=True)

@@ -9,6 +9,7 @@ import numpy as np
 
 from fairpca._validation import Groups
 from fairpca.linalg import top_eigenpairs
+from fairpca.moments import GroupMoments
 
 __all__ = ["Estimate", "GroupEstimates", "RowFigures"]
 
@@ -45,21 +46,27 @@ class RowFigures:
 
     Error and loss of a group are means of row values, so their resampling needs no refit. The projection under study
     and the groups' own best projections stay as fitted; only rows are redrawn, within each group.
+
+    X may be a sample of the rows that ``moments`` describe. The figures are then those of all rows, and the deviations
+    of the resamples, which shrink with the root of the number of rows, are scaled to their number.
     """
 
-    def __init__(
-        self, X: np.ndarray, groups: Groups, mean: np.ndarray, moments: np.ndarray, max_dimension: int
-    ) -> None:
-        self._centred = X - mean
+    def __init__(self, X: np.ndarray, groups: Groups, moments: GroupMoments, max_dimension: int) -> None:
+        self._matrices = moments.second_moments()
+        self._covariance, self._shares = moments.pooled_covariance(), moments.shares
+        self._centred = X - moments.pooled_mean
         self._totals = np.einsum("ij,ij->i", self._centred, self._centred)
         self._labels = groups.labels
         self._rows = [np.flatnonzero(groups.codes == code) for code in range(len(groups))]
         self._best = np.zeros((len(X), max_dimension))
-        leading = top_eigenpairs(self._centred.T @ self._centred / len(X), max_dimension)[0]
-        self._least_errors = self._totals.mean() - np.cumsum(leading)
-        for rows, moment in zip(self._rows, moments, strict=True):
-            own_basis = top_eigenpairs(moment, max_dimension)[1]
+        leading = top_eigenpairs(self._covariance, max_dimension)[0]
+        self._least_errors = np.trace(self._covariance) - np.cumsum(leading)
+        self._sampled = np.array([len(rows) for rows in self._rows]) / moments.counts
+        self._captured_best = np.zeros((len(self._rows), max_dimension))
+        for a, (rows, moment) in enumerate(zip(self._rows, self._matrices, strict=True)):
+            values, own_basis = top_eigenpairs(moment, max_dimension)
             self._best[rows] = np.cumsum((self._centred[rows] @ own_basis) ** 2, axis=1)
+            self._captured_best[a] = np.cumsum(values)
 
     def estimates(
         self, bases: list[np.ndarray], n_bootstrap: int, confidence: float, seed: int
@@ -72,7 +79,11 @@ class RowFigures:
         ]
         values = np.column_stack(columns)
         means, replicates = self._resample(values, n_bootstrap, seed)
-        overall = values.mean(axis=0)
+        if (self._sampled < 1).any():
+            replicates -= means[:, None]
+            means = self._of_all_rows(bases)
+            replicates = means[:, None] + replicates * np.sqrt(self._sampled)[:, None, None]
+        overall = self._shares @ means
         for j, basis in enumerate(bases):  # the loss of all rows is measured against ordinary PCA
             overall[len(bases) + j] = max(overall[j] - self._least_errors[basis.shape[1] - 1], 0.0)
         # Errors and losses are never negative; a resample about projections that stay fixed may be, a little.
@@ -81,6 +92,13 @@ class RowFigures:
             for j in range(values.shape[1])
         ]
         return list(zip(figures[: len(bases)], figures[len(bases) :], strict=True))
+
+    def _of_all_rows(self, bases: list[np.ndarray]) -> np.ndarray:
+        """Errors, then losses of each group (k, 2 bases): exact, from the moments."""
+        captured = np.stack([np.einsum("pi,api->a", basis, self._matrices @ basis) for basis in bases], axis=1)
+        best = np.stack([self._captured_best[:, basis.shape[1] - 1] for basis in bases], axis=1)
+        totals = np.einsum("app->a", self._matrices)[:, None]
+        return np.hstack([totals - captured, best - captured])
 
     def _resample(self, values: np.ndarray, n_bootstrap: int, seed: int) -> tuple[np.ndarray, np.ndarray]:
         """Means of each group (k, columns), and the same for each resample (k, n_bootstrap, columns)."""

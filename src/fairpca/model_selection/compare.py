@@ -20,7 +20,7 @@ from fairpca.metrics import explained_variance_ratio
 from fairpca.model_selection._held_out import HeldOut, Split, measure, sample_rows, split_rows
 from fairpca.model_selection._intervals import Estimate, GroupEstimates, RowFigures
 from fairpca.model_selection.methods import Method, choose_methods
-from fairpca.moments import accumulate
+from fairpca.moments import GroupMoments, accumulate
 
 __all__ = ["Comparison", "MethodResult", "compare"]
 
@@ -94,6 +94,8 @@ class Comparison:
     counts : tuple of int
         Rows of each group.
     n_samples, n_features : int
+    n_sampled : int or None
+        Where ``moments`` of more rows were given: the rows at hand, behind intervals and held-out figures.
     omitted : list of str
         Methods that could not be fitted with some number of components, and why.
     settings : dict
@@ -106,6 +108,7 @@ class Comparison:
     n_features: int
     omitted: list[str]
     settings: dict[str, Any]
+    n_sampled: int | None = None
 
     def __getitem__(self, key: tuple[str, int]) -> MethodResult:
         for result in self.results:
@@ -126,6 +129,7 @@ class Comparison:
         return {
             "groups": dict(zip(map(str, self.groups), self.counts, strict=True)),
             "n_samples": self.n_samples,
+            "n_sampled": self.n_sampled,
             "n_features": self.n_features,
             "settings": self.settings,
             "omitted": self.omitted,
@@ -146,6 +150,7 @@ def compare(
     random_state: int = 0,
     n_jobs: int | None = None,
     progress: Progress | None = None,
+    moments: GroupMoments | None = None,
 ) -> Comparison:
     """Fit several methods, and measure for each what it does to every group and what it costs.
 
@@ -175,6 +180,10 @@ def compare(
         Fits that run at the same time, as in scikit-learn; the figures do not depend on it.
     progress : callable, optional
         Called with steps done, steps in all, and what comes next.
+    moments : GroupMoments, optional
+        Those of many more rows, of which X is a random sample. The methods that need no rows are then fitted to the
+        moments, and errors, losses and explained variance are those of all these rows; intervals (with the width that
+        belongs to all rows) and the figures of held-out rows come from the sample.
 
     Returns
     -------
@@ -192,7 +201,7 @@ def compare(
     >>> ordinary.loss.worst
     'female'
     """
-    study = _Study(X, sensitive_features, y, test_size, random_state)
+    study = _Study(X, sensitive_features, y, test_size, random_state, moments)
     dimensions = _dimensions(n_components, study.X.shape[1])
     chosen = choose_methods(methods)
     fits, omitted = _fit_all(study, chosen, dimensions, n_jobs, progress or _silent)
@@ -208,25 +217,31 @@ def compare(
     return Comparison(
         [fit.result(study, *figures[fit]) for fit in fits],
         study.groups.labels,
-        tuple(np.bincount(study.groups.codes).tolist()),
-        study.X.shape[0],
+        tuple(int(count) for count in study.moments.counts),
+        study.n_rows,
         study.X.shape[1],
         omitted,
         settings,
+        None if moments is None else len(study.X),
     )
 
 
 class _Study:
     """The rows, divided and summarised once for all methods."""
 
-    def __init__(self, X: Any, sensitive_features: Any, y: Any, test_size: float, seed: int) -> None:
+    def __init__(
+        self, X: Any, sensitive_features: Any, y: Any, test_size: float, seed: int, moments: GroupMoments | None
+    ) -> None:
         self.X = check_array(X, dtype=np.float64)
         self.groups = check_groups(sensitive_features, len(self.X))
         check_several_groups(self.groups.labels, len(self.X))
         self.y = _check_label(y, len(self.X))
         self.seed = seed
         self.labels = label_array(self.groups.labels)[self.groups.codes]
-        self.moments = accumulate(self.X, self.groups)
+        self.sampled = moments is not None
+        self.moments = accumulate(self.X, self.groups) if moments is None else moments
+        _check_sample_of(self.moments, self.groups, self.X.shape[1])
+        self.n_rows = round(self.moments.total_count)
         self.split: Split = split_rows(self.groups.codes, self.y, test_size, seed)
         train = Groups(self.groups.labels, self.groups.codes[self.split.train])
         self.train_moments = accumulate(self.X[self.split.train], train)
@@ -237,7 +252,8 @@ class _Study:
         A method that is slow on many rows is fitted on a sample of the training rows instead of all.
         """
         if method.max_rows is None:
-            return method.fit(d, self.seed, self.X, self.labels, self.moments), len(self.X)
+            estimator = method.fit(d, self.seed, self.X, self.labels, self.moments)
+            return estimator, self.n_rows if method.needs_no_rows(estimator) else len(self.X)
         rows = sample_rows(self.split.train, self.groups.codes, method.max_rows, self.seed)
         return method.fit(d, self.seed, self.X[rows], self.labels[rows], self.train_moments), len(rows)
 
@@ -248,12 +264,15 @@ class _Study:
 
     def explained_variance(self, estimator: Any) -> float:
         """About the mean of all rows, whichever rows the estimator saw."""
+        if self.sampled:
+            covariance, basis = self.moments.pooled_covariance(), estimator.components_.T
+            return float(np.vdot(basis, covariance @ basis) / np.trace(covariance))
         return float(explained_variance_ratio(self.X, estimator, mean=self.moments.pooled_mean))  # type: ignore[arg-type]
 
     def estimates(
         self, fits: list[_Fit], dimensions: list[int], n_bootstrap: int, confidence: float
     ) -> dict[_Fit, tuple[GroupEstimates, GroupEstimates]]:
-        rows = RowFigures(self.X, self.groups, self.moments.pooled_mean, self.moments.second_moments(), max(dimensions))
+        rows = RowFigures(self.X, self.groups, self.moments, max(dimensions))
         found: dict[_Fit, tuple[GroupEstimates, GroupEstimates]] = {}
         for d in dimensions:
             same = [fit for fit in fits if fit.n_components == d]
@@ -350,9 +369,9 @@ def _fit_one(study: _Study, method: Method, d: int) -> _Fit:
     with _collected() as notes:
         estimator, rows_used = study.fit(method, d)
     seconds = time.perf_counter() - start
-    if rows_used < len(study.X):
+    if rows_used < study.n_rows:
         notes.insert(
-            0, f"Fitted on {rows_used:,} of {len(study.X):,} rows, drawn at random; the figures are of all rows."
+            0, f"Fitted on {rows_used:,} of {study.n_rows:,} rows, drawn at random; the figures are of all rows."
         )
     with _collected() as training_notes:
         partial = estimator if method.max_rows is not None else study.fit_training_rows(method, d)
@@ -379,6 +398,14 @@ def _check_label(y: Any, n_samples: int) -> np.ndarray | None:
     if y.shape != (n_samples,):
         raise ValueError(f"y has shape {y.shape}, but X has {n_samples} rows: give one label a row.")
     return y
+
+
+def _check_sample_of(moments: GroupMoments, groups: Groups, n_features: int) -> None:
+    if moments.labels != groups.labels or moments.n_features != n_features:
+        raise ValueError(
+            f"moments describe the groups {moments.labels!r} and {moments.n_features} features, but X and "
+            f"sensitive_features the groups {groups.labels!r} and {n_features}: X must be a sample of the same rows."
+        )
 
 
 def _dimensions(n_components: int | Iterable[int], n_features: int) -> list[int]:

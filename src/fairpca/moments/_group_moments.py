@@ -105,6 +105,33 @@ class GroupMoments:
             moment += np.outer(offset, offset)
         return moments
 
+    def pooled_variances(self) -> np.ndarray:
+        """The diagonal of ``S``."""
+        offsets = self.means - self.pooled_mean
+        return np.einsum("ajj->j", self.scatters) / self.total_count + self.shares @ offsets**2
+
+    def select(self, columns: np.ndarray | Sequence[int]) -> GroupMoments:
+        """The moments of some of the features, in this order."""
+        chosen = np.asarray(columns, dtype=np.intp)
+        return GroupMoments(
+            self.labels, self.counts, self.means[:, chosen], self.scatters[:, chosen[:, None], chosen[None, :]]
+        )
+
+    def standardised(self, offsets: np.ndarray, scales: np.ndarray) -> GroupMoments:
+        """The moments of ``(x - offsets) / scales``, without another look at the rows.
+
+        Examples
+        --------
+        >>> import numpy as np
+        >>> from fairpca.moments import group_moments
+        >>> moments = group_moments(np.array([[0.0, 1.0], [2.0, 3.0], [4.0, 9.0]]), ["a", "a", "b"])
+        >>> scales = np.sqrt(moments.pooled_variances())
+        >>> bool(np.allclose(moments.standardised(moments.pooled_mean, scales).pooled_variances(), 1.0))
+        True
+        """
+        means = (self.means - offsets) / scales
+        return GroupMoments(self.labels, self.counts, means, self.scatters / (scales[:, None] * scales))
+
     def merge(self, *others: GroupMoments) -> GroupMoments:
         """The summary of all rows together; groups may occur in some of the parts only."""
         parts = (self, *others)
@@ -127,6 +154,14 @@ class GroupMoments:
         Such a column is the sensitive feature, or a copy of it: from its value the group can be read off.
         """
         return fixed_by_group(self.counts, self.means, np.einsum("ajj->j", self.scatters))
+
+    def columns_nearly_fixed(self, tolerance: float = 1e-10) -> np.ndarray:
+        """Indices of columns whose variance within groups is at most this share of their largest squared group mean.
+
+        Among them are all that are constant within every group; which of the others are not, only the rows can tell.
+        """
+        within = np.einsum("ajj->j", self.scatters) / self.total_count
+        return np.flatnonzero(within <= tolerance * np.abs(self.means).max(axis=0) ** 2)
 
     def _of(self, label: Any) -> tuple[float, np.ndarray, np.ndarray]:
         a = self.labels.index(label)

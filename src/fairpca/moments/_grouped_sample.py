@@ -70,6 +70,11 @@ class GroupedSample:
     def counts(self) -> np.ndarray:
         return np.diff(self.starts)
 
+    @property
+    def weight_squares(self) -> np.ndarray:
+        """Sum of the squared weights of each group."""
+        return np.add.reduceat(self.weights**2, self.starts[:-1])
+
     def subsample(self, size: int, rng: np.random.Generator) -> GroupedSample:
         """About ``size`` rows without replacement, the groups in proportion but none below 50 of its rows."""
         if size >= self.n_rows:

@@ -23,6 +23,7 @@ import os
 from collections.abc import Callable, Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
+from typing import Any, Protocol
 
 import numpy as np
 from scipy.special import gammaincinv
@@ -35,8 +36,11 @@ __all__ = [
     "DiscrepancyProblem",
     "FourierKernel",
     "KernelMeans",
+    "PartitionedSample",
     "all_pairs",
+    "cross_means",
     "exact_kernel",
+    "exact_means",
     "kernel_means",
     "pair_discrepancies",
     "random_level",
@@ -68,8 +72,23 @@ class KernelMeans:
         return (-2.0 * self.scale) * np.tensordot(coefficients, self.fields, axes=2)
 
 
+class PartitionedSample(Protocol):
+    """Rows in many places, of which only sums can be had; each part is a :class:`GroupedSample` with all labels."""
+
+    labels: tuple[Any, ...]
+    counts: np.ndarray
+    weight_squares: np.ndarray
+
+    @property
+    def n_rows(self) -> int: ...
+
+    def sum_over_parts(self, function: Callable[..., np.ndarray], *arguments: Any) -> np.ndarray: ...
+
+    def sum_over_pairs(self, basis: np.ndarray, function: Callable[..., np.ndarray], *arguments: Any) -> np.ndarray: ...
+
+
 #: Kernel means (with gradient fields or without) of a sample projected by a frame.
-Kernel = Callable[[GroupedSample, np.ndarray, bool], KernelMeans]
+Kernel = Callable[[Any, np.ndarray, bool], KernelMeans]
 
 
 def kernel_means(
@@ -111,6 +130,43 @@ def _kernel_means(
         ]
     )
     return KernelMeans(values, fields, 1.0 / sigma)
+
+
+def exact_means(sample: GroupedSample | PartitionedSample, basis: np.ndarray, sigma: float) -> np.ndarray:
+    """The values alone, in double precision, also of rows in many parts: then by pairs of parts."""
+    if isinstance(sample, GroupedSample):
+        return kernel_means(sample, basis, sigma).values
+    with _blas_threads(1):
+        return sample.sum_over_pairs(basis, cross_means, sigma)
+
+
+def cross_means(first: GroupedSample, second: GroupedSample, sigma: float) -> np.ndarray:
+    """``sum_{i in a, j in b} u_i u_j K_ij`` over rows i of one part and j of another, of shape (k, k).
+
+    Parts may lack groups. The rows are taken as they are (scores), a block at a time.
+    """
+    left, right = (part.rows / sigma for part in (first, second))
+    squares = [-0.5 * np.einsum("ij,ij->i", rows, rows) for rows in (left, right)]
+    members = [_membership(part) for part in (first, second)]
+    total = np.zeros((len(first.labels), len(second.labels)))
+    height, width = _BLOCK
+    for top in range(0, len(left), height):
+        rows = slice(top, top + height)
+        for start in range(0, len(right), width):
+            columns = slice(start, start + width)
+            block = left[rows] @ right[columns].T
+            block += squares[0][rows, None]
+            block += squares[1][columns]
+            np.exp(block, out=block)
+            total += members[0][rows].T @ (block @ members[1][columns])
+    return total
+
+
+def _membership(part: GroupedSample) -> np.ndarray:
+    """Weights in the column of each row's group, of shape (n, k)."""
+    members = np.zeros((part.n_rows, len(part.labels)))
+    members[np.arange(part.n_rows), np.repeat(np.arange(len(part.labels)), part.counts)] = part.weights
+    return members
 
 
 def exact_kernel(sigma: float, dtype: type = np.float64) -> Kernel:
@@ -217,7 +273,9 @@ class FourierKernel:
         lengths = np.sqrt(2.0 * gammaincinv(0.5 * dimension, strata))  # quantiles of the chi distribution
         self.frequencies = np.hstack(rotations)[:, :n_features] * (lengths / sigma)
 
-    def __call__(self, sample: GroupedSample, basis: np.ndarray, gradient: bool) -> KernelMeans:
+    def __call__(self, sample: GroupedSample | PartitionedSample, basis: np.ndarray, gradient: bool) -> KernelMeans:
+        if not isinstance(sample, GroupedSample):
+            return self._of_parts(sample, basis, gradient)
         n_features = self.frequencies.shape[1]
         k = len(sample.starts) - 1
         chunks = list(self._chunks(sample.starts))
@@ -237,6 +295,33 @@ class FourierKernel:
             for (a, _), field in zip(chunks, pool.map(weigh, chunks, kept), strict=True):
                 fields[a] += field
         return KernelMeans(values, fields, -1.0 / n_features)
+
+    def _of_parts(self, sample: PartitionedSample, basis: np.ndarray, gradient: bool) -> KernelMeans:
+        """The same as sums over the parts: once for the characteristic functions, once more for their slopes."""
+        n_features = self.frequencies.shape[1]
+        with _blas_threads(1):  # each part has a thread or process of its own
+            functions = sample.sum_over_parts(self.part_functions, basis)
+            values = (functions.conj() @ functions.T).real / n_features
+            if not gradient:
+                return KernelMeans(values)
+            fields = sample.sum_over_parts(self.part_fields, basis, functions)
+        return KernelMeans(values, fields, -1.0 / n_features)
+
+    def part_functions(self, part: GroupedSample, basis: np.ndarray) -> np.ndarray:
+        """What the rows of a part add to the groups' characteristic functions, of shape (k, features)."""
+        functions = np.zeros((len(part.labels), self.frequencies.shape[1]), dtype=complex)
+        waves = functools.partial(self._waves, part, basis)
+        for chunk in self._chunks(part.starts):
+            functions[chunk[0]] += self._chunk_mean(part, waves, chunk, None)
+        return functions
+
+    def part_fields(self, part: GroupedSample, basis: np.ndarray, functions: np.ndarray) -> np.ndarray:
+        """What they add to the gradient fields, of shape (k, k, p, d)."""
+        fields = np.zeros((len(functions), len(functions), *basis.shape))
+        waves = functools.partial(self._waves, part, basis)
+        for chunk in self._chunks(part.starts):
+            fields[chunk[0]] += self._chunk_field(part, functions, waves, chunk, None)
+        return fields
 
     def _waves(
         self, sample: GroupedSample, basis: np.ndarray, chunk: tuple[int, slice]
@@ -308,7 +393,7 @@ def pair_discrepancies(values: np.ndarray, pairs: np.ndarray) -> np.ndarray:
     return np.maximum(values[a, a] + values[b, b] - 2 * values[a, b], 0.0)
 
 
-def random_level(sample: GroupedSample, values: np.ndarray, pairs: np.ndarray) -> np.ndarray:
+def random_level(sample: GroupedSample | PartitionedSample, values: np.ndarray, pairs: np.ndarray) -> np.ndarray:
     """The mean of ``MMD^2`` (biased) over random assignments of the rows to groups of the same sizes, for
     each pair.
 
@@ -316,7 +401,7 @@ def random_level(sample: GroupedSample, values: np.ndarray, pairs: np.ndarray) -
     hence
     ``E c^T K c = (sum_i c_i^2) (1 - mean of K_ij over i != j)``; no permutation need be drawn.
     """
-    squares = np.add.reduceat(sample.weights**2, sample.starts[:-1])
+    squares = sample.weight_squares
     counts = sample.counts.astype(float)
     levels = []
     for a, b in pairs:
@@ -420,7 +505,7 @@ class DiscrepancyProblem:
 
     def __init__(
         self,
-        sample: GroupedSample,
+        sample: GroupedSample | PartitionedSample,
         covariance: np.ndarray,
         kernel: Kernel,
         pairs: np.ndarray,
@@ -429,7 +514,7 @@ class DiscrepancyProblem:
         noise: float = 0.0,
     ) -> None:
         self._sample, self._kernel, self._pairs = sample, kernel, pairs
-        self._curvature_sample = sample if curvature_sample is None else curvature_sample
+        self._curvature_sample: Any = sample if curvature_sample is None else curvature_sample
         total = float(np.trace(covariance))
         self._covariance = covariance / (total if total > 0 else 1.0)
         self.invariant = not isinstance(kernel, FourierKernel)

@@ -11,6 +11,7 @@ from string import Template
 from typing import TYPE_CHECKING
 
 from fairpca.report._data import report_data, script_json
+from fairpca.report._words import sample_sentence
 
 if TYPE_CHECKING:
     from fairpca.report.audit import Audit
@@ -50,7 +51,8 @@ def _hash(text: str) -> str:
 def _overview(audit: Audit) -> str:
     found = audit.comparison
     sizes = ", ".join(f"{label} ({count:,})" for label, count in zip(found.groups, found.counts, strict=True))
-    return f"{found.n_samples:,} rows, {found.n_features} features. Groups: {sizes}."
+    overview = f"{found.n_samples:,} rows, {found.n_features} features. Groups: {sizes}."
+    return overview if found.n_sampled is None else f"{overview} {sample_sentence(found.n_sampled, found.n_samples)}"
 
 
 def _items(lines: Iterable[str]) -> str:

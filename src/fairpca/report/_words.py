@@ -9,7 +9,7 @@ from fairpca.model_selection.compare import Comparison, MethodResult
 if TYPE_CHECKING:
     from collections.abc import Iterable
 
-__all__ = ["number", "summary"]
+__all__ = ["number", "sample_sentence", "summary"]
 
 #: Differences below this share of the error are not worth a sentence.
 _NEGLIGIBLE = 1e-6
@@ -27,6 +27,14 @@ def number(value: float) -> str:
 
 def _magnitude(value: float) -> int:
     return int(f"{abs(value):e}".rpartition("e")[2])
+
+
+def sample_sentence(size: int, total: int) -> str:
+    """Which figures of a streamed file are those of all rows, and which are not."""
+    return (
+        "Errors, losses and variance are those of all rows; intervals and the figures of rows not used in fitting are "
+        f"computed on a random sample of {size:,} of {total:,} rows."
+    )
 
 
 def summary(comparison: Comparison, d: int) -> list[str]:

@@ -15,7 +15,7 @@ from fairpca._files import write_text
 from fairpca._validation import check_groups
 from fairpca.model_selection import Comparison, Frontier, compare, frontier
 from fairpca.model_selection.compare import Progress
-from fairpca.moments import accumulate
+from fairpca.moments import GroupMoments, accumulate
 from fairpca.report._page import page
 
 __all__ = ["Audit", "audit"]
@@ -76,13 +76,14 @@ def audit(
     remarks: Sequence[str] = (),
     provenance: Mapping[str, str] | None = None,
     progress: Progress | None = None,
+    moments: GroupMoments | None = None,
     **options: Any,
 ) -> Audit:
     """Does PCA treat the groups differently, and what would it cost to mend that?
 
     Parameters
     ----------
-    X, sensitive_features, y, n_components, methods, random_state, progress
+    X, sensitive_features, y, n_components, methods, random_state, progress, moments
         As in :func:`fairpca.model_selection.compare`.
     feature_names : sequence of str, optional
         Default: the columns of a DataFrame, else x0, x1, ...
@@ -111,10 +112,10 @@ def audit(
     X = check_array(X, dtype=np.float64)
     comparison = compare(
         X, sensitive_features, y, n_components=n_components, methods=methods, random_state=random_state,
-        progress=progress, **options,
+        progress=progress, moments=moments, **options,
     )  # fmt: skip
     groups = check_groups(sensitive_features, len(X))
-    moments = accumulate(X, groups)
+    moments = accumulate(X, groups) if moments is None else moments
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")  # the comparison has noted what these estimators warn of
         frontiers = {d: frontier(moments, n_components=d, n_points=40) for d in comparison.dimensions}

@@ -1,0 +1,319 @@
+"""A file larger than memory as features, groups and label: prepared batch by batch, as a table in memory would be.
+
+One pass over the file; a pass over its text columns comes first where there are any, since the columns of a one-hot
+encoding must be known beforehand. Whoever sums the batches finds columns that are constant or copies of the group
+afterwards, and :meth:`TableStream.fixed_columns` settles the doubtful ones.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from typing import Any
+
+import numpy as np
+
+from fairpca.datasets.arrow import ArrowFile, is_arrow, is_number, is_text
+from fairpca.datasets.table import (
+    MAX_LEVELS,
+    MISSING_LEVEL,
+    Encoder,
+    Table,
+    check_few_groups,
+    check_levels,
+    check_roles,
+    number_text,
+)
+
+__all__ = ["STREAM_NUMBERS", "RowSample", "TableStream", "is_large"]
+
+#: Files of more numbers (rows x columns) than this are streamed: in memory, a few copies would take a gigabyte.
+STREAM_NUMBERS = 20_000_000
+#: Numbers decoded at a time.
+_BATCH_NUMBERS = 2_000_000
+_GROUP, _LABEL = "group", "label"
+
+Progress = Callable[[int, int, str], None]
+
+
+def is_large(path: Any) -> bool:
+    """Whether the file is streamed without being asked to; only its metadata is read."""
+    if not is_arrow(path):
+        return False
+    try:
+        file = ArrowFile(path)
+    except ValueError:  # no stream, at least: Feather files of the first version are read in memory
+        return False
+    return file.n_rows * len(file.schema.names) > STREAM_NUMBERS
+
+
+class TableStream:
+    """Batches of encoded features (columns named '0', '1', ...), with a column 'group' and perhaps 'label'.
+
+    Attributes
+    ----------
+    encoder : Encoder
+        From the file's columns to the features; offsets and scales are still those of no standardising.
+    remarks : list of str
+        What was left out, and why.
+    n_dropped : int
+        Rows of the last pass that lack a group, label or number.
+    """
+
+    group_column, label_column = _GROUP, _LABEL
+
+    def __init__(
+        self,
+        file: ArrowFile,
+        sensitive: Sequence[str],
+        label: str | None = None,
+        *,
+        drop: Sequence[str] = (),
+        max_levels: int = MAX_LEVELS,
+        progress: Progress | None = None,
+    ) -> None:
+        _check_unique(file)
+        self.file, self.sensitive, self.label = file, list(sensitive), label
+        self.remarks: list[str] = []
+        self.n_dropped = 0
+        self._progress = progress or _silent
+        roles = check_roles(Table(file.name, dict.fromkeys(file.schema.names, np.zeros(0)), ""), sensitive, label, drop)
+        names = self._mostly_known([name for name in file.schema.names if name not in roles])
+        numeric = [name for name in names if is_number(file.schema.field(name).type)]
+        levels = self._survey([name for name in names if name not in numeric], max_levels)
+        if not numeric and not levels:
+            raise ValueError(f"{file.name} has no feature left besides {', '.join(map(repr, sorted(roles)))}.")
+        size = len(numeric) + sum(map(len, levels.values()))
+        self.encoder = Encoder(tuple(numeric), levels, np.zeros(size), np.ones(size))
+
+    @property
+    def columns(self) -> list[str]:
+        """Names of the features in the batches."""
+        return [str(j) for j in range(len(self.encoder.feature_names))]
+
+    def batches(self) -> Iterator[Any]:
+        """Record batches of complete rows; progress is told as they come."""
+        names = [*self.encoder.numeric, *self.encoder.levels, *self.sensitive, *([self.label] if self.label else [])]
+        self.n_dropped, groups = 0, set[str]()
+        missing = dict.fromkeys(self.encoder.numeric, 0)
+        for batch in self._read(names, "rows read"):
+            prepared = self._prepare(batch, missing)
+            self.n_dropped += batch.num_rows - prepared.num_rows
+            groups.update(prepared.column(_GROUP).dictionary.to_pylist())
+            check_few_groups(self.sensitive, len(groups), so_far=True)
+            if prepared.num_rows:
+                yield prepared
+        for name, count in missing.items():
+            if count > 0.5 * self.file.n_rows:
+                share = count / self.file.n_rows
+                raise ValueError(
+                    f"Column {name!r} of {self.file.name} is missing in {share:.0%} of the rows: --drop it."
+                )
+        if self.n_dropped == self.file.n_rows:
+            raise ValueError(
+                f"Every row of {self.file.name} has a missing value; fill them, or drop the emptiest columns."
+            )
+
+    def fixed_columns(self, doubtful: Sequence[int]) -> tuple[set[int], set[int]]:
+        """Which features are constant, and which are constant within every group: an exact check, in one more pass."""
+        lows: dict[tuple[int, str], float] = {}
+        highs: dict[tuple[int, str], float] = {}
+        for batch in self.batches():
+            column = batch.column(_GROUP)
+            codes, labels = column.indices.to_numpy(), column.dictionary.to_pylist()
+            for code, group in enumerate(labels):
+                rows = codes == code
+                for j in doubtful:
+                    values = batch.column(str(j)).to_numpy()[rows]
+                    lows[j, group] = min(lows.get((j, group), np.inf), float(values.min(initial=np.inf)))
+                    highs[j, group] = max(highs.get((j, group), -np.inf), float(values.max(initial=-np.inf)))
+        groups = {group for _, group in lows}
+        within = {j for j in doubtful if all(lows[j, group] == highs[j, group] for group in groups)}
+        return {j for j in within if len({lows[j, group] for group in groups}) == 1}, within
+
+    def _mostly_known(self, names: list[str]) -> list[str]:
+        """Without columns that the file's statistics (or type) say to be mostly empty."""
+        counts, kept = self.file.null_counts(), []
+        for name in names:
+            count = self.file.n_rows if str(self.file.schema.field(name).type) == "null" else counts.get(name, 0)
+            if count > 0.5 * self.file.n_rows:
+                self.remarks.append(f"left out {name!r}: {count / self.file.n_rows:.0%} of it is missing")
+            else:
+                kept.append(name)
+        return kept
+
+    def _survey(self, names: list[str], max_levels: int) -> dict[str, tuple[str, ...]]:
+        """The levels of text columns: a pass over these columns only."""
+        found: dict[str, set[str]] = {name: set() for name in names}
+        missing = dict.fromkeys(names, 0)
+        for batch in self._read(names, "looking for levels") if names else ():
+            for name, levels in found.items():
+                codes, texts = _text_codes(batch.column(name))
+                present = np.unique(codes).tolist()
+                levels.update(texts[code] for code in present)
+                missing[name] += int(np.isin(codes, [i for i in present if texts[i] == MISSING_LEVEL]).sum())
+                check_levels(name, len(levels), max_levels, so_far=True)
+        return {name: tuple(sorted(found[name])) for name in names if self._varies(name, found[name], missing[name])}
+
+    def _varies(self, name: str, levels: set[str], missing: int) -> bool:
+        if missing > 0.5 * self.file.n_rows:
+            self.remarks.append(f"left out {name!r}: {missing / self.file.n_rows:.0%} of it is missing")
+        elif len(levels - {MISSING_LEVEL}) < 2:
+            self.remarks.append(f"left out {name!r}: it is constant")
+        else:
+            return True
+        return False
+
+    def _read(self, names: list[str], doing: str) -> Iterator[Any]:
+        done, total = 0, self.file.n_rows
+        texts = [name for name in names if is_text(self.file.schema.field(name).type)]
+        for batch in self.file.batches(names, max(_BATCH_NUMBERS // max(len(names), 1), 1), categories=texts):
+            done += batch.num_rows
+            self._progress(done, total, doing)
+            yield batch
+
+    def _prepare(self, batch: Any, missing: dict[str, int]) -> Any:
+        """The batch encoded; ``missing`` is added to."""
+        import pyarrow
+
+        incomplete = np.zeros(batch.num_rows, dtype=bool)
+        features = []
+        for name in self.encoder.numeric:
+            values, absent = _numbers(batch.column(name))
+            features.append(values)
+            if absent is not None:
+                missing[name] += int(absent.sum())
+                incomplete |= absent
+        for name, levels in self.encoder.levels.items():
+            codes, texts = _text_codes(batch.column(name))
+            features += [np.array([text == level for text in texts], dtype=np.float32)[codes] for level in levels]
+        roles = {_GROUP: _joined([_text_codes(batch.column(name)) for name in self.sensitive])}
+        if self.label:
+            roles[_LABEL] = _joined([_text_codes(batch.column(self.label))])
+        for codes, texts in roles.values():
+            incomplete |= codes == len(texts)
+        kept = slice(None) if not incomplete.any() else ~incomplete
+        columns = {str(j): pyarrow.array(values[kept]) for j, values in enumerate(features)}
+        for name, (codes, texts) in roles.items():
+            dictionary = pyarrow.array(texts, pyarrow.string())
+            columns[name] = pyarrow.DictionaryArray.from_arrays(pyarrow.array(codes[kept]), dictionary)
+        return pyarrow.RecordBatch.from_pydict(columns)
+
+
+class RowSample:
+    """Rows drawn at random, all equally likely, while batches go by: those with the smallest random keys.
+
+    Which rows are drawn depends on the seed and on the rows, not on how they were divided into batches.
+
+    Examples
+    --------
+    >>> import pyarrow
+    >>> from fairpca.datasets.stream import RowSample
+    >>> table = pyarrow.table({"0": [1.0, 2.0, 3.0], "group": ["f", "m", "f"]})
+    >>> sample = RowSample(2, seed=0, columns=["0"], texts=["group"])
+    >>> for batch in sample.watch(table.to_batches()):
+    ...     pass
+    >>> X, texts = sample.rows()
+    >>> X.shape, len(texts["group"])
+    ((2, 1), 2)
+    """
+
+    def __init__(self, size: int, seed: int, columns: Sequence[str], texts: Sequence[str]) -> None:
+        self._size, self._rng = size, np.random.default_rng(seed)
+        self._columns, self._texts = list(columns), list(texts)
+        self._limit = np.inf if size else 0.0
+        self._keys: list[np.ndarray] = []
+        self._parts: list[Any] = []
+
+    def watch(self, batches: Iterable[Any]) -> Iterator[Any]:
+        """The same batches, looked at as they pass."""
+        for batch in batches:
+            keys = self._rng.random(batch.num_rows)
+            chosen = np.flatnonzero(keys < self._limit)
+            if len(chosen):
+                self._keys.append(keys[chosen])
+                self._parts.append(batch.take(_arrow_array(chosen)))
+                if sum(map(len, self._keys)) > 1.5 * self._size:
+                    self._thin_out()
+            yield batch
+
+    def rows(self) -> tuple[np.ndarray, dict[str, np.ndarray]]:
+        """Features and text columns of the sample, in the order of the file."""
+        self._thin_out()
+        whole = self._parts[0]
+        X = np.empty((whole.num_rows, len(self._columns)))
+        for j, name in enumerate(self._columns):
+            X[:, j] = whole.column(name).to_numpy()
+        return X, {name: np.array(whole.column(name).to_pylist(), dtype=object) for name in self._texts}
+
+    def _thin_out(self) -> None:
+        import pyarrow
+
+        keys = np.concatenate(self._keys)
+        whole = pyarrow.Table.from_batches(self._parts).unify_dictionaries()
+        if len(keys) > self._size:
+            kept = np.sort(np.argpartition(keys, self._size)[: self._size])
+            keys, whole = keys[kept], whole.take(_arrow_array(kept))
+            self._limit = keys.max(initial=0.0)
+        self._keys, self._parts = [keys], whole.combine_chunks().to_batches()
+
+
+def _numbers(column: Any) -> tuple[np.ndarray, np.ndarray | None]:
+    """Values in single precision if they came so, else double; and which are missing, if any."""
+    import pyarrow
+    from pyarrow import types
+
+    narrow = types.is_float32(column.type) or types.is_float16(column.type)
+    kind = pyarrow.float32() if narrow else pyarrow.float64()
+    values = column.cast(kind, safe=False).to_numpy(zero_copy_only=False)
+    finite = np.isfinite(values)
+    return values, None if finite.all() else ~finite
+
+
+def _text_codes(column: Any) -> tuple[np.ndarray, list[str]]:
+    """Codes and texts of a column, without a Python object per row; the texts end with that of a missing value."""
+    encoded = column if hasattr(column, "dictionary") else column.dictionary_encode()
+    texts = [_text(value) for value in encoded.dictionary.to_pylist()]
+    codes = encoded.indices.fill_null(len(texts)).to_numpy(zero_copy_only=False)
+    return codes.astype(np.int64), [*texts, MISSING_LEVEL]
+
+
+def _text(value: Any) -> str:
+    if value is None:
+        return MISSING_LEVEL
+    return number_text(float(value)) if isinstance(value, int | float) else str(value) or MISSING_LEVEL
+
+
+def _joined(encoded: list[tuple[np.ndarray, list[str]]]) -> tuple[np.ndarray, list[str]]:
+    """Combinations that occur, as 'female, young'; rows that lack one of them get a code beyond the texts."""
+    combined = np.zeros(len(encoded[0][0]), dtype=np.int64)
+    for codes, texts in encoded:
+        combined = combined * len(texts) + codes
+    present, inverse = np.unique(combined, return_inverse=True)
+    parts = []
+    for _, texts in reversed(encoded):
+        present, position = np.divmod(present, len(texts))
+        parts.append([texts[i] for i in position])
+    labels = [None if MISSING_LEVEL in label else ", ".join(label) for label in zip(*reversed(parts), strict=True)]
+    names = sorted({label for label in labels if label is not None})
+    code_of = {label: code for code, label in enumerate(names)} | {None: len(names)}
+    table = np.array([code_of[label] for label in labels], dtype=np.int32)
+    return table[inverse.reshape(-1)], names
+
+
+def _arrow_array(values: np.ndarray) -> Any:
+    import pyarrow
+
+    return pyarrow.array(values)
+
+
+def _check_unique(file: ArrowFile) -> None:
+    names = file.schema.names
+    repeated = next((name for name in names if names.count(name) > 1), None)
+    if repeated is not None:
+        raise ValueError(f"{file.name} has two columns named {repeated!r}; rename one.")
+    if not file.n_rows:
+        raise ValueError(f"{file.name} holds no rows.")
+
+
+def _silent(done: int, total: int, doing: str) -> None:
+    """No progress is shown."""

@@ -1,0 +1,146 @@
+"""Fewer rows than features: the same moments in coordinates of the space that the centred rows span."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import Any
+
+import numpy as np
+from scipy import linalg, sparse
+
+from fairpca._validation import Groups
+from fairpca.linalg import orthonormalise
+from fairpca.moments._accumulate import accumulate
+from fairpca.moments._group_moments import fixed_by_group
+
+__all__ = ["RowSpace"]
+
+#: Numbers centred at a time.
+_BLOCK_SIZE = 4_000_000
+#: Squared singular values below this share of the largest are rounding of the Gram matrix.
+_RANK_TOLERANCE = 1e-13
+
+
+class RowSpace:
+    """Coordinates ``Y`` with ``X - mean = Y Q^T``, Q orthonormal, from the n x n Gram matrix of the centred rows.
+
+    With ``X_c X_c^T = U s^2 U^T``, ``Y = U s`` and ``Q = X_c^T U / s``. Every second moment about a mean lies in the
+    span of Q, so a problem on subspaces may be solved there. ``n_spare`` directions orthogonal to it, along which no
+    row varies, are added: a projection of that many dimensions never needs more. No p x p matrix is formed, Q neither,
+    and sparse X stays sparse.
+
+    Attributes
+    ----------
+    moments : GroupMoments
+        Of the coordinates, with the spare directions last.
+    labels, counts, pooled_mean
+        As in :class:`~fairpca.moments.GroupMoments`, of the features.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from fairpca._validation import check_groups
+    >>> from fairpca.moments import RowSpace, group_moments
+    >>> rng = np.random.default_rng(0)
+    >>> X, groups = rng.normal(size=(6, 50)), np.arange(6) % 2
+    >>> space = RowSpace(X, check_groups(groups, 6), n_spare=1)
+    >>> space.moments.n_features
+    6
+    >>> basis = space.lift(np.eye(6)[:, :2])
+    >>> within = space.moments.second_moments()[:, :2, :2]
+    >>> np.allclose(basis.T @ group_moments(X, groups).second_moments() @ basis, within)
+    True
+    """
+
+    def __init__(self, X: Any, groups: Groups, sample_weight: np.ndarray | None = None, *, n_spare: int = 0) -> None:
+        weights = np.ones(X.shape[0]) if sample_weight is None else sample_weight
+        if not weights.all():
+            kept = weights > 0
+            X, weights, groups = X[kept], weights[kept], Groups(groups.labels, groups.codes[kept])
+        self._X = X
+        self._members = np.zeros((len(weights), len(groups)))  # weights in the column of each row's group
+        self._members[np.arange(len(weights)), groups.codes] = weights
+        self._members = self._members[:, self._members.any(axis=0)]
+        self.means = np.asarray(X.T @ self._members, dtype=np.float64).T / self._members.sum(axis=0)[:, None]
+        self.pooled_mean = self._members.sum(axis=0) @ self.means / weights.sum()
+        squares, vectors = linalg.eigh(self._gram())
+        rank = int((squares > _RANK_TOLERANCE * max(squares[-1], 0.0)).sum())
+        self._roots = np.sqrt(squares[::-1][:rank])
+        self._vectors = np.ascontiguousarray(vectors[:, ::-1][:, :rank])
+        self._spare = self._orthogonal_directions(min(n_spare, X.shape[1] - rank))
+        coordinates = np.hstack([self._vectors * self._roots, np.zeros((len(weights), self._spare.shape[1]))])
+        self.moments = accumulate(coordinates, groups, weights)
+        self.labels, self.counts, self.total_count = self.moments.labels, self.moments.counts, self.moments.total_count
+
+    @property
+    def n_features(self) -> int:
+        return self._X.shape[1]
+
+    def lift(self, basis: np.ndarray) -> np.ndarray:
+        """Orthonormal coordinates as an orthonormal basis of the features, column by column but for rounding."""
+        rank = len(self._roots)
+        lifted = self._spread(self._vectors @ (basis[:rank] / self._roots[:, None])) + self._spare @ basis[rank:]
+        basis = orthonormalise(lifted)
+        return basis * np.sign(np.einsum("ij,ij->j", basis, lifted))
+
+    def columns_fixed_by_group(self) -> np.ndarray:
+        """As :meth:`fairpca.moments.GroupMoments.columns_fixed_by_group`, of the features."""
+        return fixed_by_group(self.counts, self.means, self._within())
+
+    def _blocks(self) -> Iterator[tuple[slice, np.ndarray]]:
+        """Some columns of a dense X at a time, in double precision."""
+        step = max(_BLOCK_SIZE // self._X.shape[0], 1)
+        for start in range(0, self.n_features, step):
+            columns = slice(start, start + step)
+            yield columns, self._X[:, columns].astype(np.float64)
+
+    def _gram(self) -> np.ndarray:
+        """``X_c X_c^T``; dense rows are centred first, which keeps the digits of rows far from the origin."""
+        if sparse.issparse(self._X):
+            X = self._X.astype(np.float64)
+            towards_mean = X @ self.pooled_mean
+            gram = (X @ X.T).toarray() - towards_mean[:, None] - towards_mean
+            return gram + self.pooled_mean @ self.pooled_mean
+        gram = np.zeros((self._X.shape[0],) * 2)
+        for columns, block in self._blocks():
+            block -= self.pooled_mean[columns]
+            gram += block @ block.T
+        return gram
+
+    def _within(self) -> np.ndarray:
+        """Weighted squares about the groups' means, by column."""
+        if sparse.issparse(self._X):
+            squares = self._X.multiply(self._X).T @ self._members.sum(axis=1)
+            return np.maximum(squares - self.counts @ self.means**2, 0.0)
+        within = np.zeros(self.n_features)
+        for columns, block in self._blocks():
+            for members, mean in zip(self._members.T, self.means, strict=True):
+                rows = members > 0
+                within[columns] += members[rows] @ (block[rows] - mean[columns]) ** 2
+        return within
+
+    def _spread(self, coefficients: np.ndarray) -> np.ndarray:
+        """``X_c^T C``, of shape (p, columns of C)."""
+        spread = np.empty((self.n_features, coefficients.shape[1]))
+        if sparse.issparse(self._X):
+            spread[:] = self._X.T @ coefficients
+        else:
+            for columns, block in self._blocks():
+                spread[columns] = block.T @ coefficients
+        return spread - np.outer(self.pooled_mean, coefficients.sum(axis=0))
+
+    def _scores(self, vectors: np.ndarray) -> np.ndarray:
+        """``X_c V``."""
+        if sparse.issparse(self._X):
+            scores = np.asarray(self._X @ vectors)
+        else:
+            scores = sum(block @ vectors[columns] for columns, block in self._blocks())
+        return scores - self.pooled_mean @ vectors
+
+    def _orthogonal_directions(self, count: int) -> np.ndarray:
+        """Random directions, less their part in the row space; twice, since once leaves rounding behind."""
+        directions = np.random.default_rng(0).standard_normal((self.n_features, count))
+        for _ in range(2 if count else 0):
+            inside = (self._vectors.T @ self._scores(directions)) / self._roots[:, None] ** 2
+            directions = orthonormalise(directions - self._spread(self._vectors @ inside))
+        return directions

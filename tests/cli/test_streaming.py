@@ -1,0 +1,303 @@
+"""Large files are read batch by batch, and give what they would give in memory."""
+
+from __future__ import annotations
+
+import csv
+import json
+import os
+
+import numpy as np
+import pytest
+
+from fairpca.cli import main
+from fairpca.datasets import stream
+from fairpca.datasets.arrow import ArrowFile
+from fairpca.datasets.stream import RowSample, TableStream, is_large
+from fairpca.persistence import read_model
+
+pa = pytest.importorskip("pyarrow", reason="pyarrow is not installed")
+feather = pytest.importorskip("pyarrow.feather")
+pq = pytest.importorskip("pyarrow.parquet")
+
+N_ROWS = 900
+
+
+@pytest.fixture(autouse=True)
+def tiny_batches(monkeypatch):
+    monkeypatch.setattr(stream, "_BATCH_NUMBERS", 500)
+
+
+@pytest.fixture
+def columns():
+    """Numbers of several types, text, an identifier, a constant, a copy of the group, and values that are missing."""
+    rng = np.random.default_rng(0)
+    sex = rng.choice(["f", "m"], N_ROWS)
+    income = rng.normal(20 + 5 * (sex == "m"), 4)
+    age = [None if i == 3 else int(value) for i, value in enumerate(rng.integers(20, 60, N_ROWS))]
+    city = rng.choice(["Bonn", "Ulm", "Köln"], N_ROWS).tolist()
+    city[3], city[8], city[9] = "Trier", None, ""  # a level of an incomplete row only, and one of missing values
+    rent = (0.3 * income + rng.normal(size=N_ROWS)).astype(np.float32)
+    income[7] = np.nan
+    return {
+        "id": [f"p{i}" for i in range(N_ROWS)],
+        "income": income,
+        "age": pa.array(age),
+        "rent": rent,
+        "owner": rng.random(N_ROWS) < 0.4,
+        "city": city,
+        "same": np.full(N_ROWS, 0.1, dtype=np.float32),
+        "title": np.where(sex == "f", "Ms", "Mr"),
+        "empty": pa.array([1.0] + [None] * (N_ROWS - 1)),
+        "sex": pa.array([None if i == 20 else str(value) for i, value in enumerate(sex)]),
+        "old": rng.random(N_ROWS) < 0.3,
+        "default": rng.integers(0, 2, N_ROWS),
+    }
+
+
+def write(folder, columns, kind="parquet"):
+    path = folder / f"people.{kind}"
+    table = pa.table(columns)
+    if kind == "parquet":
+        pq.write_table(table, path, row_group_size=250)
+    else:
+        feather.write_feather(table, str(path), chunksize=300)
+    return path
+
+
+def run(arguments, folder):
+    before = os.getcwd()
+    os.chdir(folder)
+    try:
+        return main([str(argument) for argument in arguments])
+    finally:
+        os.chdir(before)
+
+
+def assert_same_model(first, second):
+    assert first.extra["sensitive"] == second.extra["sensitive"]
+    ours, theirs = first.extra["encoder"], second.extra["encoder"]
+    assert (ours["numeric"], ours["levels"]) == (theirs["numeric"], theirs["levels"])
+    np.testing.assert_allclose(ours["offsets"], theirs["offsets"], rtol=1e-10)
+    np.testing.assert_allclose(ours["scales"], theirs["scales"], rtol=1e-10)
+    ours, theirs = vars(first.estimator), vars(second.estimator)
+    assert list(ours) == list(theirs)
+    assert first.estimator.get_params() == second.estimator.get_params()
+    for name in ("components_", "mean_", "explained_variance_", "group_errors_", "group_losses_", "objective_"):
+        np.testing.assert_allclose(ours[name], theirs[name], atol=1e-7, err_msg=name)
+    assert ours["groups_"].tolist() == theirs["groups_"].tolist()
+    assert ours["group_counts_"].tolist() == theirs["group_counts_"].tolist()
+
+
+@pytest.mark.parametrize("kind", ["parquet", "feather"])
+@pytest.mark.parametrize("method", ["FairPCA", "RobustFairPCA", "ParityPCA"])
+def test_fit_saves_the_model_of_the_rows_in_memory(tmp_path, columns, capsys, kind, method):
+    if kind == "feather":
+        del columns["empty"]  # without statistics that column cannot be left out beforehand
+    path = write(tmp_path, columns, kind)
+    arguments = ["fit", path, "--sensitive", "sex", "--drop", "id", "--label", "default", "--method", method]
+    assert run([*arguments, "--out", "memory.npz"], tmp_path) == 0
+    memory = capsys.readouterr().out
+    assert run([*arguments, "--stream", "--out", "stream.npz"], tmp_path) == 0
+    streamed = capsys.readouterr().out
+    assert sorted(memory.replace("memory.npz", "").split("\n")) == sorted(
+        streamed.replace("stream.npz", "").split("\n")
+    )
+    assert "dropped 3 of 900 rows" in streamed
+    assert "left out 'same': it is constant" in streamed
+    assert "left out 'title': the group can be read off it" in streamed
+    assert_same_model(read_model(tmp_path / "stream.npz"), read_model(tmp_path / "memory.npz"))
+
+
+def test_fit_in_own_units_and_by_combinations(tmp_path, columns, capsys):
+    path = write(tmp_path, columns)
+    arguments = ["fit", path, "--sensitive", "sex", "--sensitive", "old", "--drop", "id", "--no-standardise"]
+    run([*arguments, "--out", "memory.npz"], tmp_path)
+    run([*arguments, "--stream", "--out", "stream.npz"], tmp_path)
+    streamed = read_model(tmp_path / "stream.npz")
+    assert streamed.estimator.groups_.tolist() == ["f, 0", "f, 1", "m, 0", "m, 1"]
+    assert_same_model(streamed, read_model(tmp_path / "memory.npz"))
+    capsys.readouterr()
+
+
+def test_large_files_are_streamed_unasked(tmp_path, columns, capsys, monkeypatch):
+    path = write(tmp_path, columns)
+    assert not is_large(path)
+    monkeypatch.setattr(stream, "STREAM_NUMBERS", 1000)
+    assert is_large(path)
+    assert not is_large(tmp_path / "people.csv")
+    called = []
+    batches = TableStream.batches
+    monkeypatch.setattr(TableStream, "batches", lambda self: called.append(1) or batches(self))
+    assert run(["fit", path, "--sensitive", "sex", "--drop", "id"], tmp_path) == 0
+    assert called
+    # A method that needs rows still gets them.
+    called.clear()
+    arguments = ["fit", path, "--sensitive", "sex", "--drop", "id", "--method", "MMDFairPCA", "--set", "tolerance=0.5"]
+    assert run(arguments, tmp_path) == 0
+    assert not called
+    capsys.readouterr()
+    assert run([*arguments, "--stream"], tmp_path) == 2
+    assert "compares the rows themselves" in capsys.readouterr().err
+
+
+def compared(folder, arguments, capsys):
+    assert run(["compare", *arguments, "--json"], folder) == 0
+    return json.loads(capsys.readouterr().out)
+
+
+def test_audit_tells_figures_of_all_rows_and_names_its_sample(tmp_path, columns, capsys):
+    columns["city"][8:10] = ["Bonn", "Ulm"]  # a level of two rows would decide the intervals alone
+    path = write(tmp_path, columns)
+    arguments = [path, "--sensitive", "sex", "--drop", "id", "--label", "default", "--components", "2", "--jobs", "1",
+                 "--bootstrap", "100", "--methods", "FairPCA,ParityPCA"]  # fmt: skip
+    streamed = compared(tmp_path, [*arguments, "--stream", "--sample-rows", "300"], capsys)
+    memory = compared(tmp_path, arguments, capsys)
+    assert (streamed["n_samples"], streamed["n_sampled"], memory["n_sampled"]) == (897, 300, None)
+    assert streamed["groups"] == memory["groups"]
+    for ours, theirs in zip(streamed["results"], memory["results"], strict=True):
+        assert ours["method"] == theirs["method"]
+        assert np.isclose(ours["explained_variance"], theirs["explained_variance"], rtol=1e-8)
+        for figure in ("error", "loss"):
+            for group, (value, low, high) in ours[figure]["groups"].items():
+                expected = theirs[figure]["groups"][group]
+                assert np.isclose(value, expected[0], rtol=1e-6, atol=1e-8)
+                # The width belongs to all rows: without scaling it would be 1.7 times as large.
+                assert 0.6 < (high - low) / (expected[2] - expected[1]) < 1.5
+            assert np.isclose(ours[figure]["overall"], theirs[figure]["overall"], rtol=1e-6, atol=1e-8)
+    assert run(["audit", *arguments, "--stream", "--sample-rows", "300", "--out", "r.html"], tmp_path) == 0
+    text, page = capsys.readouterr().out, (tmp_path / "r.html").read_text(encoding="utf-8")
+    for shown in (text, page):
+        assert "computed on a random sample of 300 of 897 rows" in shown
+    assert "people.parquet: 897 rows" in text
+    assert ArrowFile(path).sha256() in page
+
+
+def test_a_sample_as_large_as_the_file_gives_the_same_figures(tmp_path, columns, capsys):
+    path = write(tmp_path, columns)
+    arguments = [path, "--sensitive", "sex", "--drop", "id", "--components", "2", "--jobs", "1",
+                 "--bootstrap", "10", "--methods", "FairPCA"]  # fmt: skip
+    streamed = compared(tmp_path, [*arguments, "--stream"], capsys)
+    memory = compared(tmp_path, arguments, capsys)
+    for ours, theirs in zip(streamed["results"], memory["results"], strict=True):
+        for group, interval in theirs["loss"]["groups"].items():
+            assert np.allclose(ours["loss"]["groups"][group], interval, atol=1e-6)
+        assert np.isclose(ours["held_out"]["mmd2"], theirs["held_out"]["mmd2"], rtol=1e-5)
+
+
+def test_the_sample_is_uniform_reproducible_and_independent_of_batches():
+    numbers = np.arange(1000.0)
+    table = pa.table({"0": numbers, "group": (numbers % 3).astype(int).astype(str)})
+
+    def draw(seed, rows):
+        sample = RowSample(100, seed, ["0"], ["group"])
+        assert sum(batch.num_rows for batch in sample.watch(table.to_batches(rows))) == 1000
+        X, texts = sample.rows()
+        assert (texts["group"] == (X[:, 0] % 3).astype(int).astype(str)).all()
+        return X[:, 0]
+
+    assert (draw(1, 17) == draw(1, 1000)).all()
+    drawn = np.concatenate([draw(seed, 90) for seed in range(200)])
+    assert all(len(np.unique(part)) == 100 for part in drawn.reshape(200, 100))
+    halves = np.bincount((drawn // 250).astype(int), minlength=4) / 20000  # each quarter: 0.25, deviation 0.0029
+    assert np.abs(halves - 0.25).max() < 0.015
+
+
+@pytest.mark.parametrize("out", ["csv", "parquet", "feather"])
+def test_transform_streams_row_by_row(tmp_path, columns, capsys, out, monkeypatch):
+    monkeypatch.setattr("fairpca.cli._transform._BATCH_NUMBERS", 400)
+    path = write(tmp_path, columns)
+    run(["fit", path, "--sensitive", "sex", "--drop", "id", "--drop", "age", "--drop", "income"], tmp_path)
+    columns["city"][500] = "Paris"
+    columns["note"] = [None] * 400 + ["x"] * (N_ROWS - 400)
+    new = write(tmp_path, columns)
+    capsys.readouterr()
+    arguments = ["transform", "fairpca-model.npz", new, "--keep", "id", "--keep", "note"]
+    assert run([*arguments, "--stream", "--out", f"stream.{out}"], tmp_path) == 0
+    captured = capsys.readouterr()
+    assert "'Paris'" in captured.err
+    assert captured.err.count("\n") == 1
+    assert f"900 rows, 2 scores each: stream.{out}" in captured.out
+    assert run([*arguments, "--out", "memory.csv"], tmp_path) == 0
+    with (tmp_path / "memory.csv").open(encoding="utf-8", newline="") as lines:
+        expected = list(csv.DictReader(lines))
+    if out == "csv":
+        assert (tmp_path / "stream.csv").read_bytes() == (tmp_path / "memory.csv").read_bytes()
+        return
+    table = (pq if out == "parquet" else feather).read_table(tmp_path / f"stream.{out}")
+    assert table.column("id").to_pylist() == [row["id"] for row in expected]
+    assert table.column("note").to_pylist() == [row["note"] for row in expected]
+    assert table.column("fairpca1").to_pylist() == [float(row["fairpca1"]) for row in expected]
+
+
+def spoil(kind, columns, path):
+    if kind == "text":
+        columns["rent"] = [f"{value:.2f}" for value in columns["rent"].tolist()]
+    elif kind == "one group":
+        columns["sex"] = ["f"] * N_ROWS
+    elif kind == "measurement":
+        columns["sex"] = columns["income"]
+    elif kind == "small group":
+        columns["sex"] = ["x"] * 4 + ["f", "m"] * (N_ROWS // 2 - 2)
+    elif kind == "mostly missing":
+        columns["rent"] = np.where(np.arange(N_ROWS) % 3 == 0, 1.0, np.nan)
+    elif kind == "all missing":
+        columns |= {"a": [1.0, None] * (N_ROWS // 2), "b": [None, 1.0] * (N_ROWS // 2)}
+    elif kind == "missing column":
+        columns["gender"] = columns.pop("sex")
+    elif kind == "no rows":
+        columns |= {name: values[:0] for name, values in columns.items()}
+    write(path.parent, columns)
+    if kind == "damaged":
+        content = bytearray(path.read_bytes())
+        content[200:4000] = bytes(3800)
+        path.write_bytes(content)
+    elif kind == "truncated":
+        path.write_bytes(path.read_bytes()[:-100])
+
+
+@pytest.mark.parametrize(
+    ("kind", "expected"),
+    [
+        ("text", "Column 'rent' is text with at least"),
+        ("one group", "'sex' contains a single group, 'f'; at least two are needed."),
+        ("measurement", "different values; at most 20 make groups"),
+        ("small group", "Group 'x' of 'sex' has 3 rows"),
+        ("mostly missing", "Column 'rent' of people.parquet is missing in 67% of the rows: --drop it."),
+        ("all missing", "Every row of people.parquet has a missing value"),
+        ("missing column", "people.parquet has no column 'sex' (the sensitive column); it has 'id', 'income'"),
+        ("no rows", "people.parquet holds no rows."),
+        ("damaged", "people.parquet cannot be read as Parquet: "),
+        ("truncated", "people.parquet cannot be read as Parquet: "),
+    ],
+)
+@pytest.mark.parametrize("command", ["audit", "fit", "transform"])
+def test_bad_files_end_in_one_sentence_and_leave_nothing(tmp_path, columns, capsys, kind, expected, command):
+    path = write(tmp_path, columns)
+    run(["fit", path, "--sensitive", "sex", "--drop", "id", "--drop", "age", "--out", "model.npz"], tmp_path)
+    capsys.readouterr()
+    spoil(kind, columns, path)
+    before = sorted(item.name for item in tmp_path.iterdir())
+    arguments = [command, path, "--sensitive", "sex", "--drop", "id"]
+    if command == "transform":
+        arguments, expected = ["transform", "model.npz", path], "people.parquet"
+        if kind not in ("damaged", "truncated", "no rows", "mostly missing"):
+            return  # such a file has scores
+    assert run([*arguments, "--stream"], tmp_path) == 2
+    captured = capsys.readouterr()
+    assert captured.out == ""
+    assert captured.err.startswith("fairpca: ")
+    assert captured.err.count("\n") == 1
+    assert expected in captured.err
+    assert sorted(item.name for item in tmp_path.iterdir()) == before
+
+
+def test_only_arrow_files_are_streamed_and_samples_hold_every_group(tmp_path, columns, capsys):
+    (tmp_path / "people.csv").write_text("a,sex\n1,f\n2,m\n")
+    assert run(["fit", "people.csv", "--sensitive", "sex", "--stream"], tmp_path) == 2
+    assert "--stream reads .parquet and .feather files, not people.csv" in capsys.readouterr().err
+    path = write(tmp_path, columns)
+    arguments = ["compare", path, "--sensitive", "sex", "--drop", "id", "--stream", "--sample-rows"]
+    assert run([*arguments, "15"], tmp_path) == 2
+    assert "rows in the random sample of 15; raise --sample-rows" in capsys.readouterr().err
+    assert run([*arguments, "0"], tmp_path) == 2
+    assert "--sample-rows 0" in capsys.readouterr().err
