@@ -40,7 +40,7 @@ def run(folder: Path, *, quick: bool, slips: bool, progress: Progress) -> Outcom
         figure_1_jobs(quick=quick),
         figures_2_3_jobs(quick=quick),
     ]
-    results = run_jobs([job for part in parts for job in part], progress, n_jobs=1 if quick else None)
+    results = run_jobs([job for part in parts for job in part], progress, n_jobs=1 if quick else -1)
     starts = [0, len(parts[0]), len(parts[0]) + len(parts[1])]
     fits, samples, trials = (results[start : start + len(part)] for start, part in zip(starts, parts, strict=True))
     return _outcome(folder, data, fits, samples, trials, quick=quick)

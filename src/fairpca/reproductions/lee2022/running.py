@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from typing import Any, NamedTuple
 
-from joblib import Parallel, cpu_count, delayed
+from sklearn.utils.parallel import Parallel, delayed
 
 from fairpca.reproductions._outcome import Progress
 
@@ -20,13 +20,12 @@ class Job(NamedTuple):
     arguments: tuple[Any, ...]
 
 
-def run_jobs(jobs: Sequence[Job], progress: Progress, *, n_jobs: int | None = None) -> list[Any]:
+def run_jobs(jobs: Sequence[Job], progress: Progress, *, n_jobs: int = -1) -> list[Any]:
     """Results in the order of the jobs; ``n_jobs`` processes, by default one a core, each with one BLAS thread."""
-    workers = min(n_jobs or cpu_count(), len(jobs))
     calls = (delayed(job.function)(*job.arguments) for job in jobs)
     results: list[Any] = []
     progress(0, len(jobs), jobs[0].label if jobs else "")
-    for result in Parallel(n_jobs=max(workers, 1), return_as="generator")(calls):
+    for result in Parallel(n_jobs=n_jobs, return_as="generator")(calls):
         results.append(result)
         following = jobs[len(results)].label if len(results) < len(jobs) else "report"
         progress(len(results), len(jobs), following)
