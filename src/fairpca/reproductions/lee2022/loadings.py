@@ -10,6 +10,7 @@ import numpy as np
 
 from fairpca.datasets import load_splits
 from fairpca.metrics import communality
+from fairpca.moments import group_moments
 from fairpca.plotting import BiplotDisplay
 from fairpca.plotting._style import COLOURS
 from fairpca.reproductions._outcome import Claim, Drawing, Table
@@ -25,11 +26,8 @@ _BIPLOT_SPLIT, _BIPLOT_FEATURES = 5, 10
 
 def sensitive_column(X: np.ndarray, groups: np.ndarray) -> int | None:
     """The column of X that is the sensitive feature itself (standardised), if there is one."""
-    for j, column in enumerate(X.T):
-        values = [column[groups == group] for group in np.unique(groups)]
-        if all(np.ptp(value) == 0 for value in values) and np.ptp(column) > 0:
-            return j
-    return None
+    fixed = group_moments(X, groups).columns_fixed_by_group()
+    return int(fixed[0]) if len(fixed) else None
 
 
 def feature_names(data: str, n_features: int) -> list[str]:

@@ -92,6 +92,6 @@ def _draw(figure: Any, sample: Sample) -> None:
         ProjectionDisplay(scores, sample.groups, ("normal", "mixture")).plot(ax)
         ax.set_title(f"{name}: MMD² {sample.mmd2[name]:.2g}")
         ax.get_legend().remove()
-        ax.set_aspect("equal", adjustable="datalim")
+        ax.set_aspect("equal", adjustable="box")
     handles, labels = panels[0].get_legend_handles_labels()
     figure.legend(handles, labels, loc="outside lower center", ncols=2)
