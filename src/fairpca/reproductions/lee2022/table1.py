@@ -11,7 +11,7 @@ import numpy as np
 
 from fairpca.datasets import load_splits
 from fairpca.reproductions._outcome import Claim, Table
-from fairpca.reproductions.lee2022.protocol import HELD_OUT, Fit, Method, evaluate, methods
+from fairpca.reproductions.lee2022.protocol import HELD_OUT, UNIT_WEIGHT, Fit, Method, evaluate, methods
 from fairpca.reproductions.lee2022.published import DIMENSIONS, MEASURES, PUBLISHED, ROUNDING, Printed
 from fairpca.reproductions.lee2022.reasons import reason
 from fairpca.reproductions.lee2022.running import Job
@@ -82,7 +82,9 @@ def _spread(fits: Sequence[Fit], measure: str) -> float:
 
 
 def _printed(data: str, d: int, method: Method) -> dict[str, Printed]:
-    """What the paper prints for a line; the authors' program repeats the same line in another way."""
+    """What the paper prints for a line, whichever way it is repeated; a slip of other authors is no such way."""
+    if method.variant == UNIT_WEIGHT:
+        return {}
     plain = replace(method, variant="")
     return PUBLISHED.get(data, {}).get((d, plain.name), {})
 
