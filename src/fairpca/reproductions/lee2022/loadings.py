@@ -108,7 +108,7 @@ def _draw_boxes(figure: Any, shown: Sequence[Loadings]) -> None:
 def biplots(loadings: Sequence[Loadings]) -> list[Drawing]:
     """Two components, the features with the largest communalities, one split."""
     return [
-        Drawing(f"biplot_{one.data}", f"Section J: biplots, {one.data}, one split", _biplot(one), (13.0, 5.0))
+        Drawing(f"biplot_{one.data}", f"Section J: biplots, {one.data}, one split", _biplot(one), (14.0, 5.0))
         for one in loadings
         if 2 in one.dimensions
     ]
@@ -122,10 +122,23 @@ def _biplot(one: Loadings) -> Any:
             chosen = _largest(fit.components, one.column)
             BiplotDisplay(fit.components.T[chosen], [one.names[j] for j in chosen], n_features=len(chosen)).plot(ax)
             ax.set_title(f"{method.name}, split {fit.split}")
-            ax.axhline(0, color="0.85", zorder=0)
-            ax.axvline(0, color="0.85", zorder=0)
+            _tidy(ax, float(np.abs(fit.components[:, chosen]).max()))
 
     return draw
+
+
+def _tidy(ax: Any, reach: float) -> None:
+    """Room for the names at both sides, names on one side not above one another, and the axes."""
+    ax.set(xlim=(-2.4 * reach, 2.4 * reach), ylim=(-1.3 * reach, 1.3 * reach))
+    ax.axhline(0, color="0.85", zorder=0)
+    ax.axvline(0, color="0.85", zorder=0)
+    for side in ("left", "right"):
+        names = [text for text in ax.texts if text.get_text() and text.get_ha() == side]
+        lowest = -np.inf
+        for text in sorted(names, key=lambda text: text.xyann[1]):
+            x, y = text.xyann
+            lowest = max(y, lowest + 0.11 * reach)
+            text.xyann = (x, lowest)
 
 
 def _largest(components: np.ndarray, sensitive: int | None) -> list[int]:

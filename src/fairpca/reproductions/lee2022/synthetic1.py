@@ -54,7 +54,7 @@ def figure_1_jobs(*, quick: bool) -> list[Job]:
 
 
 def figure_1(samples: Sequence[Sample]) -> tuple[Table, Drawing, list[Claim]]:
-    """Over all samples; the drawing shows the first."""
+    """Over all samples; the drawing shows two."""
     columns = ("method", "%Var, median", "MMD^2, median", "smallest", "largest", "MMD^2 / random level, median")
     rows = []
     for name in samples[0].scores:
@@ -63,7 +63,8 @@ def figure_1(samples: Sequence[Sample]) -> tuple[Table, Drawing, list[Claim]]:
         rows.append([name, share, *map(float, np.quantile(values, (0.5, 0, 1))), _level_ratio(samples, name)])
     note = f"{len(samples)} samples of 300 rows. Random level: mean of MMD^2 over all divisions into such groups."
     table = Table("figure_1", "Figure 1: equal means and covariances, different distributions", columns, rows, note)
-    drawing = Drawing("figure_1", "Figure 1: projections of one sample", lambda figure: _draw(figure, samples[0]))
+    title = "Figure 1: the samples in which FPCA leaves the least and the most of the difference"
+    drawing = Drawing("figure_1", title, lambda figure: _draw(figure, samples), (11.0, 6.0))
     return table, drawing, _claims(samples)
 
 
@@ -86,12 +87,19 @@ def _claims(samples: Sequence[Sample]) -> list[Claim]:
     ]
 
 
-def _draw(figure: Any, sample: Sample) -> None:
-    panels = figure.subplots(1, len(sample.scores), sharex=True, sharey=True)
-    for ax, (name, scores) in zip(panels, sample.scores.items(), strict=True):
-        ProjectionDisplay(scores, sample.groups, ("normal", "mixture")).plot(ax)
-        ax.set_title(f"{name}: MMD² {sample.mmd2[name]:.2g}")
-        ax.get_legend().remove()
-        ax.set_aspect("equal", adjustable="box")
-    handles, labels = panels[0].get_legend_handles_labels()
-    figure.legend(handles, labels, loc="outside lower center", ncols=2)
+def _draw(figure: Any, samples: Sequence[Sample]) -> None:
+    """The two samples in which FPCA leaves the least and the most of the difference."""
+    name = METHODS[1].name
+    shown = sorted(range(len(samples)), key=lambda i: samples[i].mmd2[name])
+    lines = figure.subplots(2, len(METHODS), sharex=True, sharey=True)
+    for line, number in zip(lines, (shown[0], shown[-1]), strict=True):
+        sample = samples[number]
+        for ax, (method, scores) in zip(line, sample.scores.items(), strict=True):
+            ProjectionDisplay(scores, sample.groups, ("normal", "mixture")).plot(ax)
+            for means in ax.collections[1::2]:  # all in the middle, over the rows
+                means.set_visible(False)
+            ax.set_title(f"{method}, sample {number}: MMD² {sample.mmd2[method]:.2g}", fontsize="medium")
+            ax.get_legend().remove()
+            ax.label_outer()
+    handles, labels = lines[0][0].get_legend_handles_labels()
+    figure.legend(handles, labels, loc="outside lower center", ncols=2, markerscale=2)
