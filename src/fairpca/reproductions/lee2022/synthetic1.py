@@ -50,7 +50,7 @@ def project_sample(seed: int, methods: Sequence[Method] = METHODS) -> Sample:
 
 
 def figure_1_jobs(*, quick: bool) -> list[Job]:
-    return [Job("Figure 1", project_sample, (seed,)) for seed in range(3 if quick else _SAMPLES)]
+    return [Job("Figure 1", project_sample, (seed,)) for seed in range(2 if quick else _SAMPLES)]
 
 
 def figure_1(samples: Sequence[Sample]) -> tuple[Table, Drawing, list[Claim]]:

@@ -46,7 +46,7 @@ def table_jobs(folder: Path, *, quick: bool, slips: bool) -> list[Job]:
         splits = _split_numbers(path)[: 1 if quick else None]
         n_features = _n_features(path / f"train_{splits[0]}.csv")
         for d in _dimensions(n_features)[: 1 if quick else None]:
-            for method in methods(n_features, quick=quick, slips=slips):
+            for method in methods(n_features, d, quick=quick, slips=slips):
                 jobs += [Job(f"{name}, d = {d}, {method.name}", _fit, (name, path, i, d, method)) for i in splits]
     return jobs
 
