@@ -11,7 +11,6 @@ FAIRPCA_DATA, or
 from __future__ import annotations
 
 import argparse
-import csv
 import functools
 import os
 import resource
@@ -23,12 +22,15 @@ from pathlib import Path
 import numpy as np
 from sklearn.decomposition import PCA
 
-from fairpca import MMDFairPCA, ParityPCA
+from fairpca import MMDFairPCA
 from fairpca._validation import check_groups
 from fairpca.datasets import load_splits, make_same_moments
 from fairpca.metrics import median_bandwidth, mmd2
 from fairpca.moments import GroupedSample, group_moments
 from fairpca.problems.mmd import DiscrepancyProblem, FourierKernel, all_pairs, exact_kernel
+from fairpca.reproductions.lee2022.protocol import Method
+from fairpca.reproductions.lee2022.saved import FILE, Saved, holds_against, read_saved
+from fairpca.reproductions.lee2022.synthetic1 import project_sample
 from fairpca.solvers.quasi_newton import descend_on_stiefel, minimise_on_stiefel
 
 PARTS = ("table", "evaluation", "scaling", "adult", "figure1")
@@ -50,49 +52,37 @@ def main() -> None:
 
 def run_table(arguments: argparse.Namespace) -> None:
     """Every saved setting of MbF-PCA: authors against ours, on the authors' training rows."""
-    saved: dict[tuple, dict[int, tuple[float, float]]] = {}
-    with (arguments.data / "lee2022" / "authors_solutions.csv").open() as file:
-        for row in csv.DictReader(file):
-            if row["algorithm"] == "mbf-pca":
-                setting = (row["dataset"], int(row["n_components"]), float(row["parameter"][4:]))
-                figures = float(row["var_train"]), float(row["mmd2_train"])
-                saved.setdefault(setting, {})[int(row["split"])] = figures
-    print(f"{'setting':>22} split |  authors: %var     MMD2 |  ours: %var      MMD2  conv |   gain  verdict    s")
-    for (name, d, tau), figures in saved.items():
-        label = f"{name} d={d} tau={tau:g}"
-        if arguments.only not in label:
+    print(f"{'setting':>26} split |  authors: %var     MMD2 |  ours: %var      MMD2  conv |   gain  verdict    s")
+    folder = arguments.data / "lee2022"
+    for (name, d, method), figures in read_saved(folder / FILE).items():
+        label = f"{name} d={d} {method}"
+        if not method.startswith("MbF-PCA") or arguments.only not in label:
             continue
+        tau = float(method.split("(")[1].rstrip(")"))
         gains, holds = [], 0
-        for split in load_splits(
-            arguments.data / "lee2022" / "datasets" / name, splits=arguments.splits or sorted(figures)
-        ):
-            verdict, gain = _compare(label, split, d, tau, *figures[split.split])
+        for split in load_splits(folder / "datasets" / name, splits=arguments.splits or sorted(figures)):
+            verdict, gain = _compare(label, split, d, tau, figures[split.split])
             gains.append(gain)
             holds += verdict
         print(
-            f"{label:>22}   all | {holds}/{len(gains)} hold; mean gain {100 * np.mean(gains):+.3f} points",
+            f"{label:>26}   all | {holds}/{len(gains)} hold; mean gain {100 * np.mean(gains):+.3f} points",
             flush=True,
         )
 
 
-def _compare(label: str, split: object, d: int, tau: float, variance: float, discrepancy: float) -> tuple[bool, float]:
+def _compare(label: str, split: object, d: int, tau: float, saved: Saved) -> tuple[bool, float]:
     began = time.perf_counter()
     pca = MMDFairPCA(d, tolerance=tau).fit(split.X_train, sensitive_features=split.sensitive_train)
     seconds = time.perf_counter() - began
     ours = float(pca.explained_variance_ratio_.sum())
-    if discrepancy <= tau:
-        holds = pca.mmd2_ <= tau and ours >= variance - 1e-8
-    elif pca.converged_:
-        holds = True
-    else:  # the authors missed the tolerance too: no more MMD^2 than theirs, and said so
-        holds = pca.mmd2_ <= discrepancy * (1 + 1e-6)
+    holds = holds_against(saved, variance=ours, discrepancy=pca.mmd2_, tolerance=tau)
     print(
-        f"{label:>22} {split.split:>5} | {100 * variance:>13.4f} {discrepancy:.2e} | {100 * ours:>11.4f} "
-        f"{pca.mmd2_:.3e} {pca.converged_!s:>5} | {100 * (ours - variance):+.3f}  "
+        f"{label:>26} {split.split:>5} | {100 * saved.var_train:>13.4f} {saved.mmd2_train:.2e} | {100 * ours:>11.4f} "
+        f"{pca.mmd2_:.3e} {pca.converged_!s:>5} | {100 * (ours - saved.var_train):+.3f}  "
         f"{'ok' if holds else 'WORSE':>7} {seconds:4.0f}",
         flush=True,
     )
-    return holds, ours - variance
+    return holds, ours - saved.var_train
 
 
 def authors_formula(first: np.ndarray, second: np.ndarray, basis: np.ndarray, sigma: float) -> tuple[float, np.ndarray]:
@@ -232,39 +222,26 @@ def run_adult(arguments: argparse.Namespace) -> None:
 
 def run_figure1(arguments: argparse.Namespace) -> None:
     """Synthetic data 1: equal means and covariances, different distributions; ten samples."""
-    figures: dict[str, list[tuple[float, float]]] = {}
-    reached, excess = 0, []
-    for seed in range(10):
-        X, groups = make_same_moments(300, random_state=seed)
-        pca = MMDFairPCA(2, tolerance=1e-3).fit(X, sensitive_features=groups)
-        projected = {
-            "PCA": PCA(2).fit_transform(X),
-            "ParityPCA, means within 0.1": _parity_scores(X, groups, 0.1),
-            "ParityPCA, means equal": _parity_scores(X, groups, 0.0),
-            "MMDFairPCA": pca.transform(X),
-        }
-        for name, scores in projected.items():
-            variance = scores.var(axis=0).sum() / X.var(axis=0).sum()
-            figures.setdefault(name, []).append((mmd2(scores, groups, bandwidth=pca.bandwidth_), variance))
-        reached += pca.converged_
-        if not pca.converged_:
-            excess.append(pca.mmd2_ / _lowest_plane(X, groups, pca.bandwidth_))
-    print(f"MMDFairPCA within 1e-3 on {reached} of 10 samples; random level {pca.random_level_:.1e}")
-    print(f"  the others, relative to the lowest of 2000 planes: {', '.join(f'{ratio:.4f}' for ratio in excess)}")
-    for name, values in figures.items():
-        low, median, high = np.quantile([value for value, _ in values], (0, 0.5, 1))
-        share = 100 * np.median([share for _, share in values])
-        print(f"{name:>28}: MMD2 median {median:.2e} ({low:.1e} to {high:.1e}), {share:.1f} % variance")
+    methods = (Method("PCA"), Method("FPCA", 0.1), Method("FPCA", 0.0), Method("MbF-PCA", 1e-3))
+    samples = [project_sample(seed, methods) for seed in range(10)]
+    ours = methods[-1].name
+    above = [(seed, sample) for seed, sample in enumerate(samples) if sample.mmd2[ours] > 1e-3]
+    level = samples[-1].random_level[ours]
+    print(f"MMDFairPCA within 1e-3 on {10 - len(above)} of 10 samples; random level {level:.1e}")
+    ratios = [sample.mmd2[ours] / _lowest_plane(seed) for seed, sample in above]
+    print(f"  the others, relative to the lowest of 2000 planes: {', '.join(f'{ratio:.4f}' for ratio in ratios)}")
+    for method in methods:
+        low, median, high = np.quantile([sample.mmd2[method.name] for sample in samples], (0, 0.5, 1))
+        share = 100 * np.median([sample.variance[method.name] for sample in samples])
+        print(f"{method.name:>15}: MMD2 median {median:.2e} ({low:.1e} to {high:.1e}), {share:.1f} % variance")
 
 
-def _parity_scores(X: np.ndarray, groups: np.ndarray, tolerance: float) -> np.ndarray:
-    return ParityPCA(2, mean_tolerance=tolerance).fit(X, sensitive_features=groups).transform(X)
-
-
-def _lowest_plane(X: np.ndarray, groups: np.ndarray, bandwidth: float) -> float:
+def _lowest_plane(seed: int) -> float:
     """The least MMD^2 of 2000 planes in three dimensions."""
+    X, groups = make_same_moments(300, random_state=seed)
+    sigma = median_bandwidth(PCA(2).fit_transform(X))
     normals = np.random.default_rng(0).standard_normal((2000, 1, 3))
-    return min(mmd2(X @ np.linalg.svd(normal)[2][1:].T, groups, bandwidth=bandwidth) for normal in normals)
+    return min(mmd2(X @ np.linalg.svd(normal)[2][1:].T, groups, bandwidth=sigma) for normal in normals)
 
 
 def _penalised(problem: DiscrepancyProblem, penalty: float) -> Callable:

@@ -14,7 +14,7 @@ import numpy as np
 
 from fairpca.linalg import top_eigenpairs
 
-__all__ = ["solve_parity_sdp"]
+__all__ = ["at_most", "import_cvxpy", "solve_parity_sdp"]
 
 
 def solve_parity_sdp(
@@ -32,7 +32,7 @@ def solve_parity_sdp(
     Where ``tolerance`` is 0, pass the matrices restricted to the null space of the directions and no directions:
     as an inequality the limit would leave the problem without an interior, which conic solvers do not survive.
     """
-    cvxpy = _import_cvxpy()
+    cvxpy = import_cvxpy()
     options = {"eps_abs": 1e-6, "eps_rel": 1e-6, "max_iters": 10_000, **(solver_options or {})}
     size = len(covariance)
     projector = cvxpy.Variable((size, size), PSD=True)
@@ -41,7 +41,7 @@ def solve_parity_sdp(
     gain = cvxpy.sum(cvxpy.multiply(covariance, projector))
     if penalty > 0:
         level = cvxpy.Variable()
-        limits += [_at_most(cvxpy, projector, root, level) for root in _roots(differences)]
+        limits += [at_most(cvxpy, projector, root, level) for root in _roots(differences)]
         gain -= penalty * level
     program = cvxpy.Problem(cvxpy.Maximize(gain), limits)
     program.solve(solver=cvxpy.SCS, **options)
@@ -61,14 +61,14 @@ def _roots(differences: np.ndarray) -> list[np.ndarray]:
     ]
 
 
-def _at_most(cvxpy: Any, projector: Any, root: np.ndarray, level: Any) -> Any:
+def at_most(cvxpy: Any, projector: Any, root: np.ndarray, level: Any) -> Any:
     """``||P M||^2 <= t`` as a linear matrix inequality."""
-    size = len(root)
     product = projector @ root
-    return cvxpy.bmat([[level * np.eye(size), product], [product.T, np.eye(size)]]) >> 0
+    rows, columns = root.shape
+    return cvxpy.bmat([[level * np.eye(rows), product], [product.T, np.eye(columns)]]) >> 0
 
 
-def _import_cvxpy() -> Any:
+def import_cvxpy() -> Any:
     try:
         import cvxpy
     except ImportError:
