@@ -179,18 +179,18 @@ def test_claims_of_figure_2_compare_means_over_splits():
     def trial(p, split, method, variance, seconds):
         return Trial(p, split, method, variance, 0.01, 0.001, 0.02, seconds)
 
-    names = ("PCA", "FPCA (0)", "MbF-PCA (1e-05)", PROGRAM)
+    names = ("PCA", "FPCA (0)", "MbF-PCA (1e-05)", PROGRAM.name)
     trials = [trial(20, i, name, 10.0 * k + i, 1.0 + k) for i in range(2) for k, name in enumerate(names)]
     table, _, claims = figures_2_3(trials)
     assert [row[1] for row in table.rows] == list(names)
     assert [row[-1] for row in table.rows] == pytest.approx([1 / 3, 2 / 3, 1.0, 4 / 3])
-    assert claims[0].ours == pytest.approx(10.0)  # MbF-PCA minus FPCA
-    assert claims[2].ours == pytest.approx(-10.0)  # minus the program
+    assert claims[0].ours == pytest.approx(-10.0)  # MbF-PCA minus the program
+    assert claims[3].ours == pytest.approx(10.0)  # minus FPCA
 
 
 def test_trial_splits_each_group_the_same_way():
-    trial = run_trial(20, 0, "PCA")
-    assert trial.variance > run_trial(20, 0, "FPCA (0)").variance
+    trial = run_trial(20, 0, Method("PCA"))
+    assert trial.variance > run_trial(20, 0, Method("FPCA", 0.0)).variance
     assert trial.mmd2 > 3 * trial.random_level
 
 

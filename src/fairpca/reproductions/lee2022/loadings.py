@@ -130,6 +130,7 @@ def _biplot(one: Loadings) -> Any:
 def _tidy(ax: Any, reach: float) -> None:
     """Room for the names at both sides, names on one side not above one another, and the axes."""
     ax.set(xlim=(-2.4 * reach, 2.4 * reach), ylim=(-1.3 * reach, 1.3 * reach))
+    ax.locator_params(axis="x", nbins=5)
     ax.axhline(0, color="0.85", zorder=0)
     ax.axvline(0, color="0.85", zorder=0)
     for side in ("left", "right"):

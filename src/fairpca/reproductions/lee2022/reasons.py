@@ -5,7 +5,7 @@ Only for figures that were looked into: a reason for everything would excuse any
 
 from __future__ import annotations
 
-from fairpca.reproductions.lee2022.protocol import Method
+from fairpca.reproductions.lee2022.protocol import RANDOM_START, Method
 
 __all__ = ["reason"]
 
@@ -23,6 +23,10 @@ _LOCAL = (
     "classifier's differences small"
 )
 
+_OTHER_START = (
+    "another random start than theirs, which are unseeded; the penalty method keeps the local optimum it meets"
+)
+
 _REASONS = {
     **{
         (data, d, f"FPCA ({delta})", measure): _RANK
@@ -37,4 +41,6 @@ _REASONS = {
 
 def reason(data: str, n_components: int, method: Method, measure: str) -> str:
     """A sentence, or nothing."""
+    if method.variant == RANDOM_START:
+        return _OTHER_START
     return _REASONS.get((data, n_components, method.name, measure), "")

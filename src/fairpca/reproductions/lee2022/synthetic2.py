@@ -1,10 +1,13 @@
-"""Figures 2 and 3 of Lee et al. (2022): explained variance, MMD^2 and runtime against the number of features."""
+"""Figures 2 and 3 of Lee et al. (2022): explained variance, MMD^2 and runtime against the number of features.
+
+The text speaks of one Gaussian matrix that projects both groups; the authors' script draws one for each group. The
+published figures are those of the script, so the same is done here.
+"""
 
 from __future__ import annotations
 
 import importlib.util
 import time
-import warnings
 from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any
@@ -12,12 +15,11 @@ from typing import Any
 import numpy as np
 from sklearn.decomposition import PCA
 
-from fairpca import ParityPCA
 from fairpca.datasets import make_projected_gaussians
 from fairpca.metrics import median_bandwidth, mmd2, mmd2_test
 from fairpca.plotting._style import COLOURS, DASHES, MARKERS
 from fairpca.reproductions._outcome import Claim, Drawing, Table
-from fairpca.reproductions.lee2022.protocol import Method, parity_weight, project, variance_share
+from fairpca.reproductions.lee2022.protocol import RELAXED, Method, project, variance_share
 from fairpca.reproductions.lee2022.published import SYNTHETIC_DIMENSION
 from fairpca.reproductions.lee2022.running import Job
 
@@ -27,9 +29,9 @@ _SIZES, _SPLITS = tuple(range(20, 101, 10)), 5
 _ROWS, _TRAINING = 240, 168  # a group; the authors' script, as section 8.2 (section H says 250)
 _TOLERANCE = 1e-5
 METHODS = (Method("PCA"), Method("FPCA", 0.0), Method("MbF-PCA", _TOLERANCE))
-#: FPCA as the authors solve it, by the semidefinite program; beyond these sizes it takes too long.
-PROGRAM = "FPCA (0), SDP"
-_PROGRAM_SIZES, _PROGRAM_SPLITS = (20, 30, 40), 2
+#: FPCA as the authors solve it, by their semidefinite program; beyond these sizes it takes too long.
+PROGRAM = Method("FPCA", 0.0, RELAXED)
+_PROGRAM_SIZES, _PROGRAM_SPLITS = (20, 30, 40, 50, 60), 2
 
 
 @dataclass(frozen=True)
@@ -48,26 +50,32 @@ class Trial:
 
 def figures_2_3_jobs(*, quick: bool) -> list[Job]:
     sizes, splits = ((20,), 1) if quick else (_SIZES, _SPLITS)
-    names = [method.name for method in METHODS]
-    jobs = [(p, split, name) for p in sizes for name in names for split in range(splits)]
+    trials = [(p, split, method) for p in sizes for method in METHODS for split in range(splits)]
     if importlib.util.find_spec("cvxpy") is not None and not quick:
-        jobs += [(p, split, PROGRAM) for p in _PROGRAM_SIZES for split in range(_PROGRAM_SPLITS)]
-    return [Job(f"Figure 2, p = {p}, {name}", run_trial, (p, split, name)) for p, split, name in jobs]
+        trials += [(p, split, PROGRAM) for p in _PROGRAM_SIZES for split in range(_PROGRAM_SPLITS)]
+    return [Job(f"Figure 2, p = {trial[0]}, {trial[2].name}", run_trial, trial) for trial in trials]
 
 
-def run_trial(n_features: int, split: int, method: str, *, n_components: int = SYNTHETIC_DIMENSION) -> Trial:
+def run_trial(n_features: int, split: int, method: Method, *, n_components: int = SYNTHETIC_DIMENSION) -> Trial:
     """One sample of two groups for each number of features; 70 % of each group train."""
-    X, groups = make_projected_gaussians(n_features, n_samples=2 * _ROWS, random_state=n_features)
+    X, groups = make_sample(n_features)
     train = _training_rows(groups, split)
     sigma = median_bandwidth(PCA(n_components).fit_transform(X[train]))
     began = time.process_time()
-    components = _components(method, X[train], groups[train], n_components)
+    components, _ = project(method, X[train], groups[train], n_components)
     seconds = time.process_time() - began
     scores = X @ components.T
     test = mmd2_test(scores[~train], groups[~train], bandwidth=sigma, n_permutations=1)
     on_train = mmd2(scores[train], groups[train], bandwidth=sigma)
     variance = 100 * variance_share(X[~train], components)
-    return Trial(n_features, split, method, variance, test.mmd2, on_train, test.mean, seconds)
+    return Trial(n_features, split, method.name, variance, test.mmd2, on_train, test.mean, seconds)
+
+
+def make_sample(n_features: int) -> tuple[np.ndarray, np.ndarray]:
+    """Each group from a draw of its own, and so with a projection of its own."""
+    draws = [make_projected_gaussians(n_features, n_samples=2 * _ROWS, random_state=seed) for seed in (0, 1)]
+    groups = draws[0][1]
+    return np.vstack([X[groups == label] for label, (X, _) in enumerate(draws)]), groups
 
 
 def _training_rows(groups: np.ndarray, split: int) -> np.ndarray:
@@ -78,21 +86,12 @@ def _training_rows(groups: np.ndarray, split: int) -> np.ndarray:
     return train
 
 
-def _components(method: str, X: np.ndarray, groups: np.ndarray, n_components: int) -> np.ndarray:
-    if method != PROGRAM:
-        return project(next(one for one in METHODS if one.name == method), X, groups, n_components)[0]
-    with warnings.catch_warnings():
-        warnings.simplefilter("ignore")  # of the conic solver
-        pca = ParityPCA(n_components, covariance_penalty=parity_weight(X), solver="sdp")
-        return pca.fit(X, sensitive_features=groups).components_
-
-
 def figures_2_3(trials: Sequence[Trial]) -> tuple[Table, Drawing, list[Claim]]:
     """Means over the splits, and the CPU time of each method relative to that of MbF-PCA."""
     columns = ("p", "method", "splits", "%Var", "MMD^2", "MMD^2 train", "CPU time / MbF-PCA's")
     means = _means(trials)
     rows = [[p, name, *figures] for (p, name), figures in means.items()]
-    note = f"Test rows of 70-30 splits, d = {SYNTHETIC_DIMENSION}; {PROGRAM}: the semidefinite program, small p only."
+    note = f"Test rows of 70-30 splits, d = {SYNTHETIC_DIMENSION}; {PROGRAM.name}: the authors' program, small p only."
     table = Table("figures_2_3", "Figures 2 and 3: synthetic data of growing dimension", columns, rows, note)
     drawing = Drawing(
         "figures_2_3", "Figures 2 and 3: variance, MMD^2 and time", lambda figure: _draw(figure, means), (11.0, 4.0)
@@ -115,21 +114,29 @@ def _means(trials: Sequence[Trial]) -> dict[tuple[int, str], tuple[int, float, f
     return means  # type: ignore[return-value]
 
 
+_WHY_LESS = (
+    "solved at rank d, FPCA keeps more variance than MbF-PCA at tau = 1e-5, which matches the training rows far more "
+    "closely than random groups match; the published FPCA is the relaxed one"
+)
+_WHY_RELAXED = "the loss of the relaxation grows with p: MbF-PCA is ahead from some p on, not at the smallest"
+
+
 def _claims(trials: Sequence[Trial], means: dict[tuple[int, str], Any]) -> list[Claim]:
     """The paper's words on Figure 2: MbF-PCA keeps more variance at a similar level of MMD^2."""
     _, fpca, mbf = (method.name for method in METHODS)
-    sizes = sorted({p for p, _ in means})
-    gains = [means[p, mbf][1] - means[p, fpca][1] for p in sizes]
-    excess = [means[p, mbf][2] - means[p, fpca][2] for p in sizes]
     level = float(np.mean([trial.random_level for trial in trials if trial.method == mbf]))
-    claims = [
-        Claim("Figure 2", "%Var of MbF-PCA minus FPCA's, smallest over p", min(gains), 0.0, 0.0, "at least", True),
-        Claim("Figure 2", "MMD^2 of MbF-PCA minus FPCA's, largest over p", max(excess), 0.0, level, "at most", True),
-    ]
-    programmed = [means[p, mbf][1] - means[p, PROGRAM][1] for p in sizes if (p, PROGRAM) in means]
-    if programmed:
-        what = "%Var of MbF-PCA minus FPCA's by the semidefinite program, smallest over p"
-        claims.append(Claim("Figure 2", what, min(programmed), 0.0, 0.0, "at least", True))
+    claims = []
+    for other, why in ((PROGRAM.name, _WHY_RELAXED), (fpca, _WHY_LESS)):
+        sizes = sorted(p for p, name in means if name == other)
+        if not sizes:
+            continue
+        gains, excess = ([means[p, mbf][i] - means[p, other][i] for p in sizes] for i in (1, 2))
+        what = f"MbF-PCA minus that of {other}, "
+        claims += [
+            Claim("Figure 2", f"%Var of {what}smallest over p", min(gains), 0.0, 0.0, "at least", True, why),
+            Claim("Figure 2", f"%Var of {what}largest p", gains[-1], 0.0, 0.0, "at least", True, why),
+            Claim("Figure 2", f"MMD^2 of {what}largest over p", max(excess), 0.0, level, "at most", True),
+        ]
     return claims
 
 
