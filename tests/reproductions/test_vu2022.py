@@ -154,7 +154,8 @@ def write_table(path, X, groups):
     np.savetxt(path, np.column_stack([X, label, groups]), delimiter=",", header=header, comments="", fmt="%.6g")
 
 
-def test_other_tables_of_the_same_layout(tmp_path, rng, capsys):
+def test_other_tables_of_the_same_layout(tmp_path, rng, capsys, monkeypatch):
+    monkeypatch.setattr(slips, "_STEPS", 20)  # a thousand steps are tested by nobody's patience
     folder = tmp_path / "data" / "vu2022"
     folder.mkdir(parents=True)
     write_table(folder / "new_|table.csv", *small_table(rng))

@@ -40,6 +40,7 @@ __all__ = [
 
 ALPHAS = (0.05, 0.1, 0.15)
 PENALTIES = (0.0, 0.5, 1.0, 1.5, 2.0, 2.5)
+MEAN_LIMITS = (0.0, 0.1, 0.3, 0.5, 0.6, 0.7, 0.8, 0.9)
 #: Of the paper's five values of mu, relative to the norm of the data as in the scripts, the three that matter: at
 #: 0.05 and 0.5 the covariances agree to four digits already, as they do at 0.01 on all but the two smallest tables,
 #: and the sum of the two criteria only grows.
@@ -166,16 +167,22 @@ def fair(moments: GroupMoments, d: int = N_COMPONENTS) -> np.ndarray:
     return FairPCA(d, center="group").fit_moments(moments).components_.T
 
 
-def parity(moments: GroupMoments, weight: float = 0.0) -> np.ndarray:
-    """CFPCA: equal means; with a weight also close covariances, on the scale of the authors' scripts.
+def parity(moments: GroupMoments, delta: float = 0.0, weight: float = 0.0) -> np.ndarray:
+    """CFPCA: close means; with a weight also close covariances, both on the scale of the authors' scripts.
 
-    They divide the second moment by the norm of the data, so that their mu counts that norm times here. Their limit
-    delta on the means is divided by the square of the norm, which leaves next to nothing of it: here it is zero.
+    With ||X|| the norm of the data and f their means' difference, they ask for ``||P f f^T|| <= (delta / ||X||)^2``,
+    which leaves next to nothing of delta on all but small tables. And they divide the second moment by ||X||, so that
+    their mu counts ||X|| times here.
     """
     norm = np.sqrt(moments.total_count * np.trace(moments.pooled_covariance()))
-    penalty = weight * norm if weight else None
-    fitted = ParityPCA(N_COMPONENTS, covariance_penalty=penalty, tol=_PARITY_TOLERANCE).fit_moments(moments)
-    return fitted.components_.T
+    distance = float(np.linalg.norm(moments.means[1] - moments.means[0]))
+    fitted = ParityPCA(
+        N_COMPONENTS,
+        mean_tolerance=(delta / norm) ** 2 / distance if distance > 0 else 0.0,
+        covariance_penalty=weight * norm if weight else None,
+        tol=_PARITY_TOLERANCE,
+    )
+    return fitted.fit_moments(moments).components_.T
 
 
 class Fold(NamedTuple):
@@ -216,6 +223,11 @@ def choose_robust(parts: Sequence[Fold]) -> tuple[float, float]:
     """alpha and lambda by cross-validation."""
     grid = list(itertools.product(ALPHAS, PENALTIES))
     return grid[choose(parts, [functools.partial(robust, alpha=alpha, penalty=penalty) for alpha, penalty in grid])]
+
+
+def choose_delta(parts: Sequence[Fold]) -> float:
+    """delta by cross-validation."""
+    return MEAN_LIMITS[choose(parts, [functools.partial(parity, delta=delta) for delta in MEAN_LIMITS])]
 
 
 def choose_weight(parts: Sequence[Fold]) -> float:
