@@ -155,7 +155,10 @@ def write_table(path, X, groups):
 
 
 def test_other_tables_of_the_same_layout(tmp_path, rng, capsys, monkeypatch):
-    monkeypatch.setattr(slips, "_STEPS", 20)  # a thousand steps are tested by nobody's patience
+    monkeypatch.setattr(slips, "_STEPS", 20)  # smaller grids: it is the way from folder to report that is tested
+    monkeypatch.setattr(protocol, "ALPHAS", (0.1,))
+    monkeypatch.setattr(protocol, "PENALTIES", (0.0, 0.5))
+    monkeypatch.setattr(protocol, "MEAN_LIMITS", (0.0, 0.9))
     folder = tmp_path / "data" / "vu2022"
     folder.mkdir(parents=True)
     write_table(folder / "new_|table.csv", *small_table(rng))
