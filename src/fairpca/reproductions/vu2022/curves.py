@@ -86,7 +86,7 @@ def pareto(name: str, title: str, X: np.ndarray, groups: np.ndarray) -> Pareto:
         "ParityPCA (means)": np.array([point(protocol.parity(moments, delta)) for delta in protocol.MEAN_LIMITS]),
         "PCA": np.array([point(protocol.plain(moments))]),
     }
-    curve = frontier(moments, n_components=protocol.N_COMPONENTS, center="group", n_points=_CURVE_POINTS)
+    curve = frontier(moments, n_components=protocol.N_COMPONENTS, n_points=_CURVE_POINTS)
     path = np.array([point(step.components.T) for step in curve.trade_off])
     return Pareto(name, title, points, path)
 

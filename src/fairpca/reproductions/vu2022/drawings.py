@@ -67,11 +67,11 @@ def _draw_toy(figure: Any, found: list[Direction]) -> None:
     for label, colour, marker in ((0, COLOURS[5], "o"), (1, COLOURS[4], "^")):
         rows = X[groups == label]
         ax.scatter(*rows.T, s=12, color=colour, alpha=0.45, marker=marker, linewidths=0, label=f"group {label}")
-    shades = np.linspace(0.75, 0.15, len(found) - 2)
-    for item, shade in zip(found[1:-1], shades, strict=True):
-        _arrow(ax, item.angle, 0.8 * _ARROW, str(shade), 1.5)
     _arrow(ax, found[0].angle, 1.5 * _ARROW, COLOURS[6], 2.5)
     _arrow(ax, found[-1].angle, 1.5 * _ARROW, COLOURS[1], 2.5)
+    shades = np.linspace(0.75, 0.15, len(found) - 2)
+    for item, shade in zip(found[1:-1], shades, strict=True):
+        _arrow(ax, item.angle, 0.9 * _ARROW, str(shade), 1.5)
     for name, colour, width in (
         ("PCA", COLOURS[6], 2.5),
         ("FairPCA", COLOURS[1], 2.5),

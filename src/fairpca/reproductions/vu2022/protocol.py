@@ -52,6 +52,8 @@ _SMALLEST_GROUP = 30
 _DROPPED = ("perimX", "perimY")  # of Steel, as the authors do
 #: Of the covariance part; the figures are compared to a percent.
 _PARITY_TOLERANCE = 1e-4
+#: Means closer than this, in standard deviations of a feature, are asked to be equal: no figure shows the difference.
+_EQUAL_MEANS = 1e-3
 _STRENGTHS = (1e-4, 1e-2, 1.0, 1e2)
 
 Fit = Callable[[GroupMoments], np.ndarray]
@@ -176,9 +178,10 @@ def parity(moments: GroupMoments, delta: float = 0.0, weight: float = 0.0) -> np
     """
     norm = np.sqrt(moments.total_count * np.trace(moments.pooled_covariance()))
     distance = float(np.linalg.norm(moments.means[1] - moments.means[0]))
+    limit = (delta / norm) ** 2 / distance if distance > 0 else 0.0
     fitted = ParityPCA(
         N_COMPONENTS,
-        mean_tolerance=(delta / norm) ** 2 / distance if distance > 0 else 0.0,
+        mean_tolerance=limit if limit > _EQUAL_MEANS else 0.0,
         covariance_penalty=weight * norm if weight else None,
         tol=_PARITY_TOLERANCE,
     )
