@@ -17,7 +17,7 @@ from fairpca.reproductions.vu2022 import protocol
 
 __all__ = ["Direction", "RadiusEffect", "directions", "population", "radius_effect", "toy_claims", "toy_tables"]
 
-PENALTIES = (0.0, 0.05, 0.1, 0.2, 0.3, 0.5, 1.0, 10.0)
+PENALTIES = (0.0, 0.05, 0.1, 0.14, 0.17, 0.2, 0.22, 0.3, 1.0, 10.0)
 _RADIUS = 0.0  # without the radius, penalty 0 is PCA itself, as the figure's text says
 #: Of the effect of the radius. The paper fixes the radius of group 0 without saying at what: taken as zero here.
 _LARGEST_ALPHA, _FIXED_PENALTY, _TEST_ROWS = 10.0, 0.1, (8000, 4000)
