@@ -74,10 +74,10 @@ class _Run:
 
     def __init__(self, tables: dict[str, Bunch], quick: bool, with_slips: bool, progress: Progress) -> None:
         self._tables, self._quick, self._with_slips, self._progress = tables, quick, with_slips, progress
-        self._splits, self._component_splits = (2, 1) if quick else (10, 5)
+        self._splits, self._component_splits, self._port_splits = (2, 1, 1) if quick else (10, 5, 10)
         self._simulations, self._alphas = (10, 11) if quick else (100, 51)
         self._done = 0
-        ported = len(self._ported()) * self._splits if with_slips else 0
+        ported = len(self._ported()) * self._port_splits if with_slips else 0
         self._total = len(tables) * (self._splits + 2 + with_slips) + self._simulations + ported + with_slips
 
     def outcome(self, remarks: Sequence[str]) -> Outcome:
@@ -136,7 +136,7 @@ class _Run:
         X, groups = self._data(name)
         results = [
             {"port": self._at(f"{name}: the port, split {seed + 1}", scripts.port_split, X, groups, seed)}
-            for seed in range(self._splits)
+            for seed in range(self._port_splits)
         ]
         return average(results)["port"]
 
