@@ -27,8 +27,8 @@ _CHOICE = (
 )
 _PORT = (
     "The published column is that of a Python port of FairPCA which judges its iterate by a matrix product where an "
-    "elementwise one is meant, measures a relaxed projector and, with large steps, depends on rounding (--slips and the "
-    "README show it); ours is the exact optimum."
+    "elementwise one is meant, measures a relaxed projector and, with large steps, depends on rounding (see --slips "
+    "and the README); ours is the exact optimum."
 )
 _LIMIT = (
     "Ours is the optimum of the stated problem, and an open-source conic solver returns it for the scripts' relaxation "
