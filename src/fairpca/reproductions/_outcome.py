@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import csv
 import io
+import re
 from collections import Counter
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
@@ -19,6 +20,8 @@ Progress = Callable[[int, int, str], Any]
 
 _VERDICTS = ("matched", "better", "explained", "differs")
 _REPORT = "report.md"
+#: What begins a link, a picture, emphasis or code inside a line of Markdown.
+_MARKUP = re.compile(r"[\\\\`*\[\]]")
 
 
 @dataclass(frozen=True)
@@ -114,9 +117,9 @@ class Outcome:
         return {verdict: found[verdict] for verdict in _VERDICTS if found[verdict]}
 
     def __str__(self) -> str:
-        lines = [self.title, self._summary()]
+        lines = [_one_line(self.title), self._summary()]
         lines += [_claim_line(claim) for claim in self.claims]
-        return "\n".join([*lines, *(f"- {remark}" for remark in self.remarks)])
+        return "\n".join([*lines, *(f"- {_one_line(remark)}" for remark in self.remarks)])
 
     def _summary(self) -> str:
         counted = ", ".join(f"{count} {verdict}" for verdict, count in self.counts.items())
@@ -135,16 +138,20 @@ class Outcome:
         return write_text(folder / _REPORT, self._markdown(drawn))
 
     def _markdown(self, drawn: Sequence[Drawing]) -> str:
-        parts = [f"# {self.title}", self._summary() + ". Files: [claims.csv](claims.csv)" + self._table_links() + "."]
-        parts += [f"- {remark}" for remark in self.remarks]
+        parts = [
+            f"# {_inline(self.title)}",
+            self._summary() + ". Files: [claims.csv](claims.csv)" + self._table_links() + ".",
+        ]
+        parts += [f"- {_inline(remark)}" for remark in self.remarks]
         if len(drawn) < len(self.drawings):
             parts.append("The figures need matplotlib, which is not installed: `pip install fairpca[plot]`.")
         parts += ["## Published figures beside ours", _markdown_table(_CLAIM_COLUMNS, self._claim_rows())]
         for table in self.tables:
-            parts += [f"## {table.title}", _markdown_table(table.columns, table.rows)]
+            parts += [f"## {_inline(table.title)}", _markdown_table(table.columns, table.rows)]
             parts += [table.note] if table.note else []
         for drawing in drawn:
-            parts += [f"## {drawing.title}", f"![{drawing.title}]({drawing.name}.png)"]
+            title = _inline(drawing.title)
+            parts += [f"## {title}", f"![{title}]({drawing.name}.png)"]
         return "\n\n".join(parts) + "\n"
 
     def _table_links(self) -> str:
@@ -167,7 +174,7 @@ def _claim_cells(claim: Claim) -> list[Any]:
 
 def _claim_line(claim: Claim) -> str:
     return (
-        f"  {claim.verdict:9} {claim.source}: {claim.what}: ours {_cell(claim.ours)}, "
+        f"  {claim.verdict:9} {claim.source}: {_one_line(claim.what)}: ours {_cell(claim.ours)}, "
         f"published {_cell(claim.theirs)} ({claim.difference:+.3g})"
     )
 
@@ -191,9 +198,18 @@ def _cell(value: Any) -> str:
 
 def _escaped(text: str) -> str:
     """Names come from files: none may break out of its cell or become markup."""
-    for character, harmless in (("&", "&amp;"), ("<", "&lt;"), ("|", "\\|"), ("\n", " ")):
-        text = text.replace(character, harmless)
-    return text
+    return _inline(text).replace("|", "\\|")
+
+
+def _one_line(text: str) -> str:
+    """Without line breaks, and without control characters that a terminal would obey."""
+    return "".join(character for character in " ".join(text.split()) if character.isprintable())
+
+
+def _inline(text: str) -> str:
+    """One line of plain text: no tag, link, picture, emphasis or code comes of it."""
+    text = _one_line(text).replace("&", "&amp;").replace("<", "&lt;")
+    return _MARKUP.sub(r"\\\g<0>", text)
 
 
 def _draw(drawing: Drawing, folder: Path) -> bool:
