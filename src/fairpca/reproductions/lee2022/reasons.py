@@ -24,8 +24,8 @@ _LOCAL = (
 )
 
 _TWICE = (
-    "rounded twice in print: 38.2445 to 38.245 to 38.25, and the spread 0.9745 to 0.975 to 0.98; the subspace is unique "
-    "(the eigenvalues around the cut differ)"
+    "rounded twice in print: 38.2445 to 38.245 to 38.25, and the spread 0.9745 to 0.975 to 0.98; the subspace is "
+    "unique (the eigenvalues around the cut differ)"
 )
 _BETTER = (
     "on the training rows 19.0 % of the variance, where the authors' saved solutions keep 17.2 % at the same tolerance"
