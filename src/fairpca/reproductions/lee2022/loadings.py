@@ -84,10 +84,7 @@ def _least(one: Loadings, d: int) -> Claim:
     what = (
         f"{one.data}, d = {d}: median communality of {one.names[one.column or 0]}, MbF-PCA / the smaller of the others"
     )
-    return Claim("Figure 4", what, mbf / max(min(others), 1e-300), 1.0, 0.0, "at most", explanation=_WHY_LEAST)
-
-
-_WHY_LEAST = ""
+    return Claim("Figure 4", what, mbf / max(min(others), 1e-300), 1.0, 0.0, "at most")
 
 
 def _draw_boxes(figure: Any, shown: Sequence[Loadings]) -> None:

@@ -23,6 +23,13 @@ _LOCAL = (
     "classifier's differences small"
 )
 
+_TWICE = (
+    "rounded twice in print: 38.2445 to 38.245 to 38.25, and the spread 0.9745 to 0.975 to 0.98; the subspace is "
+    "unique (the eigenvalues around the cut differ)"
+)
+_BETTER = (
+    "on the training rows 19.0 % of the variance, where the authors' saved solutions keep 17.2 % at the same tolerance"
+)
 _OTHER_START = (
     "another random start than theirs, which are unseeded; the penalty method keeps the local optimum it meets"
 )
@@ -35,7 +42,9 @@ _REASONS = {
         for measure in ("%Var", "%Acc")
     },
     **{("COMPAS", 2, "MbF-PCA (1e-06)", measure): _LOCAL for measure in ("%Var", "%Acc", "MMD^2", "Delta_DP")},
+    **{("German", 10, "MbF-PCA (1e-06)", measure): _BETTER for measure in ("%Var", "%Acc")},
     ("German", 2, "MbF-PCA (1e-06)", "Delta_DP"): _FEW_ROWS,
+    ("German", 10, "PCA", "%Var"): _TWICE,
 }
 
 

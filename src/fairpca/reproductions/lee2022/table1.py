@@ -129,19 +129,18 @@ def table_claims(fits: Sequence[Fit]) -> list[Claim]:
         for measure, printed in _printed(data, d, method).items():
             what = f"{data}, d = {d}, {method.name}: {measure}"
             if method.family == "PCA":
-                claims += _exact_claims(what, group, measure, printed)
+                claims += _exact_claims(what, group, measure, printed, reason(data, d, method, measure))
             else:
                 claims.append(_claim(what, (data, d, method, measure), _mean(group, measure), printed))
     return claims
 
 
-def _exact_claims(what: str, group: Sequence[Fit], measure: str, printed: Printed) -> list[Claim]:
-    tolerance = ROUNDING[measure] * (1 + 1e-9)
-    claims = [Claim("Table 1", what, _mean(group, measure), printed.mean, tolerance, absolute=True)]
+def _exact_claims(what: str, group: Sequence[Fit], measure: str, printed: Printed, why: str) -> list[Claim]:
+    pairs = [(what, _mean(group, measure), printed.mean)]
     if len(group) > 1:
-        spread = _spread(group, measure)
-        claims.append(Claim("Table 1", what + ", spread", spread, printed.spread, tolerance, absolute=True))
-    return claims
+        pairs.append((what + ", spread", _spread(group, measure), printed.spread))
+    tolerance = ROUNDING[measure] * (1 + 1e-9)
+    return [Claim("Table 1", *pair, tolerance, absolute=True, explanation=why) for pair in pairs]
 
 
 def _claim(what: str, key: tuple[str, int, Method, str], ours: float, printed: Printed) -> Claim:
