@@ -39,6 +39,24 @@ def test_an_outcome_succeeds_unless_a_figure_differs_without_explanation():
     assert failed.counts == {"matched": 1, "differs": 1}
 
 
+def test_a_quick_run_cannot_contradict_the_paper():
+    outcome = Outcome("p", "t", [claim(), claim(ours=2.0)], quick=True)
+    assert outcome.counts == {"matched": 1, "not judged": 1}
+    assert "differs" not in str(outcome)
+
+
+def test_many_claims_are_summed_up_on_the_terminal():
+    outcome = Outcome("p", "t", [*(claim(what=f"figure {i}") for i in range(100)), claim(what="odd one", ours=2.0)])
+    assert outcome.counts == {"matched": 100, "differs": 1}
+    assert "odd one" in str(outcome)
+    assert "figure 7" not in str(outcome)
+
+
+def test_names_do_not_become_formulas(tmp_path):
+    Outcome("p", "t", [], [Table("t", "t", ["name"], [["=1+1"], [" @x"], ["-3 %"]])]).write(tmp_path)
+    assert (tmp_path / "t.csv").read_text().splitlines() == ["name", "'=1+1", "' @x", "-3 %"]
+
+
 HOSTILE = "a|b](http://x) <img src=x>\n# head *x* `y` \x1b[31m"
 
 

@@ -18,7 +18,9 @@ __all__ = ["Claim", "Drawing", "Outcome", "Progress", "Table"]
 #: Called with steps done, steps in all and what comes next.
 Progress = Callable[[int, int, str], Any]
 
-_VERDICTS = ("matched", "better", "explained", "differs")
+_VERDICTS = ("matched", "better", "explained", "differs", "not judged")
+#: Up to this many claims the terminal shows every one; beyond, only those that differ.
+_SHOWN_CLAIMS = 60
 _REPORT = "report.md"
 #: What begins a link, a picture, emphasis or code inside a line of Markdown.
 _MARKUP = re.compile(r"[\\\\`*\[\]]")
@@ -113,12 +115,20 @@ class Outcome:
     @property
     def counts(self) -> dict[str, int]:
         """Number of claims by verdict."""
-        found = Counter(claim.verdict for claim in self.claims)
+        found = Counter(self.verdict(claim) for claim in self.claims)
         return {verdict: found[verdict] for verdict in _VERDICTS if found[verdict]}
+
+    def verdict(self, claim: Claim) -> str:
+        """That of the claim; but a quick run is another experiment, so nothing it finds can contradict the paper."""
+        return "not judged" if self.quick and claim.verdict == "differs" else claim.verdict
 
     def __str__(self) -> str:
         lines = [_one_line(self.title), self._summary()]
-        lines += [_claim_line(claim) for claim in self.claims]
+        shown = list(self.claims)
+        if len(shown) > _SHOWN_CLAIMS:
+            shown = [claim for claim in shown if self.verdict(claim) not in ("matched", "better")]
+            lines.append("Those that are neither matched nor better (all of them are in claims.csv):")
+        lines += [_claim_line(claim, self.verdict(claim)) for claim in shown]
         return "\n".join([*lines, *(f"- {_one_line(remark)}" for remark in self.remarks)])
 
     def _summary(self) -> str:
@@ -130,7 +140,7 @@ class Outcome:
         """Write the report, the claims, the tables and the drawings into the folder ``out``; return the report."""
         folder = Path(out)
         folder.mkdir(parents=True, exist_ok=True)
-        write_text(folder / "claims.csv", _csv(_CLAIM_COLUMNS, [_claim_cells(claim) for claim in self.claims]))
+        write_text(folder / "claims.csv", _csv(_CLAIM_COLUMNS, self._claim_rows()))
         for table in self.tables:
             write_text(folder / f"{table.name}.csv", _csv(table.columns, table.rows))
         drawn = [drawing for drawing in self.drawings if _draw(drawing, folder)]
@@ -158,23 +168,22 @@ class Outcome:
         return "".join(f", [{table.name}.csv]({table.name}.csv)" for table in self.tables)
 
     def _claim_rows(self) -> list[list[Any]]:
-        return [_claim_cells(claim) for claim in self.claims]
+        return [_claim_cells(claim, self.verdict(claim)) for claim in self.claims]
 
 
 _CLAIM_COLUMNS = ("source", "figure", "ours", "published", "difference", "tolerance", "verdict", "explanation")
 
 
-def _claim_cells(claim: Claim) -> list[Any]:
-    verdict = claim.verdict
+def _claim_cells(claim: Claim, verdict: str) -> list[Any]:
     explanation = claim.explanation if verdict in ("explained", "better") else ""
     return [
         claim.source, claim.what, claim.ours, claim.theirs, claim.difference, claim.allowed, verdict, explanation,
     ]  # fmt: skip
 
 
-def _claim_line(claim: Claim) -> str:
+def _claim_line(claim: Claim, verdict: str) -> str:
     return (
-        f"  {claim.verdict:9} {claim.source}: {_one_line(claim.what)}: ours {_cell(claim.ours)}, "
+        f"  {verdict:10} {claim.source}: {_one_line(claim.what)}: ours {_cell(claim.ours)}, "
         f"published {_cell(claim.theirs)} ({claim.difference:+.3g})"
     )
 
@@ -183,8 +192,13 @@ def _csv(columns: Sequence[str], rows: Sequence[Sequence[Any]]) -> str:
     text = io.StringIO()
     writer = csv.writer(text, lineterminator="\n")
     writer.writerow(columns)
-    writer.writerows(rows)
+    writer.writerows([_no_formula(value) for value in row] for row in rows)
     return text.getvalue()
+
+
+def _no_formula(value: Any) -> Any:
+    """A spreadsheet would run a text that begins like a formula; names come from files."""
+    return f"'{value}" if isinstance(value, str) and value.lstrip().startswith(("=", "@")) else value
 
 
 def _markdown_table(columns: Sequence[str], rows: Sequence[Sequence[Any]]) -> str:
