@@ -265,3 +265,19 @@ def test_early_end_is_announced(rng):
     with pytest.warns(ConvergenceWarning, match="raise max_iter or tol"):
         pca = ParityPCA(3, covariance_penalty=1.0, max_iter=1).fit(X, sensitive_features=groups)
     assert not pca.converged_
+
+
+@pytest.mark.parametrize("tolerance", [1e-4, 1e-7, 1e-10, 1e-14])
+@pytest.mark.parametrize("n_groups", [2, 3])
+def test_a_tolerance_of_nearly_nothing_is_nearly_the_closed_form(tolerance, n_groups):
+    rng = np.random.default_rng(3)
+    groups = np.arange(300) % n_groups
+    X = rng.normal(size=(300, 8)) * np.linspace(3, 1, 8) + 0.4 * groups[:, None] * rng.normal(size=8)
+    exact = ParityPCA(3).fit(X, sensitive_features=groups)
+    close = ParityPCA(3, mean_tolerance=tolerance).fit(X, sensitive_features=groups)
+    means = [close.transform(X[groups == a]).mean(axis=0) for a in range(n_groups)]
+    gaps = [np.linalg.norm(one - other) for one in means for other in means]
+    assert max(gaps) <= tolerance * (1 + 1e-6) + 1e-12
+    assert close.explained_variance_ratio_.sum() >= exact.explained_variance_ratio_.sum() - 1e-9
+    assert close.explained_variance_ratio_.sum() <= exact.explained_variance_ratio_.sum() + 10 * tolerance
+    assert close.lower_bound_ <= close.objective_ + 1e-9

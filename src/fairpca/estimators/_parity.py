@@ -5,6 +5,7 @@ from __future__ import annotations
 import dataclasses
 
 import numpy as np
+from scipy.linalg import null_space
 
 from fairpca.joint_range import JointRange
 from fairpca.linalg import eigenvalue_sum_bound, top_eigenpairs
@@ -118,8 +119,8 @@ def solve_mean_tolerance(
     while rounds.raise_penalty():
         rounds.solve(tol=tol, max_iter=max_iter, rng=rng)
     basis, feasible = restore_limits(problem, rounds.result.basis)
-    if not feasible:
-        _raise_infeasible(dimension)
+    if not feasible:  # no penalty is large enough for a tolerance that is nearly nothing
+        basis = _equal_means(problem, dimension)
     captured = float(np.einsum("pi,pi->", basis, problem.covariance @ basis))
     return ParitySolution(
         basis=basis,
@@ -130,6 +131,14 @@ def solve_mean_tolerance(
         advice=_GAP_ADVICE,
         multipliers=rounds.multipliers(),
     )
+
+
+def _equal_means(problem: MomentParity, dimension: int) -> np.ndarray:
+    """The best subspace in which the limited differences vanish altogether."""
+    frame = null_space(problem.directions)
+    if dimension > frame.shape[1]:
+        _raise_infeasible(dimension)
+    return frame @ top_eigenpairs(frame.T @ problem.covariance @ frame, dimension)[1]
 
 
 class _PenaltyRounds:
@@ -150,10 +159,8 @@ class _PenaltyRounds:
         passed = squares > (1 + _LIMIT_SHARE) * self._problem.tolerance**2
         if (passed & self._active).any():
             self._penalty *= 10.0
-        if self._penalty > _LARGEST_PENALTY:
-            _raise_infeasible(self._dimension)
         self._active |= passed
-        return bool(passed.any())
+        return bool(passed.any()) and self._penalty <= _LARGEST_PENALTY
 
     def solve(self, *, tol: float, max_iter: int, rng: np.random.Generator) -> None:
         problem = self._problem
