@@ -126,8 +126,8 @@ class Outcome:
         lines = [_one_line(self.title), self._summary()]
         shown = list(self.claims)
         if len(shown) > _SHOWN_CLAIMS:
-            shown = [claim for claim in shown if self.verdict(claim) not in ("matched", "better")]
-            lines.append("Those that are neither matched nor better (all of them are in claims.csv):")
+            shown = [claim for claim in shown if self.verdict(claim) in ("explained", "differs")]
+            lines.append("Explained or different (all figures are in claims.csv):")
         lines += [_claim_line(claim, self.verdict(claim)) for claim in shown]
         return "\n".join([*lines, *(f"- {_one_line(remark)}" for remark in self.remarks)])
 
