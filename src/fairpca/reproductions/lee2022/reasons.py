@@ -18,8 +18,8 @@ _FEW_ROWS = (
     "each split): ours and theirs are 1.6 standard errors apart"
 )
 _LOCAL = (
-    "the authors' saved solutions, from random starts, are poor local optima here: 12.0 % of the training rows' variance "
-    "on average, ours 17.3 % within the same tolerance"
+    "the authors' saved solutions, from random starts, are poor local optima here: 12.0 % of the training rows' "
+    "variance on average, ours 17.3 % within the same tolerance"
 )
 _TWICE = (
     "rounded twice in print: 38.2445 to 38.245 to 38.25, and the spread 0.9745 to 0.975 to 0.98; the subspace is "
