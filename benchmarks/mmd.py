@@ -133,23 +133,46 @@ def run_evaluation(arguments: argparse.Namespace) -> None:
     """One value and gradient at the size of the authors' Adult sample."""
     sample, basis, sigma = _example(2261, 97, 10)
     first, second = np.split(sample.rows, [sample.starts[1]])
-    value, gradient = authors_formula(first, second, basis, sigma)
-    theirs = _median_seconds(lambda: authors_formula(first, second, basis, sigma), 7)
+
+    def ours(dtype: type) -> tuple[float, np.ndarray]:
+        means = exact_kernel(sigma, dtype)(sample, basis, True)
+        return float((PAIR * means.values).sum()), means.gradient(PAIR)
+
+    candidates = {
+        "authors' formula": functools.partial(authors_formula, first, second, basis, sigma),
+        "double": functools.partial(ours, np.float64),
+        "single": functools.partial(ours, np.float32),
+    }
+    seconds = _in_rounds(candidates, rounds=8, repeats=4)
+    theirs = np.median(seconds["authors' formula"])
     print(f"n=2261 p=97 d=10: authors' formula {1e3 * theirs:.1f} ms")
-    for name, dtype in (("double", np.float64), ("single", np.float32)):
-        kernel = exact_kernel(sigma, dtype)
-
-        def evaluate(kernel: object = kernel) -> tuple[float, np.ndarray]:
-            means = kernel(sample, basis, True)
-            return float((PAIR * means.values).sum()), means.gradient(PAIR)
-
-        ours = _median_seconds(evaluate, 15)
-        here = evaluate()
+    value, gradient = candidates["authors' formula"]()
+    for name in ("double", "single"):
+        here = candidates[name]()
         error = np.linalg.norm(here[1] - gradient) / np.linalg.norm(gradient)
+        ratios = np.median(seconds["authors' formula"], axis=1) / np.median(seconds[name], axis=1)
         print(
-            f"  {name}: {1e3 * ours:.1f} ms, {theirs / ours:.1f} x faster; value differs by "
-            f"{abs(here[0] - value):.1e}, gradient by {error:.1e} (relative)"
+            f"  {name}: {1e3 * np.median(seconds[name]):.1f} ms, {theirs / np.median(seconds[name]):.1f} x faster "
+            f"(in rounds {ratios.min():.1f} to {ratios.max():.1f}); value differs by {abs(here[0] - value):.1e}, "
+            f"gradient by {error:.1e} (relative)"
         )
+
+
+def _in_rounds(candidates: dict[str, Callable], rounds: int, repeats: int) -> dict[str, np.ndarray]:
+    """Seconds of shape (rounds, repeats); each candidate warms up in every round, since waiting threads of the one
+    before would slow it down.
+    """
+    seconds: dict[str, list[list[float]]] = {name: [] for name in candidates}
+    for _ in range(rounds):
+        for name, run in candidates.items():
+            run()
+            line = []
+            for _ in range(repeats):
+                began = time.perf_counter()
+                run()
+                line.append(time.perf_counter() - began)
+            seconds[name].append(line)
+    return {name: np.array(lines) for name, lines in seconds.items()}
 
 
 def run_scaling(arguments: argparse.Namespace) -> None:

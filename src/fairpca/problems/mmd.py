@@ -48,7 +48,7 @@ __all__ = [
 ]
 
 #: Rows and columns of a block: it stays in the second-level cache from the product through the exponential.
-_BLOCK = (256, 1024)
+_BLOCK = (192, 576)
 #: Fourier features of all rows are kept from value to gradient up to this many (8 bytes each), else computed
 #: twice.
 _KEPT_ENTRIES = 40_000_000
@@ -198,9 +198,8 @@ def _row_sums(
     if n_threads == 1:
         sums = work(tasks)
     else:
-        # A fixed share for each thread keeps the order of the sums, and so the result, the same in every run.
         with ThreadPoolExecutor(n_threads) as pool:
-            sums = functools.reduce(np.add, pool.map(work, [tasks[t::n_threads] for t in range(n_threads)]))
+            sums = functools.reduce(np.add, pool.map(work, _shares(tasks, n_threads)))
     return np.ascontiguousarray(sums.transpose(0, 2, 1))
 
 
@@ -221,6 +220,21 @@ def _triangle(starts: np.ndarray) -> Iterator[_Block]:
             for b in range(a + 1, len(starts) - 1):
                 end = starts[b + 1]
                 yield from ((a, rows, b, slice(c, min(c + width, end))) for c in range(starts[b], end, width))
+
+
+def _shares(tasks: Sequence[_Block], count: int) -> list[list[_Block]]:
+    """About the same number of kernel entries for each thread.
+
+    Fixed shares keep the order of the sums, and so the result, the same in every run.
+    """
+    shares: list[list[_Block]] = [[] for _ in range(count)]
+    loads = [0] * count
+    sizes = [(rows.stop - rows.start) * (columns.stop - columns.start) for _, rows, _, columns in tasks]
+    for size, task in sorted(zip(sizes, tasks, strict=True), key=lambda pair: -pair[0]):
+        lightest = loads.index(min(loads))
+        shares[lightest].append(task)
+        loads[lightest] += int(size)
+    return shares
 
 
 def _sum_blocks(
