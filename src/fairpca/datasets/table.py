@@ -15,7 +15,7 @@ import numpy as np
 
 from fairpca.datasets.arrow import column_of_arrow, import_pyarrow
 
-__all__ = ["Encoder", "Table", "TableData", "prepare_table", "read_table"]
+__all__ = ["Encoder", "Table", "TableData", "is_number", "prepare_table", "read_table"]
 
 #: Text that stands for "not known".
 _MISSING = frozenset({"", "?", "na", "n/a", "nan", "null", "none"})
@@ -225,7 +225,7 @@ class Encoder:
     def _numbers(self, table: Table, name: str) -> np.ndarray:
         column = table.column(name, "a feature of the model")
         if column.dtype == object:
-            text = next(value for value in column if not _is_number(value))
+            text = next(value for value in column if not is_number(value))
             raise ValueError(f"{table.name}: column {name!r} must hold numbers, but contains {text!r}.")
         if not np.isfinite(column).all():
             row = table.rows_before + int(np.flatnonzero(~np.isfinite(column))[0]) + 1
@@ -463,7 +463,7 @@ def number_text(value: float) -> str:
     return str(int(value)) if value == int(value) else repr(value)
 
 
-def _is_number(text: str) -> bool:
+def is_number(text: str) -> bool:
     try:
         float(text)
     except ValueError:
