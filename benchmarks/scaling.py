@@ -54,11 +54,12 @@ def write_parquet(path: Path, n_rows: int) -> None:
 
 
 PEAK = """
-import json, resource, sys
+import pathlib, re, sys
 from fairpca import FairPCA
 from fairpca.moments.arrow import moments_from_parquet
 FairPCA(5).fit_moments(moments_from_parquet(sys.argv[1], "sex"))
-print(json.dumps(resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 1024))
+# Not ru_maxrss, which a new process inherits from the one that started it.
+print(int(re.search(r"VmHWM:\\s+(\\d+)", pathlib.Path("/proc/self/status").read_text())[1]) / 1024)
 """
 
 

@@ -28,7 +28,7 @@ _TINY_SQUARE = 1e-30
 #: A column that begins with this many equal values is centred by that value: a constant becomes exactly zero.
 _SAME_ROWS = 64
 #: Sums over a column are formed in this many parts, so that float32 adds up few terms at a time.
-_SUM_PARTS = 64
+_SUM_PARTS = 8
 _SUM_ROWS = 1024
 
 

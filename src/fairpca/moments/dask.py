@@ -16,6 +16,7 @@ from typing import Any
 
 import numpy as np
 from scipy import sparse
+from threadpoolctl import ThreadpoolController
 
 from fairpca._validation import Groups, check_groups, check_plain_matrix, check_sample_weight
 from fairpca.moments._accumulate import accumulate
@@ -82,7 +83,7 @@ def moments_from_dask(X: Any, sensitive_features: Any, sample_weight: Any = None
     n_features = _n_features(X)
     chunk, merge = dask.delayed(_chunk_moments, pure=True), dask.delayed(_merge, pure=True)
     chunks = _chunks(X, sensitive_features=sensitive_features, sample_weight=sample_weight)
-    moments = _tree(merge, [chunk(*each, n_features) for each in chunks]).compute()
+    moments = _compute(_tree(merge, [chunk(*each, n_features) for each in chunks]))[0]
     if not moments.labels:
         raise ValueError("X has no rows (of positive weight).")
     return moments
@@ -107,7 +108,7 @@ def distinct_values(X: Any, values: Any, name: str) -> np.ndarray:
     import dask
 
     unique = dask.delayed(_unique, pure=False)
-    return np.unique(np.concatenate(dask.compute(*[unique(part) for _, part in _chunks(X, **{name: values})])))
+    return np.unique(np.concatenate(_compute(*[unique(part) for _, part in _chunks(X, **{name: values})])))
 
 
 @dataclass(frozen=True, eq=False)
@@ -187,7 +188,7 @@ class DaskSample:
         chunks = _chunks(X, sensitive_features=sensitive_features, sample_weight=sample_weight, y=y)
         plan = _Plan(tuple(labels), divide, np.zeros(_n_features(X)), np.ones(len(labels)))
         measure = dask.delayed(_sizes_and_weights, pure=False)
-        sums = np.array(dask.compute(*[measure(plan, *chunk) for chunk in chunks]))
+        sums = np.array(_compute(*[measure(plan, *chunk) for chunk in chunks]))
         present = np.flatnonzero(sums[:, 0].sum(axis=0) > 0)
         sizes, weights, squares = np.moveaxis(sums[:, :, present], 1, 0)
         totals = weights.sum(axis=0)
@@ -212,7 +213,7 @@ class DaskSample:
         import dask
 
         apply, add = dask.delayed(function, pure=False), dask.delayed(_add, pure=False)
-        return _tree(add, [apply(part, *arguments) for part in self._parts]).compute()
+        return _compute(_tree(add, [apply(part, *arguments) for part in self._parts]))[0]
 
     def sum_over_pairs(self, basis: np.ndarray, function: Callable[..., np.ndarray], *arguments: Any) -> np.ndarray:
         """``sum_{c, c'} function(scores of chunk c, of chunk c', *arguments)``, where exchanging both transposes.
@@ -228,7 +229,7 @@ class DaskSample:
             for i in range(len(scores))
             for j in range(i, len(scores), _PARTNERS)
         ]
-        return _tree(dask.delayed(_add, pure=False), sums).compute()
+        return _compute(_tree(dask.delayed(_add, pure=False), sums))[0]
 
     def subsample(self, size: int, rng: np.random.Generator) -> GroupedSample | DaskSample:
         """About ``size`` rows, as :meth:`GroupedSample.subsample` draws them; all chunks, where those are too many."""
@@ -266,7 +267,15 @@ class DaskSample:
         pick = dask.delayed(_pick_rows, pure=False)
         seeds = rng.integers(2**63, size=len(self._parts)).tolist()
         tasks = [pick(part, count, seed, basis) for part, count, seed in zip(self._parts, wanted, seeds, strict=True)]
-        return list(dask.compute(*tasks))
+        return list(_compute(*tasks))
+
+
+def _compute(*tasks: Any) -> tuple:
+    """Run tasks; where they run on threads of this process, those replace the threads of the linear algebra."""
+    import dask
+
+    with ThreadpoolController().limit(limits=1, user_api="blas"):
+        return dask.compute(*tasks)
 
 
 def _as_they_are(groups: Groups, y: Any) -> tuple[Groups, np.ndarray]:
