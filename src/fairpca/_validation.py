@@ -241,6 +241,8 @@ def _encode_integers(array: np.ndarray) -> Groups:
         values, codes = np.unique(array, return_inverse=True)
         return Groups(tuple(values.tolist()), codes.reshape(-1))
     offsets = array if low == 0 else array - low
+    if high - low <= 1:  # both ends occur, and nothing lies between
+        return Groups((low, high)[: high - low + 1], offsets.astype(_code_type(2)))
     present = np.bincount(offsets.astype(np.intp, copy=False), minlength=high - low + 1) > 0
     table = np.cumsum(present) - 1
     labels = tuple((np.flatnonzero(present) + low).tolist())
