@@ -165,7 +165,8 @@ def _in_rounds(candidates: dict[str, Callable], rounds: int, repeats: int) -> di
     seconds: dict[str, list[list[float]]] = {name: [] for name in candidates}
     for _ in range(rounds):
         for name, run in candidates.items():
-            run()
+            for _ in range(3):
+                run()
             line = []
             for _ in range(repeats):
                 began = time.perf_counter()
