@@ -12,12 +12,14 @@ from threadpoolctl import ThreadpoolController
 
 __all__ = [
     "Geodesic",
+    "blas_libraries",
     "canonical_basis",
     "eigenvalue_sum_bound",
     "extend_basis",
     "fix_signs",
     "orthonormalise",
     "scipy_threads_only",
+    "single_blas_thread",
     "top_eigenpairs",
 ]
 
@@ -26,10 +28,21 @@ _DIRECT_SIZE = 500
 
 
 @functools.cache
+def blas_libraries() -> ThreadpoolController:
+    """Those of numpy and scipy, both loaded by now; looking for them takes milliseconds, so once is enough."""
+    return ThreadpoolController().select(user_api="blas")
+
+
+@functools.cache
 def _numpy_blas() -> ThreadpoolController:
-    found = ThreadpoolController()
+    found = blas_libraries()
     paths = [library["filepath"] for library in found.info() if "numpy" in library["filepath"]]
     return found.select(filepath=paths)
+
+
+def single_blas_thread() -> AbstractContextManager:
+    """Where our own threads share out the rows, those of the linear algebra would only fight them."""
+    return blas_libraries().limit(limits=1)
 
 
 def scipy_threads_only() -> AbstractContextManager:

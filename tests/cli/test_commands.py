@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
+import contextlib
 import csv
 import json
-import os
 import signal
 import subprocess
 import sys
@@ -38,12 +38,8 @@ def people(tmp_path):
 
 def run(arguments, folder):
     """The command in a folder of its own, as a user runs it."""
-    before = os.getcwd()
-    os.chdir(folder)
-    try:
+    with contextlib.chdir(folder):
         return main([str(argument) for argument in arguments])
-    finally:
-        os.chdir(before)
 
 
 COMMON = ["--sensitive", "sex", "--drop", "id", "--methods", "FairPCA,ParityPCA", "--jobs", "1", "--bootstrap", "20"]

@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
+import contextlib
 import csv
 import json
-import os
 
 import numpy as np
 import pytest
@@ -65,12 +65,8 @@ def write(folder, columns, kind="parquet"):
 
 
 def run(arguments, folder):
-    before = os.getcwd()
-    os.chdir(folder)
-    try:
+    with contextlib.chdir(folder):
         return main([str(argument) for argument in arguments])
-    finally:
-        os.chdir(before)
 
 
 def assert_same_model(first, second):

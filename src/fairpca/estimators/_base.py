@@ -32,7 +32,17 @@ MANY_FEATURES = 3000
 FEW_ROWS = 2000
 
 
-class LinearProjection(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimator, metaclass=ABCMeta):
+class FloatTransformer(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimator):
+    """Takes dense and sparse rows, and keeps their precision."""
+
+    def __sklearn_tags__(self) -> Any:
+        tags = super().__sklearn_tags__()
+        tags.input_tags.sparse = True
+        tags.transformer_tags.preserves_dtype = ["float64", "float32"]
+        return tags
+
+
+class LinearProjection(FloatTransformer, metaclass=ABCMeta):
     """Projection on orthonormal components about the pooled mean; subclasses only learn."""
 
     # The group column travels through Pipeline, GridSearchCV and cross_validate without a call by the user.
@@ -73,12 +83,6 @@ class LinearProjection(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEs
         covariance = self.components_.T @ excess
         covariance.flat[:: len(covariance) + 1] += self.noise_variance_
         return covariance
-
-    def __sklearn_tags__(self) -> Any:
-        tags = super().__sklearn_tags__()
-        tags.input_tags.sparse = True
-        tags.transformer_tags.preserves_dtype = ["float64", "float32"]
-        return tags
 
     @property
     def _n_features_out(self) -> int:

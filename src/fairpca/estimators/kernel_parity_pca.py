@@ -5,7 +5,6 @@ from __future__ import annotations
 from typing import Any, Self
 
 import numpy as np
-from sklearn.base import BaseEstimator, ClassNamePrefixFeaturesOutMixin, TransformerMixin
 from sklearn.metrics.pairwise import pairwise_kernels
 from sklearn.utils import check_random_state
 from sklearn.utils.validation import check_is_fitted
@@ -19,7 +18,7 @@ from fairpca._validation import (
     check_sample_weight,
     check_several_groups,
 )
-from fairpca.estimators._base import label_array
+from fairpca.estimators._base import FloatTransformer, label_array
 from fairpca.linalg import canonical_basis, fix_signs
 from fairpca.moments import GroupMoments, accumulate
 from fairpca.problems.parity import mean_differences, mean_gaps, mean_parity_basis
@@ -37,7 +36,7 @@ _RANK_SHARE = 1e-10
 _BLOCK_ROWS = 4096
 
 
-class KernelParityPCA(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimator):
+class KernelParityPCA(FloatTransformer):
     """Kernel principal components along which all groups have the same mean (Kleindessner et al. 2023).
 
     With phi the feature map of the kernel, S the covariance of the ``phi(x_i)`` and m_a the mean of group a in the
@@ -166,12 +165,6 @@ class KernelParityPCA(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEst
             for start in range(0, X.shape[0], _BLOCK_ROWS)
         ]
         return (np.concatenate(blocks) - self._shift).astype(X.dtype, copy=False)
-
-    def __sklearn_tags__(self) -> Any:
-        tags = super().__sklearn_tags__()
-        tags.input_tags.sparse = True
-        tags.transformer_tags.preserves_dtype = ["float64", "float32"]
-        return tags
 
     @property
     def _n_features_out(self) -> int:

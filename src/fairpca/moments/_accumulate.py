@@ -14,9 +14,9 @@ from typing import Any
 
 import numpy as np
 from scipy import sparse
-from threadpoolctl import ThreadpoolController
 
 from fairpca._validation import Groups, check_finite, check_groups, check_plain_matrix, check_sample_weight
+from fairpca.linalg import blas_libraries, single_blas_thread
 from fairpca.moments._group_moments import GroupMoments
 from fairpca.moments._totals import GroupTotal, MixedTotal
 
@@ -126,8 +126,7 @@ def _from_dense_in_parallel(
 
     With few features sorting and centring cost as much as the products, and only this way do they run in parallel.
     """
-    blas = ThreadpoolController().select(user_api="blas")
-    n_threads = max((library["num_threads"] for library in blas.info()), default=1)
+    n_threads = max((library["num_threads"] for library in blas_libraries().info()), default=1)
     if n_threads == 1:
         return _from_dense(X, groups, sample_weight, mixed)
     bounds = np.linspace(0, len(X), n_threads + 1).astype(int)
@@ -137,7 +136,7 @@ def _from_dense_in_parallel(
         with np.errstate(over="ignore", invalid="ignore"):  # a thread does not inherit the caller's
             return _from_dense(X[start:stop], Groups(groups.labels, groups.codes[start:stop]), weights, mixed)
 
-    with blas.limit(limits=1), ThreadPoolExecutor(n_threads) as pool:
+    with single_blas_thread(), ThreadPoolExecutor(n_threads) as pool:
         first, *others = pool.map(part, bounds[:-1], bounds[1:])
     return first.merge(*others)
 

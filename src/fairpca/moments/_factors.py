@@ -8,7 +8,7 @@ import numpy as np
 from scipy import sparse
 
 from fairpca._validation import Groups, check_choice, check_finite
-from fairpca.moments._group_moments import fixed_by_group
+from fairpca.moments._group_moments import Counted, fixed_by_group
 
 __all__ = ["GroupFactors"]
 
@@ -16,7 +16,7 @@ __all__ = ["GroupFactors"]
 _BLOCK_SIZE = 4_000_000
 
 
-class GroupFactors:
+class GroupFactors(Counted):
     """Rows sorted by group, from which ``M_a V = X_a^T (X_a V)`` is formed with the centring as a rank-one term.
 
     A dense X is copied once if its rows are not sorted by group already; a sparse one stays sparse. The attributes
@@ -68,14 +68,6 @@ class GroupFactors:
     @property
     def size(self) -> int:
         return self.means.shape[1]
-
-    @property
-    def total_count(self) -> float:
-        return float(self.counts.sum())
-
-    @property
-    def shares(self) -> np.ndarray:
-        return self.counts / self.total_count
 
     def traces(self) -> np.ndarray:
         """``tr M_a``."""

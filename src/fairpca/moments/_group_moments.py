@@ -14,8 +14,23 @@ from fairpca._validation import check_choice, ordered_labels
 __all__ = ["GroupMoments", "fixed_by_group"]
 
 
+class Counted:
+    """Groups with a number of rows each, in ``counts``."""
+
+    counts: np.ndarray
+
+    @property
+    def total_count(self) -> float:
+        return float(self.counts.sum())
+
+    @property
+    def shares(self) -> np.ndarray:
+        """``p_a = N_a / N``."""
+        return self.counts / self.total_count
+
+
 @dataclass(frozen=True, eq=False)
-class GroupMoments:
+class GroupMoments(Counted):
     """Count, mean and centred scatter of each group; frozen and mergeable.
 
     Merging is associative and commutative up to rounding, with :meth:`empty` as its neutral element, so a
@@ -69,15 +84,6 @@ class GroupMoments:
     @property
     def n_features(self) -> int:
         return self.means.shape[1]
-
-    @property
-    def total_count(self) -> float:
-        return float(self.counts.sum())
-
-    @property
-    def shares(self) -> np.ndarray:
-        """``p_a = N_a / N``."""
-        return self.counts / self.total_count
 
     @functools.cached_property
     def pooled_mean(self) -> np.ndarray:

@@ -11,7 +11,7 @@ from scipy import linalg, sparse
 from fairpca._validation import Groups
 from fairpca.linalg import orthonormalise
 from fairpca.moments._accumulate import accumulate
-from fairpca.moments._group_moments import fixed_by_group
+from fairpca.moments._group_moments import Counted, fixed_by_group
 
 __all__ = ["RowSpace"]
 
@@ -21,7 +21,7 @@ _BLOCK_SIZE = 4_000_000
 _RANK_TOLERANCE = 1e-13
 
 
-class RowSpace:
+class RowSpace(Counted):
     """Coordinates ``Y`` with ``X - mean = Y Q^T``, Q orthonormal, from the n x n Gram matrix of the centred rows.
 
     With ``X_c X_c^T = U s^2 U^T``, ``Y = U s`` and ``Q = X_c^T U / s``. Every second moment about a mean lies in the
@@ -70,7 +70,7 @@ class RowSpace:
         self._spare = self._orthogonal_directions(min(n_spare, X.shape[1] - rank))
         coordinates = np.hstack([self._vectors * self._roots, np.zeros((len(weights), self._spare.shape[1]))])
         self.moments = accumulate(coordinates, groups, weights)
-        self.labels, self.counts, self.total_count = self.moments.labels, self.moments.counts, self.moments.total_count
+        self.labels, self.counts = self.moments.labels, self.moments.counts
 
     @property
     def n_features(self) -> int:

@@ -13,9 +13,9 @@ from threading import Lock
 from typing import Any
 
 import numpy as np
-from threadpoolctl import ThreadpoolController
 
 from fairpca._validation import Groups, check_sample_weight, groups_from_codes, intersect_groups
+from fairpca.linalg import single_blas_thread
 from fairpca.moments._accumulate import accumulate_columns
 from fairpca.moments._group_moments import GroupMoments
 
@@ -83,7 +83,7 @@ def moments_from_parquet(
     workers = n_jobs or os.cpu_count() or 1
     reducer = _Reducer(features, names, weight, sum(file.n_rows for file in files), progress)
     parts = [part for file in files for part in file.split(workers if len(files) < workers else 1)]
-    with ThreadpoolController().limit(limits=1, user_api="blas"):
+    with single_blas_thread():
         if len(parts) < workers:  # too few row groups to give each thread its own: threads decode the columns
             batches = (batch for part in parts for batch in part.batches(batch_rows, use_threads=True))
             return _checked(reducer.pipeline(batches, workers))
@@ -103,7 +103,7 @@ def moments_from_batches(
     """The same for any stream of :class:`pyarrow.RecordBatch`: an IPC file, Flight, a database cursor."""
     names = [sensitive] if isinstance(sensitive, str) else list(sensitive)
     reducer = _Reducer(list(columns), names, weight, 0, None)
-    with ThreadpoolController().limit(limits=1, user_api="blas"):
+    with single_blas_thread():
         return _checked(reducer.pipeline(iter(batches), n_jobs or os.cpu_count() or 1))
 
 

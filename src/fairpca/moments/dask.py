@@ -16,9 +16,9 @@ from typing import Any
 
 import numpy as np
 from scipy import sparse
-from threadpoolctl import ThreadpoolController
 
 from fairpca._validation import Groups, check_groups, check_plain_matrix, check_sample_weight
+from fairpca.linalg import single_blas_thread
 from fairpca.moments._accumulate import accumulate
 from fairpca.moments._group_moments import GroupMoments
 from fairpca.moments._grouped_sample import GroupedSample
@@ -274,7 +274,7 @@ def _compute(*tasks: Any) -> tuple:
     """Run tasks; where they run on threads of this process, those replace the threads of the linear algebra."""
     import dask
 
-    with ThreadpoolController().limit(limits=1, user_api="blas"):
+    with single_blas_thread():
         return dask.compute(*tasks)
 
 

@@ -27,8 +27,8 @@ from typing import Any, Protocol
 
 import numpy as np
 from scipy.special import gammaincinv
-from threadpoolctl import ThreadpoolController
 
+from fairpca.linalg import single_blas_thread
 from fairpca.moments import GroupedSample
 from fairpca.protocols import Curvature
 
@@ -105,7 +105,7 @@ def kernel_means(
     three times faster, with an error of about 1e-8 in M.
     """
     # One limit around everything: the threads of a parallel product would wait busily and take a core from the blocks.
-    with _blas_threads(1):
+    with single_blas_thread():
         return _kernel_means(sample, basis, sigma, gradient, dtype)
 
 
@@ -136,7 +136,7 @@ def exact_means(sample: GroupedSample | PartitionedSample, basis: np.ndarray, si
     """The values alone, in double precision, also of rows in many parts: then by pairs of parts."""
     if isinstance(sample, GroupedSample):
         return kernel_means(sample, basis, sigma).values
-    with _blas_threads(1):
+    with single_blas_thread():
         return sample.sum_over_pairs(basis, cross_means, sigma)
 
 
@@ -261,16 +261,6 @@ def _cores() -> int:
     return len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
 
 
-@functools.cache
-def _controller() -> ThreadpoolController:
-    return ThreadpoolController()  # looking for loaded libraries takes milliseconds: once is enough
-
-
-def _blas_threads(count: int):  # type: ignore[no-untyped-def]
-    """Our own threads over blocks replace those of the linear algebra library; both would fight."""
-    return _controller().limit(limits=count, user_api="blas")
-
-
 class FourierKernel:
     """Orthogonal random Fourier features: ``K_ij ~ mean_r cos(w_r . (z_i - z_j))``, cost linear in the rows.
 
@@ -294,7 +284,7 @@ class FourierKernel:
         k = len(sample.starts) - 1
         chunks = list(self._chunks(sample.starts))
         keep = gradient and sample.n_rows * n_features <= _KEPT_ENTRIES
-        with _blas_threads(1), ThreadPoolExecutor(_cores()) as pool:
+        with single_blas_thread(), ThreadPoolExecutor(_cores()) as pool:
             waves = functools.partial(self._waves, sample, basis)
             kept: Sequence = list(pool.map(waves, chunks)) if keep else [None] * len(chunks)
             means = functools.partial(self._chunk_mean, sample, waves)
@@ -313,7 +303,7 @@ class FourierKernel:
     def _of_parts(self, sample: PartitionedSample, basis: np.ndarray, gradient: bool) -> KernelMeans:
         """The same as sums over the parts: once for the characteristic functions, once more for their slopes."""
         n_features = self.frequencies.shape[1]
-        with _blas_threads(1):  # each part has a thread or process of its own
+        with single_blas_thread():  # each part has a thread or process of its own
             functions = sample.sum_over_parts(self.part_functions, basis)
             values = (functions.conj() @ functions.T).real / n_features
             if not gradient:

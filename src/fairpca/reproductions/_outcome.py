@@ -7,7 +7,7 @@ import io
 import re
 from collections import Counter
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Literal
 
@@ -104,7 +104,7 @@ class Outcome:
     claims: Sequence[Claim]
     tables: Sequence[Table] = ()
     drawings: Sequence[Drawing] = ()
-    remarks: Sequence[str] = field(default_factory=tuple)
+    remarks: Sequence[str] = ()
     quick: bool = False
 
     @property

@@ -12,9 +12,9 @@ from typing import Any
 
 import numpy as np
 from sklearn.utils import Bunch
-from threadpoolctl import threadpool_limits
 
 from fairpca.datasets import load_tables
+from fairpca.linalg import single_blas_thread
 from fairpca.reproductions._outcome import Claim, Outcome, Progress, Table
 from fairpca.reproductions.vu2022 import protocol
 from fairpca.reproductions.vu2022 import slips as scripts
@@ -57,7 +57,7 @@ def run(folder: Path, *, quick: bool, slips: bool, progress: Progress) -> Outcom
     usable = {name: table for name, table in tables.items() if not protocol.obstacle(table)}
     remarks = [f"{name} is left out: {protocol.obstacle(tables[name])}." for name in tables if name not in usable]
     # The matrices are small: threads inside the linear algebra would only get in each other's way.
-    with threadpool_limits(1):
+    with single_blas_thread():
         return _Run(usable, quick, slips, progress).outcome([*_REMARKS, *remarks])
 
 
