@@ -172,7 +172,7 @@ def lost_worker() -> None:
     rng = np.random.default_rng(0)
     X, codes = rows_of(rng, 20_000)
     X = X.astype(np.float64)
-    with LocalCluster(n_workers=2, threads_per_worker=1, dashboard_address=None) as cluster, Client(cluster):
+    with LocalCluster(n_workers=2, threads_per_worker=1, dashboard_address=":0") as cluster, Client(cluster):
         lazy = da.from_array(X, chunks=(1000, FEATURES)).map_blocks(_slow, dtype=X.dtype)
         victim = next(iter(cluster.workers.values())).pid
         threading.Timer(1.0, os.kill, (victim, signal.SIGKILL)).start()

@@ -137,7 +137,7 @@ if __name__ == "__main__":
     rng = np.random.default_rng(0)
     X, groups = rng.normal(size=(1600, 5)) * [3, 2, 1, 1, 0.5], rng.integers(0, 2, 1600)
     X[groups == 1] = X[groups == 1][:, ::-1]
-    with LocalCluster(n_workers=2, threads_per_worker=1, dashboard_address=None) as cluster, Client(cluster) as client:
+    with LocalCluster(n_workers=2, threads_per_worker=1, dashboard_address=":0") as cluster, Client(cluster) as client:
         lazy = da.from_array(X, chunks=(100, 5)).map_blocks(slow)
         victim = next(iter(cluster.workers.values())).pid
         threading.Timer(1.0, os.kill, (victim, signal.SIGKILL)).start()
