@@ -123,9 +123,8 @@ def test_large_float32_is_within_single_rounding_of_float64(rng, offset, scale, 
     deviation = np.sqrt(np.einsum("ajj->aj", wide.scatters) / wide.counts[:, None])
     size = wide.counts[:, None, None] * deviation[:, :, None] * deviation[:, None, :]
     assert narrow.labels == wide.labels
-    assert (
-        np.abs((narrow.scatters - wide.scatters) / size).max() < 5e-7
-    )  # a few units of roundoff (6e-8): products are float32
+    # A few units of roundoff (6e-8): products are float32.
+    assert np.abs((narrow.scatters - wide.scatters) / size).max() < 5e-7
     assert np.abs((narrow.means - wide.means) / (deviation + 1e-7 * np.abs(wide.means))).max() < 2e-7
 
 
@@ -144,6 +143,20 @@ def test_large_float32_with_tiny_groups(rng):
     narrow, wide = group_moments(X, groups), group_moments(X.astype(np.float64), groups)
     assert_same(narrow, wide, rtol=1e-6)
     assert np.allclose(narrow.scatters[1:], wide.scatters[1:], atol=1e-5)
+
+
+def test_many_groups_are_found_as_few_are(rng):
+    X = rng.normal(size=(500, 3))
+    groups = rng.choice(np.delete(np.arange(30), [0, 7, 29]), size=500)
+    moments = group_moments(X, groups)
+    assert moments.labels == tuple(np.unique(groups).tolist())
+    for label, count, mean, scatter in zip(
+        moments.labels, moments.counts, moments.means, moments.scatters, strict=True
+    ):
+        rows = X[groups == label]
+        assert count == len(rows)
+        assert np.allclose(mean, rows.mean(axis=0))
+        assert np.allclose(scatter, np.cov(rows.T, bias=True) * count)
 
 
 def test_large_float32_constant_columns_are_still_found(rng):
