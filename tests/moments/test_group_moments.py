@@ -145,6 +145,29 @@ def test_large_float32_with_tiny_groups(rng):
     assert np.allclose(narrow.scatters[1:], wide.scatters[1:], atol=1e-5)
 
 
+@pytest.mark.parametrize("dtype", [np.float32, np.float64])
+@pytest.mark.parametrize("weighted", [False, True])
+def test_how_the_rows_lie_in_memory_does_not_matter(rng, dtype, weighted):
+    X, groups = large_single_precision(rng)
+    X = X.astype(dtype)
+    weight = rng.integers(1, 4, len(X)) if weighted else None
+    layouts = {
+        "column by column": np.asfortranarray(X),
+        "every second row of columns": np.asfortranarray(np.repeat(X, 2, axis=0))[::2],
+        "part of wider rows": np.hstack([X, X])[:, : X.shape[1]],
+        "backwards": np.ascontiguousarray(X[:, ::-1])[:, ::-1],
+    }
+    expected = group_moments(X, groups, sample_weight=weight)
+    size = np.abs(expected.scatters).max(axis=(1, 2), keepdims=True)
+    rounding = 5e-7 if dtype == np.float32 else 1e-13
+    for name, layout in layouts.items():
+        before = layout.copy()
+        moments = group_moments(layout, groups, sample_weight=weight)
+        assert (np.abs(moments.scatters - expected.scatters) <= rounding * size).all(), name
+        assert np.allclose(moments.means, expected.means, rtol=0, atol=rounding), name
+        assert np.array_equal(layout, before), f"{name}: the caller's rows were changed"
+
+
 def test_many_groups_are_found_as_few_are(rng):
     X = rng.normal(size=(500, 3))
     groups = rng.choice(np.delete(np.arange(30), [0, 7, 29]), size=500)

@@ -149,12 +149,16 @@ def _from_dense_in_parallel(
 
 def _from_dense(X: np.ndarray, groups: Groups, sample_weight: np.ndarray | None, mixed: bool) -> GroupMoments:
     n_rows, n_features = X.shape
+    if X.strides[0] == X.itemsize and not X.flags.c_contiguous:  # column by column, as frames often are
+        return _from_columns(list(X.T), groups, sample_weight, mixed)
     step = min(n_rows, _block_rows(n_features, mixed))
     buffer = np.empty((step, n_features), dtype=X.dtype)
 
     def gather(rows: np.ndarray) -> np.ndarray:
-        # "clip" only spares numpy a protective copy: the indices are those of rows.
-        gathered = X.take(rows, axis=0, out=buffer[: len(rows)], mode="clip")
+        if X.flags.c_contiguous:  # "clip" only spares numpy a protective copy: the indices are those of rows
+            gathered = X.take(rows, axis=0, out=buffer[: len(rows)], mode="clip")
+        else:  # "take" would copy all of X first
+            gathered = X[rows]
         return gathered if mixed else gathered.astype(np.float64, copy=False)
 
     return _sum_blocks(gather, n_features, groups, sample_weight, step, mixed)
@@ -168,9 +172,15 @@ def accumulate_columns(
     Single-threaded: whoever has columns (Arrow, Parquet) has many batches to spread over threads. Missing values
     are left in the sums for the caller to find.
     """
-    n_rows, n_features = len(columns[0]), len(columns)
     narrow = all(column.dtype == np.float32 for column in columns)
-    mixed = narrow and n_rows * n_features >= _MIXED_SIZE
+    with np.errstate(over="ignore", invalid="ignore"):
+        return _from_columns(columns, groups, sample_weight, narrow and len(columns[0]) * len(columns) >= _MIXED_SIZE)
+
+
+def _from_columns(
+    columns: Sequence[np.ndarray], groups: Groups, sample_weight: np.ndarray | None, mixed: bool
+) -> GroupMoments:
+    n_rows, n_features = len(columns[0]), len(columns)
     step = min(n_rows, _MIXED_ROWS_OF_COLUMNS if mixed else _block_rows(n_features, mixed))
     buffer = np.empty((n_features, step), dtype=np.float32 if mixed else np.float64)
 
@@ -182,8 +192,7 @@ def accumulate_columns(
                 out[:] = column.take(rows)
         return buffer[:, : len(rows)].T
 
-    with np.errstate(over="ignore", invalid="ignore"):
-        return _sum_blocks(gather, n_features, groups, sample_weight, step, mixed)
+    return _sum_blocks(gather, n_features, groups, sample_weight, step, mixed)
 
 
 def _block_rows(n_features: int, mixed: bool) -> int:
