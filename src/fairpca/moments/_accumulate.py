@@ -155,10 +155,9 @@ def _from_dense(X: np.ndarray, groups: Groups, sample_weight: np.ndarray | None,
     buffer = np.empty((step, n_features), dtype=X.dtype)
 
     def gather(rows: np.ndarray) -> np.ndarray:
-        if X.flags.c_contiguous:  # "clip" only spares numpy a protective copy: the indices are those of rows
-            gathered = X.take(rows, axis=0, out=buffer[: len(rows)], mode="clip")
-        else:  # "take" would copy all of X first
-            gathered = X[rows]
+        # "take" copies all of X first, unless its rows are contiguous; "clip" only spares it a protective copy of out.
+        whole = X.flags.c_contiguous
+        gathered = X.take(rows, axis=0, out=buffer[: len(rows)], mode="clip") if whole else X[rows]
         return gathered if mixed else gathered.astype(np.float64, copy=False)
 
     return _sum_blocks(gather, n_features, groups, sample_weight, step, mixed)
