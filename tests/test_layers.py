@@ -22,6 +22,7 @@ LAYERS = {
     "joint_range": 1,
     "moments": 1,
     "datasets": 1,
+    "streamed": 2,
     "problems": 2,
     "solvers": 2,
     "estimators": 3,

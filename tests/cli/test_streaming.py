@@ -258,7 +258,7 @@ def spoil(kind, columns, path):
         ("one group", "'sex' contains a single group, 'f'; at least two are needed."),
         ("measurement", "different values; at most 20 make groups"),
         ("small group", "Group 'x' of 'sex' has 3 rows"),
-        ("mostly missing", "Column 'rent' of people.parquet is missing in 67% of the rows: --drop it."),
+        ("mostly missing", "Column 'rent' of people.parquet is missing in 67% of the rows: drop it (--drop)."),
         ("all missing", "Every row of people.parquet has a missing value"),
         ("missing column", "people.parquet has no column 'sex' (the sensitive column); it has 'id', 'income'"),
         ("no rows", "people.parquet holds no rows."),
@@ -294,6 +294,6 @@ def test_only_arrow_files_are_streamed_and_samples_hold_every_group(tmp_path, co
     path = write(tmp_path, columns)
     arguments = ["compare", path, "--sensitive", "sex", "--drop", "id", "--stream", "--sample-rows"]
     assert run([*arguments, "15"], tmp_path) == 2
-    assert "rows in the random sample of 15; raise --sample-rows" in capsys.readouterr().err
+    assert "rows in the random sample of 15; raise sample_rows (--sample-rows)" in capsys.readouterr().err
     assert run([*arguments, "0"], tmp_path) == 2
     assert "--sample-rows 0" in capsys.readouterr().err

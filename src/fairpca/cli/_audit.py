@@ -18,11 +18,11 @@ import sklearn
 import fairpca
 from fairpca.cli._options import add_comparison_options, add_data_options, load, wanted_dimensions
 from fairpca.cli._progress import Progress
-from fairpca.cli._stream import StreamedData
 from fairpca.cli._tables import clean, comparison_text
 from fairpca.datasets.table import TableData
 from fairpca.moments import GroupMoments
 from fairpca.report import Audit, audit
+from fairpca.streamed import StreamedTable
 
 __all__ = ["add_audit", "provenance"]
 
@@ -130,7 +130,7 @@ def print_remarks(data: TableData) -> None:
 
 def whole_moments(data: TableData) -> GroupMoments | None:
     """Those of all rows, where ``data`` is a sample of a streamed file."""
-    return data.moments if isinstance(data, StreamedData) else None
+    return data.moments if isinstance(data, StreamedTable) else None
 
 
 def describe(data: TableData) -> dict[str, Any]:

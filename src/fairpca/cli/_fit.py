@@ -11,8 +11,9 @@ from typing import Any
 from fairpca import estimators, save_model
 from fairpca.cli._audit import check_output, print_remarks
 from fairpca.cli._options import add_data_options, load_in_memory
-from fairpca.cli._stream import StreamedData, is_streamed, load_streamed
+from fairpca.cli._stream import is_streamed, load_streamed
 from fairpca.cli._tables import clean
+from fairpca.streamed import StreamedTable
 
 __all__ = ["add_fit"]
 
@@ -74,7 +75,7 @@ def _run(arguments: argparse.Namespace) -> int:
         print_remarks(data)
     with warnings.catch_warnings(record=True) as caught:
         warnings.simplefilter("always")
-        if isinstance(data, StreamedData):
+        if isinstance(data, StreamedTable):
             estimator.fit_moments(data.moments)
         else:
             estimator.fit(data.X, data.label, sensitive_features=data.groups)

@@ -24,7 +24,7 @@ from fairpca.datasets.table import (
     number_text,
 )
 
-__all__ = ["STREAM_NUMBERS", "RowSample", "TableStream", "is_large"]
+__all__ = ["STREAM_NUMBERS", "Progress", "RowSample", "TableStream", "is_large"]
 
 #: Files of more numbers (rows x columns) than this are streamed: in memory, a few copies would take a gigabyte.
 STREAM_NUMBERS = 20_000_000
@@ -106,7 +106,7 @@ class TableStream:
             if count > 0.5 * self.file.n_rows:
                 share = count / self.file.n_rows
                 raise ValueError(
-                    f"Column {name!r} of {self.file.name} is missing in {share:.0%} of the rows: --drop it."
+                    f"Column {name!r} of {self.file.name} is missing in {share:.0%} of the rows: drop it (--drop)."
                 )
         if self.n_dropped == self.file.n_rows:
             raise ValueError(

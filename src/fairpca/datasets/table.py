@@ -399,7 +399,8 @@ def check_levels(name: str, count: int, max_levels: int, *, so_far: bool = False
     if count > max_levels:
         raise ValueError(
             f"Column {name!r} is text with {'at least ' if so_far else ''}{count} different values, too many to "
-            f"one-hot encode (limit {max_levels}): leave it out with --drop, group its values, or raise --max-levels."
+            f"one-hot encode (limit {max_levels}): leave it out (--drop), group its values, or raise the limit "
+            "(--max-levels)."
         )
 
 
