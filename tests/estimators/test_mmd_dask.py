@@ -196,3 +196,54 @@ def test_on_a_cluster(people, monkeypatch):
     with distributed.LocalCluster(**options) as cluster, distributed.Client(cluster):
         fitted = MMDFairPCA(1, tolerance=0.02, max_iter=10).fit(cut(X), sensitive_features=cut(groups))
     assert np.isclose(fitted.mmd2_, mmd2(fitted.transform(X), groups, bandwidth=fitted.bandwidth_), rtol=1e-9)
+
+
+LOST_WORKER = """
+import json, os, signal
+import dask.array as da, numpy as np
+from dask.distributed import Client, LocalCluster
+from fairpca import MMDFairPCA
+from fairpca.estimators import mmd_fair_pca
+from fairpca.metrics import mmd2
+from fairpca.moments import dask as lazy_moments
+
+def main():
+    lazy_moments.GATHERED_ROWS = 130
+    for name in ("_FIRST_ROWS", "_CURVATURE_ROWS", "_BANDWIDTH_ROWS"):
+        setattr(mmd_fair_pca, name, 130)
+    mmd_fair_pca._FEATURES, mmd_fair_pca._SMALL_STARTS = 150, 1
+    rng = np.random.default_rng(0)
+    groups = rng.integers(0, 2, 400)
+    X = rng.normal(size=(400, 4)) * [1.5, 1.3, 1.1, 1.0]
+    X[groups == 0, 0] += 1.0
+    lazy, codes = da.from_array(X, chunks=(50, 4)), da.from_array(groups, chunks=50)
+    options = {"tolerance": 0.02, "max_iter": 6, "random_state": 0}
+    with LocalCluster(n_workers=2, threads_per_worker=1, dashboard_address=":0") as cluster, Client(cluster):
+        calm, steps = [], []
+        undisturbed = MMDFairPCA(1, **options, callback=calm.append).fit(lazy, sensitive_features=codes)
+        victim = next(iter(cluster.workers.values())).pid
+
+        def lose_a_worker(state):
+            steps.append(state)
+            if len(steps) == len(calm) - 1:  # well into the last stage, which sums over all chunks
+                os.kill(victim, signal.SIGKILL)
+
+        fitted = MMDFairPCA(1, **options, callback=lose_a_worker).fit(lazy, sensitive_features=codes)
+    print(json.dumps({
+        "steps": [len(calm), len(steps)],
+        "components": float(np.abs(fitted.components_ - undisturbed.components_).max()),
+        "mmd2": abs(fitted.mmd2_ / mmd2(fitted.transform(X), groups, bandwidth=fitted.bandwidth_) - 1),
+    }))
+
+if __name__ == "__main__":
+    main()
+"""
+
+
+def test_a_worker_killed_between_two_steps(figures_of):
+    pytest.importorskip("distributed", reason="dask.distributed is not installed")
+    figures = figures_of(LOST_WORKER)
+    calm, disturbed = figures["steps"]
+    assert calm == disturbed > 2
+    assert figures["components"] < 1e-5  # features are single precision
+    assert figures["mmd2"] < 1e-9

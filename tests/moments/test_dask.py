@@ -2,16 +2,9 @@
 
 from __future__ import annotations
 
-import json
-import os
-import subprocess
-import sys
-from pathlib import Path
-
 import numpy as np
 import pytest
 
-import fairpca
 from fairpca import FairPCA
 from fairpca.moments import group_moments
 from fairpca.moments.dask import is_dask, moments_from_dask
@@ -154,20 +147,9 @@ if __name__ == "__main__":
 """
 
 
-def test_a_worker_killed_during_the_fit(tmp_path):
+def test_a_worker_killed_during_the_fit(figures_of):
     pytest.importorskip("distributed", reason="dask.distributed is not installed")
-    script = tmp_path / "lost_worker.py"
-    script.write_text(LOST_WORKER)
-    path = os.pathsep.join([str(Path(fairpca.__file__).parents[1]), os.environ.get("PYTHONPATH", "")])
-    done = subprocess.run(
-        [sys.executable, str(script)],
-        capture_output=True,
-        text=True,
-        timeout=120,
-        env={**os.environ, "PYTHONPATH": path},
-    )
-    assert done.returncode == 0, done.stderr
-    figures = json.loads(done.stdout.strip().splitlines()[-1])
+    figures = figures_of(LOST_WORKER)
     assert figures["seconds"] > 1.0  # the fit was still running when the worker died
     assert figures["rows"] == 1600
     assert figures["objective"] < 1e-12
