@@ -3,7 +3,7 @@
 :class:`GroupTotal` multiplies in float64. :class:`MixedTotal` is for large float32 data: products of some thousand rows
 in float32, sums over these parts in float64. A part is then off by about ``u sqrt(v_i v_j)`` in entry (i, j), with
 ``u = 6e-8`` and ``v`` its scatter on the diagonal. These errors are independent from part to part, so over B parts the
-relative error falls as ``u / sqrt(B)``. Measured: 1e-8 of the largest variance for 1e6 rows, twice as fast.
+relative error falls as ``u / sqrt(B)``. Measured: 2e-8 of the largest variance for 1e6 rows, twice as fast.
 
 Two things would spoil that, and both are watched. A mean that is large next to the spread would cancel: such blocks
 are centred first. Squares that leave the range of float32 would overflow or vanish: such blocks are multiplied in
