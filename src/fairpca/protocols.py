@@ -35,6 +35,10 @@ class Status(enum.Enum):
         "The gap did not close. With three or more groups the bound is that of a relaxation which may need "
         "extra dimensions (see relaxed_); the components are the best found."
     )
+    UNPROVEN = (
+        "The spectrum decays so slowly that the bound could not be proven to tol without p x p matrices: the "
+        "components may well be the best, but nothing vouches for it, and the losses are estimates."
+    )
     STATIONARY = (
         "No step from the best of all starts brings the objective down. The bound is that of a relaxation: a "
         "gap does not mean that something better exists."

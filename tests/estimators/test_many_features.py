@@ -168,7 +168,7 @@ class _Matrices:
 @pytest.mark.parametrize("seed", range(20))
 def test_what_the_subspace_leaves_out_is_bounded_from_above(seed):
     """A subspace that misses the leading direction altogether: the proof has to notice, or to give no bound."""
-    from fairpca.solvers.krylov import _Span
+    from fairpca.solvers.krylov import _Part, _Span
 
     rng = np.random.default_rng(seed)
     vectors = np.linalg.qr(rng.standard_normal((2, 60, 60)))[0]
@@ -181,7 +181,39 @@ def test_what_the_subspace_leaves_out_is_bounded_from_above(seed):
     span.forms = span.basis.T @ span._images
     rest = np.eye(60) - span.basis @ span.basis.T
     outside = np.linalg.eigvalsh(rest @ np.tensordot(weights, matrices, axes=1) @ rest)[-1]
-    for last in (1e9, 0.0):  # one step of the power iteration, or all of them
-        assert span._bound_outside(weights, last, rng) >= outside
+    part = _Part(span.basis, np.tensordot(weights, span._images, axes=1))
+    for last in (1e9, 0.0, 1.01 * outside):  # one step of the power iteration, all of them, polynomials after them
+        assert span._bound_outside(part, weights, last, rng) >= outside
     best = np.linalg.eigvalsh(np.tensordot(weights, matrices, axes=1))[-3:].sum()
-    assert span.proven_support(weights, 3, rng) >= best
+    for tol in (np.inf, 0.0):  # the whole subspace only, or its leading directions too
+        assert span.proven_support(weights, 3, tol, rng) >= best
+
+
+def test_polynomials_bound_closely_where_powers_do_not():
+    from fairpca.solvers.krylov import _Part, _Span
+
+    rng = np.random.default_rng(0)
+    values = np.concatenate([[2.0, 1.9], np.linspace(1.0, 0.0, 298)])  # flat, from half of the second value on
+    span = _Span(_Matrices(np.diag(values)[None]), 1.0, 2, rng)
+    part = _Part(np.eye(300)[:, :2], np.diag(values)[:, :2])
+    bound = span._bound_outside(part, np.ones(1), 1.1, rng)
+    assert 1.0 <= bound < 1.06
+
+
+@pytest.mark.usefixtures("small_threshold")
+@pytest.mark.parametrize("kind", ["dense", "sparse"])
+def test_flat_spectra_are_certified_too(rng, monkeypatch, kind):
+    """Noise alone: eigenvalues follow each other closely, and no subspace of a few directions holds much."""
+    if kind == "dense":
+        X = rng.normal(size=(160, 130))
+        X[:, 0] *= 5.0
+    else:
+        X = sparse.random_array((250, 200), density=0.05, rng=rng, format="csr")
+    groups = np.arange(X.shape[0]) % 2
+    found = FairPCA(2).fit(X, sensitive_features=groups)
+    exact = with_matrices(monkeypatch, 2, X=X, sensitive_features=groups)
+    total = exact.explained_variance_.sum() / exact.explained_variance_ratio_.sum()
+    assert found.converged_
+    assert found.lower_bound_ <= exact.objective_ + 1e-10 * total
+    assert np.abs(found.group_losses_ - exact.group_losses_).max() <= 2e-5 * total
+    assert found.objective_ - found.lower_bound_ <= 2e-5 * total

@@ -39,7 +39,9 @@ _EXTRA = 3
 #: Gaussian vectors of the proof, and the smallest inner product with u that one of them must have.
 _PROBES = 10
 _LEAST_PRODUCT = 0.1
-_PROOF_STEPS = 12
+#: Powers that are tried first, and the largest degree of the polynomials after them.
+_POWERS = 4
+_PROOF_STEPS = 60
 #: Inside the subspace accuracy is cheap, and the search for extreme points of the relaxation relies on it.
 _INNER_TOL = 1e-10
 #: The proof stops refining nu once it lies this far below the d-th eigenvalue.
@@ -86,7 +88,7 @@ def minimise_on_operators(
     ones. The objective is stated with bounds above the b_a, so it is never too small, and the gap covers both.
     """
     span = _Span(operators, scale, min(operators.size, 2 * (dimension + _EXTRA)), rng)
-    steps = 0
+    steps, worth_proving = 0, 2 * tol  # the estimate of what is missing errs on the safe side
     while True:
         steps += 1
         joint = JointRange(span.forms, dimension)
@@ -95,15 +97,22 @@ def minimise_on_operators(
         problem = make_problem(best)
         inner = minimise_on_range(problem, joint, vertices, tol=min(0.1 * tol, _INNER_TOL), max_iter=max_iter, rng=rng)
         residuals, missing = span.residuals([*np.eye(joint.n_matrices), inner.weights], dimension)
-        bound = -np.inf
-        complete = residuals.shape[1] == 0
-        if missing <= 2 * tol or complete or steps >= max_iter:  # the estimate errs on the safe side
-            bound = problem.bound(inner.weights, span.proven_support(inner.weights, dimension, rng))
-        if inner.lower_bound - bound <= tol or complete or steps >= max_iter or not span.grow(residuals):
+        last = residuals.shape[1] == 0 or steps >= max_iter
+        if missing > worth_proving and not last:
+            span.grow(residuals)
+            continue
+        worth_proving = 0.1 * missing
+        bound = problem.bound(inner.weights, span.proven_support(inner.weights, dimension, 0.5 * tol, rng))
+        proven, objective = best, np.inf
+        if last or inner.lower_bound - bound <= tol:
+            proven = span.proven_best(inner.weights, dimension, 0.1 * tol, rng)
+            objective = make_problem(proven).value(joint.captured(inner.basis))
+        if last or objective - bound <= tol or not span.grow(residuals):
             break
-    best = span.proven_best(inner.weights, dimension, rng)
-    objective = make_problem(best).value(np.einsum("mi,ami->a", inner.basis, span.forms @ inner.basis))
-    unproven = inner.status if not inner.converged else Status.MAX_ITER
+    if not np.isfinite(objective):  # no bound above some b_a: its Ritz values, which nothing vouches for
+        proven = np.where(np.isfinite(proven), proven, best)
+        objective, bound = make_problem(proven).value(joint.captured(inner.basis)), -np.inf
+    unproven = inner.status if not inner.converged else Status.UNPROVEN
     inner = dataclasses.replace(
         inner,
         objective=objective,
@@ -112,19 +121,19 @@ def minimise_on_operators(
         n_iter=steps,
         n_oracle_calls=span.products,
     )
-    return _lifted(inner, span, best)
+    return _lifted(inner, joint, span.basis, proven)
 
 
-def _lifted(inner: SolverResult, span: _Span, best: np.ndarray) -> OperatorSolution:
+def _lifted(inner: SolverResult, joint: JointRange, span: np.ndarray, best: np.ndarray) -> OperatorSolution:
     """The result of the subspace, in the whole space."""
     relaxed = inner.relaxed or RelaxedSolution(inner.basis, np.ones(inner.basis.shape[1]))
-    whole = RelaxedSolution(span.basis @ relaxed.basis, relaxed.eigenvalues)
+    whole = RelaxedSolution(span @ relaxed.basis, relaxed.eigenvalues)
     return OperatorSolution(
-        result=dataclasses.replace(inner, basis=span.basis @ inner.basis, relaxed=whole),
+        result=dataclasses.replace(inner, basis=span @ inner.basis, relaxed=whole),
         best=best,
         relaxed=whole,
-        captured=np.einsum("mi,ami->a", inner.basis, span.forms @ inner.basis),
-        relaxed_captured=np.einsum("mi,ami,i->a", relaxed.basis, span.forms @ relaxed.basis, relaxed.eigenvalues),
+        captured=joint.captured(inner.basis),
+        relaxed_captured=joint.captured(relaxed.basis * np.sqrt(relaxed.eigenvalues)),
     )
 
 
@@ -173,45 +182,99 @@ class _Span:
             blocks.append(residual[:, large] / sizes[large])
         return np.hstack(blocks), missing
 
-    def proven_support(self, weights: np.ndarray, dimension: int, rng: np.random.Generator) -> float:
-        """The bound on phi(w) of the head of this file; infinite where the complement cannot be told to be small."""
-        form = np.tensordot(weights, self.forms, axes=1)
-        last = float(np.linalg.eigvalsh(form)[-dimension])
-        self.outside = self._bound_outside(weights, last, rng)
-        return self._support_bound(weights, dimension, self.outside)
+    def proven_support(self, weights: np.ndarray, dimension: int, tol: float, rng: np.random.Generator) -> float:
+        """The bound on phi(w) of the head of this file; infinite where the complement cannot be told to be small.
 
-    def proven_best(self, weights: np.ndarray, dimension: int, rng: np.random.Generator) -> np.ndarray:
+        The whole subspace leaves little outside, but its last Ritz vectors have large residuals; the leading ones alone
+        leave more outside, but have none to speak of. Where the spectrum is flat only the latter may succeed.
+        """
+        whole = _Part(self.basis, np.tensordot(weights, self._images, axes=1))
+        self.outside = self._bound_outside(whole, weights, whole.value(dimension), rng)
+        bound = whole.support_bound(dimension, self.outside)
+        if bound - whole.support(dimension) > tol:
+            leading = whole.leading(dimension + _EXTRA)
+            outside = self._bound_outside(leading, weights, whole.value(dimension), rng)
+            bound = min(bound, leading.support_bound(dimension, outside))
+        return bound
+
+    def proven_best(self, weights: np.ndarray, dimension: int, tol: float, rng: np.random.Generator) -> np.ndarray:
         """Bounds above the b_a. Since w_a A_a <= B(w), the proof for B(w) often serves; else A_a gets its own."""
         best, level = [], self.outside
         for unit, weight in zip(np.eye(len(weights)), weights, strict=True):
-            value = self._support_bound(unit, dimension, level / weight if weight > 0 else np.inf)
-            best.append(value if np.isfinite(value) else self.proven_support(unit, dimension, rng))
+            part = _Part(self.basis, np.tensordot(unit, self._images, axes=1))
+            value = part.support_bound(dimension, level / weight if weight > 0 else np.inf)
+            if value - part.support(dimension) > tol:
+                value = min(value, self.proven_support(unit, dimension, tol, rng))
+            best.append(value)
         return np.array(best)
 
-    def _support_bound(self, weights: np.ndarray, dimension: int, outside: float) -> float:
+    def _bound_outside(self, part: _Part, weights: np.ndarray, last: float, rng: np.random.Generator) -> float:
+        """``nu >= lambda_max(N)``, up to a probability of 1e-10."""
+
+        def complement(vectors: np.ndarray) -> np.ndarray:
+            return part.outside(np.tensordot(weights, self._apply(vectors), axes=1))
+
+        start = part.outside(rng.standard_normal((len(self.basis), _PROBES)))
+        probes, sizes, bound = start, [1.0], np.inf
+        for power in range(1, _POWERS + 1):
+            probes = complement(probes)
+            sizes.append(float(np.linalg.norm(probes, axis=0).max()))
+            bound = min(bound, (sizes[-1] / _LEAST_PRODUCT) ** (1.0 / power))
+            if bound < _CLEAR * last or not sizes[-1]:
+                return bound
+        edge = sizes[-1] / sizes[-2]  # near lambda_max(N), from below
+        return min(bound, _chebyshev_bound(complement, start, edge, last)) if edge < last else bound
+
+
+class _Part:
+    """The weighted sum B seen from an orthonormal basis Q: T = Q^T B Q and the residual R = B Q - Q T."""
+
+    def __init__(self, basis: np.ndarray, images: np.ndarray) -> None:
+        self._basis, self._images = basis, images
+        form = basis.T @ images
+        self._form = 0.5 * (form + form.T)
+        self._values, self._vectors = np.linalg.eigh(self._form)
+
+    def value(self, dimension: int) -> float:
+        """The d-th Ritz value."""
+        return float(self._values[-dimension])
+
+    def support(self, dimension: int) -> float:
+        """What the leading Ritz vectors capture."""
+        return float(self._values[-dimension:].sum())
+
+    def leading(self, count: int) -> _Part:
+        """The same of the leading Ritz vectors alone."""
+        vectors = self._vectors[:, -count:]
+        return _Part(self._basis @ vectors, self._images @ vectors)
+
+    def support_bound(self, dimension: int, outside: float) -> float:
         """phi(w) at most, given that no eigenvalue of the complement exceeds ``outside``."""
-        form = np.tensordot(weights, self.forms, axes=1)
-        last = float(np.linalg.eigvalsh(form)[-dimension])
+        last = self.value(dimension)
         if not last > outside:
             return np.inf
-        residual = np.tensordot(weights, self._images, axes=1) - self.basis @ form
-        values = np.linalg.eigvalsh(form + residual.T @ residual / (last - outside))[-dimension:]
+        residual = self._images - self._basis @ self._form
+        values = np.linalg.eigvalsh(self._form + residual.T @ residual / (last - outside))[-dimension:]
         return float(np.maximum(values, last).sum())
 
-    def _bound_outside(self, weights: np.ndarray, last: float, rng: np.random.Generator) -> float:
-        """``nu >= lambda_max(N)``, up to a probability of 1e-10."""
-        probes, bound = self._outside(rng.standard_normal((len(self.basis), _PROBES))), np.inf
-        for power in range(1, _PROOF_STEPS + 1):
-            probes = self._outside(np.tensordot(weights, self._apply(probes), axes=1))
-            size = np.linalg.norm(probes, axis=0).max()
-            bound = min(bound, float(size / _LEAST_PRODUCT) ** (1.0 / power))
-            if bound < _CLEAR * last:
-                break
-        return bound
+    def outside(self, vectors: np.ndarray) -> np.ndarray:
+        """Projected on the complement, twice for rounding."""
+        vectors = vectors - self._basis @ (self._basis.T @ vectors)
+        return vectors - self._basis @ (self._basis.T @ vectors)
 
-    def _outside(self, vectors: np.ndarray) -> np.ndarray:
-        vectors = vectors - self.basis @ (self.basis.T @ vectors)
-        return vectors - self.basis @ (self.basis.T @ vectors)
+
+def _chebyshev_bound(
+    complement: Callable[[np.ndarray], np.ndarray], start: np.ndarray, edge: float, last: float
+) -> float:
+    """The proof with Chebyshev polynomials on [0, edge] for powers: they grow faster where it matters, beyond it."""
+    before, probes, bound = start, 2.0 / edge * complement(start) - start, np.inf
+    for degree in range(1, _PROOF_STEPS + 1):
+        growth = max(float(np.linalg.norm(probes, axis=0).max()) / _LEAST_PRODUCT, 1.0)
+        bound = min(bound, 0.5 * edge * (1.0 + np.cosh(np.arccosh(growth) / degree)))
+        if bound < 0.5 * (edge + last):
+            break
+        before, probes = probes, 2.0 * (2.0 / edge * complement(probes) - probes) - before
+    return bound
 
 
 def _symmetric(forms: np.ndarray) -> np.ndarray:
