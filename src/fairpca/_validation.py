@@ -21,6 +21,7 @@ __all__ = [
     "check_choice",
     "check_finite",
     "check_groups",
+    "check_groups_given",
     "check_matrix",
     "check_n_components",
     "check_number",
@@ -75,9 +76,11 @@ def check_matrix(estimator: Any, X: Any, *, reset: bool, min_samples: int = 1, f
     )
 
 
-def check_plain_matrix(X: Any, *, finite: bool = True) -> Any:
+def check_plain_matrix(X: Any, *, min_samples: int = 1, finite: bool = True) -> Any:
     """The same check where there is no estimator to remember feature names."""
-    return check_array(X, accept_sparse="csr", dtype=[np.float64, np.float32], ensure_all_finite=finite)
+    return check_array(
+        X, accept_sparse="csr", dtype=[np.float64, np.float32], ensure_min_samples=min_samples, ensure_all_finite=finite
+    )
 
 
 def check_finite(X: Any) -> None:
@@ -113,8 +116,11 @@ def check_choice(name: str, value: Any, choices: Iterable[str]) -> str:
     return value
 
 
-def check_sample_weight(sample_weight: Any, n_samples: int) -> np.ndarray | None:
-    """Return weights that count like repeated rows (float64, finite, not negative), or None."""
+def check_sample_weight(sample_weight: Any, n_samples: int, *, part: bool = False) -> np.ndarray | None:
+    """Return weights that count like repeated rows (float64, finite, not negative), or None.
+
+    Those of a ``part`` of the rows may sum to anything, also to nothing.
+    """
     if sample_weight is None:
         return None
     if isinstance(sample_weight, numbers.Number):
@@ -123,8 +129,10 @@ def check_sample_weight(sample_weight: Any, n_samples: int) -> np.ndarray | None
         weights = np.asarray(sample_weight, dtype=np.float64)
     if weights.shape != (n_samples,):
         raise ValueError(f"sample_weight has shape {weights.shape}, but X has {n_samples} rows: give one weight a row.")
-    if not np.isfinite(weights).all() or weights.min() < 0:
+    if not np.isfinite(weights).all() or (weights < 0).any():
         raise ValueError("sample_weight must be finite and not negative; drop or repair such rows.")
+    if part:
+        return weights
     if not weights.any():
         raise ValueError("sample_weight is zero for every row; at least two rows need a positive weight.")
     if weights.sum() <= 1 + 1e-9:
@@ -135,13 +143,23 @@ def check_sample_weight(sample_weight: Any, n_samples: int) -> np.ndarray | None
     return weights
 
 
-def check_groups(sensitive_features: Any, n_samples: int) -> Groups:
-    """Encode ``sensitive_features``: one column of labels, or several whose intersections are the groups."""
+def check_groups_given(sensitive_features: Any) -> None:
+    """Refuse what cannot be groups at a glance; worth doing before X is looked at."""
     if sensitive_features is None:
         raise ValueError(
             "sensitive_features is required: give the group of each row, for example "
             "fit(X, sensitive_features=df['sex']). Without groups, use sklearn.decomposition.PCA."
         )
+    if isinstance(sensitive_features, str | bytes):
+        raise TypeError(
+            f"sensitive_features={sensitive_features!r} is a single string; give the column itself, for "
+            f"example df[{sensitive_features!r}]."
+        )
+
+
+def check_groups(sensitive_features: Any, n_samples: int) -> Groups:
+    """Encode ``sensitive_features``: one column of labels, or several whose intersections are the groups."""
+    check_groups_given(sensitive_features)
     columns = _columns(sensitive_features)
     for column in columns:
         if len(column) != n_samples:
@@ -171,11 +189,6 @@ def _columns(sensitive_features: Any) -> list[Any]:
     """Split what the user gave into one-dimensional columns, keeping categoricals as they are."""
     if sparse.issparse(sensitive_features):
         raise TypeError("sensitive_features must be dense: one label a row, or a few columns of labels.")
-    if isinstance(sensitive_features, str | bytes):
-        raise TypeError(
-            f"sensitive_features={sensitive_features!r} is a single string; give the column itself, for "
-            f"example df[{sensitive_features!r}]."
-        )
     if hasattr(sensitive_features, "columns") and hasattr(sensitive_features, "iloc"):
         columns = [sensitive_features.iloc[:, j] for j in range(sensitive_features.shape[1])]
     elif isinstance(sensitive_features, dict):
@@ -197,6 +210,8 @@ def _flat(values: Any) -> np.ndarray:
         array = np.asarray(values) if len(kinds) == 1 else _object_array(values)
     elif isinstance(values, list | tuple) and values and isinstance(values[0], str | bytes):
         array = _object_array(values)
+    elif isinstance(values, list | tuple) and values and isinstance(values[0], list | tuple):
+        array = np.array(values, dtype=object)
     else:
         array = np.asarray(values)
     if array.ndim == 0 or array.ndim > 2:

@@ -14,13 +14,15 @@ from sklearn.utils.validation import check_is_fitted
 
 from fairpca._validation import (
     check_groups,
+    check_groups_given,
     check_matrix,
     check_n_components,
+    check_plain_matrix,
     check_sample_weight,
     check_several_groups,
 )
 from fairpca.linalg import fix_signs, orthonormalise
-from fairpca.moments import GroupFactors, GroupMoments, RowSpace, accumulate
+from fairpca.moments import GroupFactors, GroupMoments, RowSpace, accumulate, chunk_moments
 from fairpca.moments.dask import as_dask_features, is_dask, moments_from_dask, project_lazily, sample_of
 from fairpca.problems import best_captured, group_errors, group_losses
 
@@ -30,6 +32,8 @@ __all__ = ["LinearProjection", "MomentEstimator", "is_wide", "label_array"]
 MANY_FEATURES = 3000
 #: ... and with at most this many rows the problem is solved in the space they span.
 FEW_ROWS = 2000
+#: Numbers of X that are centred at a time.
+_BLOCK_NUMBERS = 1_000_000
 
 
 class FloatTransformer(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimator):
@@ -63,18 +67,41 @@ class LinearProjection(FloatTransformer, metaclass=ABCMeta):
         return X @ components.T - offset
 
     def inverse_transform(self, X: Any) -> np.ndarray:
-        """Rows in the original space whose scores are X."""
+        """Rows in the original space whose scores are X; lazy for a Dask array."""
         check_is_fitted(self)
-        return np.asarray(X) @ self.components_ + self.mean_
+        if not is_dask(X):
+            X = check_plain_matrix(X)
+        if X.shape[1] != len(self.components_):
+            raise ValueError(
+                f"X has {X.shape[1]} columns, but there are {len(self.components_)} components: give scores, as "
+                "transform returns them."
+            )
+        return X @ self.components_ + self.mean_
+
+    def fit_transform(self, X: Any, y: Any = None, **fit_params: Any) -> Any:
+        """Fit to the rows and return their scores."""
+        if not is_dask(X):
+            return super().fit_transform(X, y, **fit_params)
+        features = as_dask_features(X, fit_params.get("sensitive_features"))[0]  # a column of groups is no feature
+        return self.fit(X, y, **fit_params).transform(features)
 
     def score(self, X: Any, y: Any = None) -> float:
         """Minus the mean squared reconstruction error of the rows; larger is better."""
         check_is_fitted(self)
         X = check_matrix(self, X, reset=False)
-        scores = X @ self.components_.T - self.mean_ @ self.components_.T
-        squares = X.multiply(X).sum() if sparse.issparse(X) else np.einsum("ij,ij->", X, X, dtype=np.float64)
-        total = squares - 2 * (X @ self.mean_).sum() + X.shape[0] * (self.mean_ @ self.mean_)
-        return -float(max(total - np.einsum("ij,ij->", scores, scores), 0.0)) / X.shape[0]
+        return -self._squared_residuals(X) / X.shape[0]
+
+    def _squared_residuals(self, X: Any) -> float:
+        if sparse.issparse(X):
+            scores = X @ self.components_.T - self.mean_ @ self.components_.T
+            total = X.multiply(X).sum() - 2 * (X @ self.mean_).sum() + X.shape[0] * (self.mean_ @ self.mean_)
+            return max(float(total - np.einsum("ij,ij->", scores, scores)), 0.0)
+        step, total = max(_BLOCK_NUMBERS // X.shape[1], 1), 0.0
+        for start in range(0, X.shape[0], step):
+            rows = X[start : start + step] - self.mean_  # centred first: means may be large next to what is left over
+            scores = rows @ self.components_.T
+            total += float(np.einsum("ij,ij->", rows, rows) - np.einsum("ij,ij->", scores, scores))
+        return max(total, 0.0)
 
     def get_covariance(self) -> np.ndarray:
         """Covariance of the probabilistic model: the components' variances, and one level for all that is left."""
@@ -176,7 +203,7 @@ class MomentEstimator(LinearProjection):
         """
         if is_wide(X) and X.shape[0] <= FEW_ROWS and self._depends_on_subspace_only():
             return self._fit_in_row_space(X, sensitive_features, sample_weight)
-        moments = self._reduce(X, sensitive_features, sample_weight, reset=True, min_samples=2)
+        moments = self._reduce(X, sensitive_features, sample_weight, reset=True)
         check_several_groups(moments.labels, moments.total_count)
         return self._learn(moments)
 
@@ -188,8 +215,12 @@ class MomentEstimator(LinearProjection):
                 "fit on so many features kept no moments to add to; use partial_fit from the first chunk on, or a new "
                 "estimator."
             )
-        moments = self._reduce(X, sensitive_features, sample_weight, reset=before is None)
-        return self._learn(moments if before is None else before.merge(moments))
+        moments = self._reduce(X, sensitive_features, sample_weight, reset=before is None, part=True)
+        merged = moments if before is None else before.merge(moments)
+        if merged.labels:
+            return self._learn(merged)
+        self._moments = merged  # nothing to learn from yet: no rows, or no weight
+        return self
 
     def fit_moments(self, moments: GroupMoments) -> Self:
         """Fit to a summary made elsewhere, for example merged from chunks or from several sites.
@@ -207,15 +238,20 @@ class MomentEstimator(LinearProjection):
         """
         check_several_groups(moments.labels, moments.total_count)
         self.n_features_in_ = moments.n_features
+        if hasattr(self, "feature_names_in_"):
+            del self.feature_names_in_  # those of an earlier fit; moments have none
         return self._learn(moments)
 
     def _reduce(
-        self, X: Any, sensitive_features: Any, sample_weight: Any, *, reset: bool, min_samples: int = 1
+        self, X: Any, sensitive_features: Any, sample_weight: Any, *, reset: bool, part: bool = False
     ) -> GroupMoments:
         if is_dask(X):
             check_matrix(self, sample_of(as_dask_features(X, sensitive_features)[0]), reset=reset)
             return moments_from_dask(X, sensitive_features, sample_weight)
-        X = check_matrix(self, X, reset=reset, min_samples=min_samples, finite=False)  # accumulate sees to it
+        check_groups_given(sensitive_features)
+        X = check_matrix(self, X, reset=reset, min_samples=0 if part else 2, finite=False)  # accumulate sees to it
+        if part:
+            return chunk_moments(X, sensitive_features, sample_weight)
         groups = check_groups(sensitive_features, X.shape[0])
         return accumulate(X, groups, check_sample_weight(sample_weight, X.shape[0]))
 

@@ -21,7 +21,7 @@ from fairpca.linalg import blas_libraries, single_blas_thread
 from fairpca.moments._group_moments import GroupMoments
 from fairpca.moments._totals import GroupTotal, MixedTotal
 
-__all__ = ["accumulate", "accumulate_columns", "group_moments"]
+__all__ = ["accumulate", "accumulate_columns", "chunk_moments", "group_moments"]
 
 #: A block of rows should stay in the second-level cache while it is sorted, centred and multiplied ...
 _BLOCK_BYTES = 2 << 20
@@ -83,6 +83,15 @@ def group_moments(X: Any, sensitive_features: Any = None, *, sample_weight: Any 
     return accumulate(X, groups, check_sample_weight(sample_weight, X.shape[0]))
 
 
+def chunk_moments(X: Any, sensitive_features: Any, sample_weight: Any) -> GroupMoments:
+    """The same for a part of the rows, which may have no rows, or no weight."""
+    X = check_plain_matrix(X, min_samples=0, finite=False)
+    weights = check_sample_weight(sample_weight, X.shape[0], part=True)
+    if not X.shape[0]:
+        return GroupMoments.empty(X.shape[1])
+    return accumulate(X, check_groups(sensitive_features, X.shape[0]), weights)
+
+
 def _merge_chunks(chunks: Iterable[tuple]) -> GroupMoments:
     merged = None
     for chunk in chunks:
@@ -91,11 +100,12 @@ def _merge_chunks(chunks: Iterable[tuple]) -> GroupMoments:
                 "Without sensitive_features, X must be an iterable of (X, sensitive_features) or "
                 "(X, sensitive_features, sample_weight) tuples."
             )
-        weight = chunk[2] if len(chunk) == 3 else None
-        moments = group_moments(chunk[0], chunk[1], sample_weight=weight)
+        moments = chunk_moments(*chunk, *[None] * (3 - len(chunk)))
         merged = moments if merged is None else merged.merge(moments)
     if merged is None:
         raise ValueError("X is an empty iterable of chunks; give at least one.")
+    if not merged.labels:
+        raise ValueError("The chunks hold no row of positive weight; give at least two.")
     return merged
 
 
@@ -106,6 +116,8 @@ def accumulate(
     if sample_weight is not None and not sample_weight.all():
         check_finite(X)  # a row that does not count must still be sound
         kept = sample_weight > 0
+        if not kept.any():
+            return GroupMoments.empty(X.shape[1])
         X, sample_weight = X[kept], sample_weight[kept]
         groups = Groups(groups.labels, groups.codes[kept])
     with np.errstate(over="ignore", invalid="ignore"):  # reported once, below
