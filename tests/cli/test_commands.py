@@ -18,6 +18,7 @@ from fairpca.cli import main
 from fairpca.cli._progress import Progress
 from fairpca.cli._tables import clean, format_table
 from fairpca.datasets.table import prepare_table, read_table
+from fairpca.persistence import read_model
 
 
 @pytest.fixture
@@ -125,6 +126,36 @@ def test_transform_to_parquet_and_with_new_values(people, tmp_path, capsys):
     assert run(["transform", "m.npz", new, "--out", "again.csv"], tmp_path) == 2
     assert "no column 'city'" in capsys.readouterr().err
     assert not (tmp_path / "again.csv").exists()
+
+
+@pytest.fixture
+def people_of(people):
+    """The same people with other words for the two classes."""
+
+    def renamed(negative, positive):
+        lines = people.read_text(encoding="utf-8").splitlines()
+        words = {"0": negative, "1": positive}
+        body = [f"{line.rpartition(',')[0]},{words[line.rpartition(',')[2]]}" for line in lines[1:]]
+        people.write_text("\n".join([lines[0], *body]) + "\n", encoding="utf-8")
+        return people
+
+    return renamed
+
+
+@pytest.mark.parametrize("classes", [("9", "10"), ("9.5", "10.5")])
+def test_the_positive_class_is_the_larger_number(people_of, tmp_path, capsys, classes):
+    arguments = [*COMMON, "--label", "default", "--components", "2", "--json"]
+    figures = []
+    for words in (("0", "1"), classes):
+        path = people_of(*words)
+        assert run(["compare", path, *arguments], tmp_path) == 0
+        figures.append([row["held_out"] for row in json.loads(capsys.readouterr().out)["results"]])
+    assert figures[0] == figures[1]
+    fit = ["fit", path, "--sensitive", "sex", "--drop", "id", "--label", "default", "--method", "MMDFairPCA"]
+    assert run([*fit, "--set", "notion=equal_opportunity", "--set", "tolerance=0.2", "--out", "m.npz"], tmp_path) == 0
+    positive = float(classes[1])
+    assert load_model(tmp_path / "m.npz").pairs_ == [((positive, "f"), (positive, "m"))]
+    assert read_model(tmp_path / "m.npz").extra["label"] == "default"
 
 
 def spoil(kind, people):

@@ -13,7 +13,9 @@ from fairpca.cli import main
 from fairpca.datasets import stream
 from fairpca.datasets.arrow import ArrowFile
 from fairpca.datasets.stream import RowSample, TableStream, is_large
+from fairpca.datasets.table import prepare_table, read_table
 from fairpca.persistence import read_model
+from fairpca.streamed import stream_table
 
 pa = pytest.importorskip("pyarrow", reason="pyarrow is not installed")
 feather = pytest.importorskip("pyarrow.feather")
@@ -113,6 +115,19 @@ def test_fit_in_own_units_and_by_combinations(tmp_path, columns, capsys):
     assert streamed.estimator.groups_.tolist() == ["f, 0", "f, 1", "m, 0", "m, 1"]
     assert_same_model(streamed, read_model(tmp_path / "memory.npz"))
     capsys.readouterr()
+
+
+@pytest.mark.parametrize("classes", [(9, 10), (9.5, 10.5), ("9", "10"), ("no", "yes"), (False, True)])
+def test_classes_are_those_of_the_rows_in_memory(tmp_path, columns, classes):
+    columns["default"] = pa.array([classes[value] for value in columns["default"].tolist()])
+    path = write(tmp_path, columns)
+    drop = ["id", "city", "title", "same", "empty"]
+    streamed = stream_table(path, "sex", "default", drop=drop, sample_rows=N_ROWS)
+    memory = prepare_table(read_table(path), ["sex"], "default", drop=drop)
+    assert streamed.label.dtype == memory.label.dtype
+    np.testing.assert_array_equal(streamed.label, memory.label)
+    wanted = classes if isinstance(classes[0], str) and classes[0] == "no" else [float(value) for value in classes]
+    assert np.unique(streamed.label).tolist() == list(wanted)
 
 
 def test_large_files_are_streamed_unasked(tmp_path, columns, capsys, monkeypatch):
