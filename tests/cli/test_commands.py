@@ -169,6 +169,9 @@ def spoil(kind, people):
     elif kind == "10,000 levels":
         body = "".join(f"name{i},{i % 50},{i % 2}\n" for i in range(10_000))
         people.write_text(f"name,age,sex\n{body}", encoding="utf-8")
+    elif kind == "huge numbers":
+        lines = [f"{(-1) ** i * (i % 7 + 1)}e200,{i % 50},{'fm'[i % 2]}\n" for i in range(120)]
+        people.write_text("".join(["debt,age,sex\n", *lines]), encoding="utf-8")
     elif kind == "missing column":
         people.write_text(text.replace("sex", "gender"), encoding="utf-8")
     elif kind == "missing file":
@@ -185,6 +188,7 @@ def spoil(kind, people):
         ("one group", "'sex' contains a single group, 'f'; at least two are needed."),
         ("non-UTF-8", "people.csv is not UTF-8 (byte 0xf6 in line"),
         ("10,000 levels", "Column 'name' is text with 10000 different values, too many to one-hot encode"),
+        ("huge numbers", "Column 'debt' of people.csv holds numbers as large as 7e+200, whose squares overflow"),
         ("missing file", "people.csv does not exist."),
         ("bad parquet", "people.parquet cannot be read as Parquet"),
     ],

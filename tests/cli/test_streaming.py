@@ -247,6 +247,8 @@ def spoil(kind, columns, path):
         columns["sex"] = ["f"] * N_ROWS
     elif kind == "measurement":
         columns["sex"] = columns["income"]
+    elif kind == "huge numbers":
+        columns["income"] = columns["income"] * 1e200
     elif kind == "small group":
         columns["sex"] = ["x"] * 4 + ["f", "m"] * (N_ROWS // 2 - 2)
     elif kind == "mostly missing":
@@ -273,6 +275,7 @@ def spoil(kind, columns, path):
         ("one group", "'sex' contains a single group, 'f'; at least two are needed."),
         ("measurement", "different values; at most 20 make groups"),
         ("small group", "Group 'x' of 'sex' has 3 rows"),
+        ("huge numbers", "Column 'income' of people.parquet holds numbers as large as"),
         ("mostly missing", "Column 'rent' of people.parquet is missing in 67% of the rows: drop it (--drop)."),
         ("all missing", "Every row of people.parquet has a missing value"),
         ("missing column", "people.parquet has no column 'sex' (the sensitive column); it has 'id', 'income'"),

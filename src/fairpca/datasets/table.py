@@ -26,6 +26,8 @@ MAX_GROUPS = 20
 #: Figures of a smaller group say nothing, and it cannot be divided into rows to fit and rows to judge.
 MIN_GROUP_ROWS = 10
 MISSING_LEVEL = "(missing)"
+#: Squares of larger numbers may overflow when summed: standardising would turn the column into zeros.
+_LARGEST = 1e150
 #: Whole numbers below this are exact in double precision.
 _EXACT_INTEGERS = 2.0**53
 
@@ -296,6 +298,8 @@ def prepare_table(
     numeric, levels = _without_copies(table, numeric, levels, groups, remarks)
     if not numeric and not levels:
         raise ValueError(f"{table.name} has no feature left besides {', '.join(map(repr, sorted(roles)))}.")
+    for name in numeric:
+        check_magnitude(table.name, name, table.columns[name])
     encoder = _fitted_encoder(table, numeric, levels, standardise)
     say_columns(encoder, [*sensitive, *([label] if label else []), *drop], standardise, remarks)
     return TableData(encoder.encode(table), groups, target, encoder, table, remarks)
@@ -446,6 +450,16 @@ def _without_copies(
 
 def _fixed_by_group(column: np.ndarray, groups: np.ndarray) -> bool:
     return all(len(set(column[groups == group].tolist())) == 1 for group in np.unique(groups))
+
+
+def check_magnitude(file: str, name: str, values: np.ndarray) -> None:
+    """Refuse a column (of finite numbers) whose squares no number can hold."""
+    largest = float(max(values.max(initial=0.0), -values.min(initial=0.0)))
+    if largest > _LARGEST:
+        raise ValueError(
+            f"Column {name!r} of {file} holds numbers as large as {largest:.3g}, whose squares overflow: correct or "
+            "rescale it, or leave it out (--drop)."
+        )
 
 
 def _fitted_encoder(table: Table, numeric: list[str], levels: dict[str, tuple[str, ...]], standardise: bool) -> Encoder:
