@@ -5,6 +5,7 @@ from __future__ import annotations
 import contextlib
 import csv
 import json
+import os
 import signal
 import subprocess
 import sys
@@ -225,6 +226,14 @@ def test_reports_that_cannot_be_written_are_refused_at_once(people, tmp_path, ca
         (["--methods", "Magic"], "'Magic' is not one of"),
         (["--components", "0"], "--components"),
         (["--set", "x"], "unrecognized"),
+        (["--components", "1-1000000000000"], "asks for more than 100,000 components"),
+        (["--components", "1-" + "9" * 5000], "is not a list"),
+        (["--bootstrap", "0"], "'0' is not a whole number of at least 2"),
+        (["--bootstrap", "-3"], "'-3' is not a whole number of at least 2"),
+        (["--bootstrap", "many"], "'many' is not a whole number of at least 2"),
+        (["--seed", "-1"], "'-1' is not a whole number from 0 to 4294967295"),
+        (["--seed", "4294967296"], "is not a whole number from 0 to 4294967295"),
+        (["--jobs", "0"], "'0' is not a number of processes; give 1 or more, or -1 for all cores"),
     ],
 )
 def test_wrong_options_end_with_two(people, arguments, expected, capsys):
@@ -232,6 +241,28 @@ def test_wrong_options_end_with_two(people, arguments, expected, capsys):
         main(["audit", str(people), "--sensitive", "sex", *arguments])
     assert stop.value.code == 2
     assert expected in capsys.readouterr().err
+
+
+@pytest.mark.parametrize("value", ["print", "None", "3"])
+def test_functions_cannot_be_set(people, tmp_path, capsys, value):
+    fit = ["fit", people, "--sensitive", "sex", "--drop", "id", "--method", "MMDFairPCA"]
+    assert run([*fit, "--set", f"callback={value}"], tmp_path) == 2
+    assert capsys.readouterr().err == (
+        "fairpca: --set callback takes a function, which cannot be given here; leave it out, or use Python.\n"
+    )
+
+
+@pytest.mark.parametrize("encoding", ["ascii", "cp1252", "ascii:surrogateescape", "utf-8"])
+def test_output_survives_any_encoding(people, tmp_path, encoding):
+    people.write_text(people.read_text(encoding="utf-8").replace(",f,", ",女,"), encoding="utf-8")
+    command = [sys.executable, "-m", "fairpca.cli"]
+    environment = os.environ | {"PYTHONIOENCODING": encoding}
+    audit = ["audit", str(people), *COMMON, "--label", "default", "--components", "1"]
+    for arguments, expected in ((["audit", "--help"], "Δ"), (audit, "error 女")):
+        done = subprocess.run([*command, *arguments], cwd=tmp_path, env=environment, capture_output=True, check=False)
+        assert (done.returncode, done.stderr) == (0, b"")
+        codec = encoding.partition(":")[0]
+        assert expected.encode(codec, "backslashreplace") in done.stdout
 
 
 def test_interrupting_leaves_no_half_written_file(people, tmp_path):
