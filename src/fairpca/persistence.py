@@ -11,8 +11,12 @@ import dataclasses
 import io
 import json
 import math
+import numbers
+import struct
+import types
+import typing
 import zipfile
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from pathlib import Path
 from typing import Any, BinaryIO
 
@@ -22,7 +26,9 @@ from sklearn.utils.validation import check_is_fitted
 
 from fairpca import estimators
 from fairpca._files import replace_file
+from fairpca._validation import check_choice, check_number
 from fairpca.estimators.fair_pca import RelaxedProjection
+from fairpca.estimators.kernel_parity_pca import _KERNELS
 from fairpca.moments import GroupMoments
 
 __all__ = ["SavedModel", "load_model", "read_model", "save_model"]
@@ -33,6 +39,103 @@ _RECORDS: dict[str, Any] = {"GroupMoments": GroupMoments, "RelaxedProjection": R
 #: Parameters that are code rather than part of the model.
 _NOT_SAVED = frozenset({"callback", "n_jobs"})
 _MAX_HEADER_BYTES = 256 * 2**20
+
+
+@dataclasses.dataclass(frozen=True)
+class _Array:
+    """Letters stand for sizes: d components, p features, g groups, and others that need only agree among themselves."""
+
+    shape: str
+    kinds: str = "fiu"
+    finite: bool = False
+
+
+@dataclasses.dataclass(frozen=True)
+class _Record:
+    kind: type
+    fields: Mapping[str, Any]
+    or_none: bool = False
+
+
+@dataclasses.dataclass(frozen=True)
+class _Plain:
+    kinds: tuple[type, ...]
+    wanted: str
+
+
+_Expected = dict[str, _Array | _Record | _Plain]
+_INTEGER, _NUMBER = _Plain((numbers.Integral,), "an integer"), _Plain((numbers.Real,), "a number")
+_BOOL, _TEXT = _Plain((bool, np.bool_), "true or false"), _Plain((str,), "text")
+_LIST, _TUPLE = _Plain((list,), "a list"), _Plain((tuple,), "a tuple")
+_PER_GROUP = _Array("g")
+
+_MOMENTS = _Record(
+    GroupMoments,
+    {
+        "labels": _TUPLE,
+        "counts": _Array("g", finite=True),
+        "means": _Array("gp", finite=True),
+        "scatters": _Array("gpp", finite=True),
+    },
+    or_none=True,
+)
+_RELAXED = _Record(
+    RelaxedProjection,
+    {
+        "components": _Array("rp", finite=True),
+        "eigenvalues": _Array("r"),
+        "shrinkage": _Array("r", finite=True),
+        "group_losses": _PER_GROUP,
+        "objective": _NUMBER,
+        "mean": _Array("p", finite=True),
+    },
+)
+_ANY_FIT: _Expected = {
+    "n_components_": _INTEGER,
+    "n_features_in_": _INTEGER,
+    "feature_names_in_": _Array("p", "OU"),
+    "explained_variance_": _Array("d", finite=True),
+    "explained_variance_ratio_": _Array("d"),
+}
+_LINEAR: _Expected = _ANY_FIT | {
+    "components_": _Array("dp", finite=True),
+    "mean_": _Array("p", finite=True),
+    "noise_variance_": _NUMBER,
+}
+_GROUPED: _Expected = {"groups_": _Array("g", "biufUO"), "group_counts_": _PER_GROUP, "n_samples_seen_": _NUMBER}
+_OF_GROUPS: _Expected = _LINEAR | _GROUPED | {"group_errors_": _PER_GROUP, "group_losses_": _PER_GROUP}
+_SEARCHED: _Expected = {"objective_": _NUMBER, "n_iter_": _INTEGER, "n_oracle_calls_": _INTEGER, "converged_": _BOOL}
+_OF_MOMENTS: _Expected = (
+    _OF_GROUPS | _SEARCHED | {"_moments": _MOMENTS, "lower_bound_": _NUMBER, "duality_gap_": _NUMBER}
+)
+#: What a fit sets, by class: a file holds these attributes and no others.
+_ATTRIBUTES: dict[str, _Expected] = {
+    "FairPCA": _OF_MOMENTS | {"group_weights_": _PER_GROUP, "relaxed_": _RELAXED},
+    "RobustFairPCA": _OF_MOMENTS
+    | {"group_weights_": _PER_GROUP, "radii_": _PER_GROUP, "worst_case_group_errors_": _PER_GROUP, "history_": _LIST},
+    "ParityPCA": _OF_MOMENTS | {"mean_difference_": _NUMBER, "covariance_difference_": _NUMBER},
+    "KernelParityPCA": _ANY_FIT
+    | _GROUPED
+    | {
+        "landmarks_": _Array("mp", finite=True),
+        "dual_coef_": _Array("md", finite=True),
+        "_shift": _Array("d", finite=True),
+        "mean_difference_": _NUMBER,
+    },
+    "MMDFairPCA": _OF_GROUPS
+    | _SEARCHED
+    | {
+        "mmd2_": _NUMBER,
+        "pair_mmd2_": _Array("q"),
+        "pairs_": _LIST,
+        "random_level_": _NUMBER,
+        "bandwidth_": _NUMBER,
+        "penalty_": _NUMBER,
+    },
+    "PCA": _LINEAR | {"singular_values_": _Array("d"), "n_samples_": _INTEGER, "_fit_svd_solver": _TEXT},
+}
+#: Set by some fits (or by some versions of scikit-learn) only.
+_OPTIONAL = frozenset({"feature_names_in_", "_fit_svd_solver"})
 
 
 @dataclasses.dataclass(frozen=True)
@@ -51,7 +154,7 @@ def save_model(estimator: Any, path: Any, *, extra: Any = None) -> Path:
     ----------
     estimator : fitted estimator
         Its class and parameters are stored by name and value. A ``random_state`` must be an integer or None; a
-        ``callback`` is left out.
+        ``callback`` is left out, and so is what no fit sets, such as the choice of ``set_output``.
     path : path-like
         The file appears complete or not at all.
     extra : JSON-able, optional
@@ -91,6 +194,10 @@ def save_model(estimator: Any, path: Any, *, extra: Any = None) -> Path:
         "attributes": {key: packer.pack(value, key) for key, value in sorted(_fitted(estimator).items())},
         "extra": extra,
     }
+    try:
+        _check_model(estimator)
+    except (ValueError, TypeError) as problem:
+        raise ValueError(f"{name} cannot be saved: {str(problem).rstrip('.')}; fit it again.") from None
     text = json.dumps(header).encode()
     parts: dict[str, Any] = {"header": np.frombuffer(text, np.uint8), **packer.arrays}
     return _replace(Path(path), lambda stream: np.savez(stream, **parts))
@@ -118,24 +225,39 @@ def load_model(path: Any) -> Any:
 def read_model(path: Any) -> SavedModel:
     """The same with what was kept beside the model."""
     path = Path(path)
-    if not path.is_file():
+    if not path.exists():
         raise FileNotFoundError(f"{path} does not exist.")
-    try:
-        arrays = _read_arrays(path)
-        header = json.loads(arrays.pop("header").tobytes())
-        _check_header(header, path)
-        estimator = _ESTIMATORS[header["class"]](**_parameters(header))
-        unpacker = _Unpacker(arrays)
-        for name, value in header["attributes"].items():
-            _check_attribute_name(name, estimator)
-            setattr(estimator, name, unpacker.unpack(value))
-        _check_model(estimator)
-        return SavedModel(estimator, str(header.get("fairpca", "")), header.get("extra"))
-    except _VersionError as problem:
-        raise ValueError(str(problem)) from None
-    except (ValueError, TypeError, KeyError, AttributeError, zipfile.BadZipFile, EOFError, RecursionError) as problem:
-        detail = str(problem) or type(problem).__name__
-        raise ValueError(f"{path} is not a fairpca model, or it is damaged: {detail}") from None
+    if path.is_dir():
+        raise IsADirectoryError(f"{path} is a folder; give a model file that save_model or `fairpca fit` wrote.")
+    with path.open("rb") as stream:  # out here: a file that may not be opened is not a damaged one
+        try:
+            return _read(stream, path)
+        except _VersionError as problem:
+            raise ValueError(str(problem)) from None
+        except _DAMAGE as problem:
+            detail = str(problem) or type(problem).__name__
+            raise ValueError(f"{path} is not a fairpca model, or it is damaged: {detail}") from None
+
+
+#: What zipfile, numpy and the checks raise on bytes that are not what they should be. A single flipped bit makes
+#: zipfile see encryption (RuntimeError), methods it does not know (NotImplementedError) or impossible places (OSError).
+_DAMAGE = (ValueError, TypeError, LookupError, AttributeError, RuntimeError, OSError, EOFError, zipfile.BadZipFile,
+           ArithmeticError, struct.error, SyntaxError)  # fmt: skip
+
+
+def _read(stream: BinaryIO, path: Path) -> SavedModel:
+    arrays = _read_arrays(stream)
+    header = json.loads(arrays.pop("header").tobytes())
+    _check_header(header, path)
+    unpacker = _Unpacker(arrays)
+    parameters = {str(name): unpacker.unpack(value) for name, value in header["parameters"].items()}
+    estimator = _ESTIMATORS[header["class"]](**parameters)
+    for name, value in header["attributes"].items():
+        if name not in _ATTRIBUTES[header["class"]]:
+            raise ValueError(f"it sets {name!r}, which no fit does")
+        setattr(estimator, name, unpacker.unpack(value))
+    _check_model(estimator)
+    return SavedModel(estimator, str(header.get("fairpca", "")), header.get("extra"))
 
 
 class _VersionError(Exception):
@@ -155,7 +277,9 @@ class _Packer:
     def pack(self, value: Any, name: str) -> Any:
         if value is None or isinstance(value, bool | str):
             return value
-        if isinstance(value, int | float) or (isinstance(value, np.generic) and value.dtype.kind in "biuf"):
+        if isinstance(value, np.bool_):
+            return bool(value)
+        if isinstance(value, int | float) or (isinstance(value, np.generic) and value.dtype.kind in "iuf"):
             return {"number": value.item() if isinstance(value, np.generic) else value}
         if isinstance(value, np.str_):
             return str(value)
@@ -227,23 +351,8 @@ class _Unpacker:
 
 def _fitted(estimator: Any) -> dict[str, Any]:
     """What ``fit`` left on the object, private attributes included."""
-    return {name: value for name, value in vars(estimator).items() if _is_fitted_name(name, estimator)}
-
-
-def _is_fitted_name(name: str, estimator: Any) -> bool:
-    """Neither a parameter nor anything the class defines: a file cannot replace a method."""
-    taken = name in estimator.get_params(deep=False) or hasattr(type(estimator), name)
-    return name.isidentifier() and not name.startswith("__") and not taken
-
-
-def _check_attribute_name(name: str, estimator: Any) -> None:
-    if not _is_fitted_name(name, estimator):
-        raise ValueError(f"it sets {name!r}, which no fit does")
-
-
-def _parameters(header: dict[str, Any]) -> dict[str, Any]:
-    unpacker = _Unpacker({})
-    return {str(name): unpacker.unpack(value) for name, value in header["parameters"].items()}
+    known = _ATTRIBUTES[type(estimator).__name__]
+    return {name: value for name, value in vars(estimator).items() if name in known}
 
 
 def _check_header(header: Any, path: Path) -> None:
@@ -259,22 +368,75 @@ def _check_header(header: Any, path: Path) -> None:
 
 
 def _check_model(estimator: Any) -> None:
-    """What transform relies on: shapes that fit together, and finite numbers."""
+    """What the methods rely on: parameters of the right type, every attribute of a fit, shapes that fit together."""
+    _check_parameters(estimator)
+    expected, found = _ATTRIBUTES[type(estimator).__name__], vars(estimator)
+    missing = expected.keys() - found.keys() - _OPTIONAL
+    if missing:
+        raise ValueError(f"it lacks {min(missing)}, which every fit sets")
     check_is_fitted(estimator)
-    for name, value in vars(estimator).items():
-        if name in {"components_", "mean_"} and not np.isfinite(value).all():
-            raise ValueError(f"{name} holds numbers that are not finite")
-    if not hasattr(estimator, "mean_"):
+    for name in ("n_components_", "n_features_in_"):
+        check_number(name, found[name], at_least=1, integer=True)
+    sizes = {"d": int(estimator.n_components_), "p": int(estimator.n_features_in_)}
+    for name, what in expected.items():
+        if name in found:
+            _check_value(name, found[name], what, sizes)
+
+
+def _check_parameters(estimator: Any) -> None:
+    if isinstance(estimator, PCA):
+        estimator._validate_params()
         return
-    components, mean = estimator.components_, estimator.mean_
-    if components.ndim != 2 or mean.shape != (components.shape[1],):
-        raise ValueError(f"components_ of shape {components.shape} and mean_ of shape {mean.shape} do not fit together")
-    if getattr(estimator, "n_features_in_", mean.size) != mean.size:
-        raise ValueError("n_features_in_ is not the number of columns of components_")
+    hints = typing.get_type_hints(type(estimator).__init__)
+    for name, value in estimator.get_params(deep=False).items():
+        if name not in _NOT_SAVED and not _is_of_type(value, hints[name]):
+            raise TypeError(f"the parameter {name} is {value!r}, which fit does not take")
+    check_number("n_components", estimator.n_components, at_least=1, integer=True)
+    if hasattr(estimator, "kernel"):  # the only parameters that transform uses
+        check_choice("kernel", estimator.kernel, _KERNELS)
+        check_number("degree", estimator.degree, at_least=1)
+        if estimator.gamma is not None:
+            check_number("gamma", estimator.gamma, at_least=0)
 
 
-def _read_arrays(path: Path) -> dict[str, np.ndarray]:
-    with zipfile.ZipFile(path) as archive:
+def _is_of_type(value: Any, hint: Any) -> bool:
+    """Whether a value is of the annotated type; numpy's numbers count as Python's, and booleans not as numbers."""
+    if hint is Any:
+        return True
+    if isinstance(hint, types.UnionType):
+        return any(_is_of_type(value, part) for part in typing.get_args(hint))
+    kind = {int: numbers.Integral, float: numbers.Real}.get(hint, hint)
+    return isinstance(value, kind) and (hint is bool or not isinstance(value, bool))
+
+
+def _check_value(name: str, value: Any, expected: _Array | _Record | _Plain, sizes: dict[str, int]) -> None:
+    """``sizes`` are those met so far; new ones are added."""
+    if isinstance(expected, _Record):
+        if value is None and expected.or_none:
+            return
+        if not isinstance(value, expected.kind):
+            raise TypeError(f"{name} is no {expected.kind.__name__}")
+        for field, what in expected.fields.items():
+            _check_value(f"{name}.{field}", getattr(value, field), what, sizes)
+    elif isinstance(expected, _Array):
+        _check_array(name, value, expected, sizes)
+    elif not isinstance(value, expected.kinds) or (isinstance(value, bool) and expected is not _BOOL):
+        raise TypeError(f"{name} is not {expected.wanted}")
+
+
+def _check_array(name: str, array: Any, expected: _Array, sizes: dict[str, int]) -> None:
+    if not isinstance(array, np.ndarray) or array.dtype.kind not in expected.kinds:
+        raise TypeError(f"{name} is not an array of the right type")
+    if array.ndim != len(expected.shape) or any(
+        sizes.setdefault(letter, size) != size for letter, size in zip(expected.shape, array.shape, strict=True)
+    ):
+        raise ValueError(f"{name} of shape {array.shape} and the other attributes do not fit together")
+    if expected.finite and not np.isfinite(array).all():
+        raise ValueError(f"{name} holds numbers that are not finite")
+
+
+def _read_arrays(file: BinaryIO) -> dict[str, np.ndarray]:
+    with zipfile.ZipFile(file) as archive:
         found = {}
         for entry in archive.infolist():
             if not entry.filename.endswith(".npy") or entry.compress_type != zipfile.ZIP_STORED:

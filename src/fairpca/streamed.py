@@ -22,6 +22,7 @@ from fairpca.datasets.table import (
     TableData,
     check_classes,
     check_group_counts,
+    class_values,
     say_columns,
 )
 from fairpca.moments import GroupMoments
@@ -106,6 +107,7 @@ def stream_table(
     X, texts = sample.rows()
     groups, classes = texts[stream.group_column].astype(str), texts.get(stream.label_column)
     _check_sample(moments, groups, label, classes)
+    classes = classes if classes is None else class_values(classes)
     remarks.append(
         f"read batch by batch; a random sample of {len(X):,} of {moments.total_count:,.0f} rows (seed {seed}) serves "
         "where rows are needed"

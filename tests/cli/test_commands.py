@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import contextlib
 import csv
+import io
 import json
 import signal
 import subprocess
@@ -18,6 +19,7 @@ from fairpca.cli import main
 from fairpca.cli._progress import Progress
 from fairpca.cli._tables import clean, format_table
 from fairpca.datasets.table import prepare_table, read_table
+from fairpca.persistence import read_model
 
 
 @pytest.fixture
@@ -127,6 +129,36 @@ def test_transform_to_parquet_and_with_new_values(people, tmp_path, capsys):
     assert not (tmp_path / "again.csv").exists()
 
 
+@pytest.fixture
+def people_of(people):
+    """The same people with other words for the two classes."""
+
+    def renamed(negative, positive):
+        lines = people.read_text(encoding="utf-8").splitlines()
+        words = {"0": negative, "1": positive}
+        body = [f"{line.rpartition(',')[0]},{words[line.rpartition(',')[2]]}" for line in lines[1:]]
+        people.write_text("\n".join([lines[0], *body]) + "\n", encoding="utf-8")
+        return people
+
+    return renamed
+
+
+@pytest.mark.parametrize("classes", [("9", "10"), ("9.5", "10.5")])
+def test_the_positive_class_is_the_larger_number(people_of, tmp_path, capsys, classes):
+    arguments = [*COMMON, "--label", "default", "--components", "2", "--json"]
+    figures = []
+    for words in (("0", "1"), classes):
+        path = people_of(*words)
+        assert run(["compare", path, *arguments], tmp_path) == 0
+        figures.append([row["held_out"] for row in json.loads(capsys.readouterr().out)["results"]])
+    assert figures[0] == figures[1]
+    fit = ["fit", path, "--sensitive", "sex", "--drop", "id", "--label", "default", "--method", "MMDFairPCA"]
+    assert run([*fit, "--set", "notion=equal_opportunity", "--set", "tolerance=0.2", "--out", "m.npz"], tmp_path) == 0
+    positive = float(classes[1])
+    assert load_model(tmp_path / "m.npz").pairs_ == [((positive, "f"), (positive, "m"))]
+    assert read_model(tmp_path / "m.npz").extra["label"] == "default"
+
+
 def spoil(kind, people):
     text = people.read_text(encoding="utf-8")
     if kind == "non-UTF-8":
@@ -138,6 +170,9 @@ def spoil(kind, people):
     elif kind == "10,000 levels":
         body = "".join(f"name{i},{i % 50},{i % 2}\n" for i in range(10_000))
         people.write_text(f"name,age,sex\n{body}", encoding="utf-8")
+    elif kind == "huge numbers":
+        lines = [f"{(-1) ** i * (i % 7 + 1)}e200,{i % 50},{'fm'[i % 2]}\n" for i in range(120)]
+        people.write_text("".join(["debt,age,sex\n", *lines]), encoding="utf-8")
     elif kind == "missing column":
         people.write_text(text.replace("sex", "gender"), encoding="utf-8")
     elif kind == "missing file":
@@ -154,6 +189,7 @@ def spoil(kind, people):
         ("one group", "'sex' contains a single group, 'f'; at least two are needed."),
         ("non-UTF-8", "people.csv is not UTF-8 (byte 0xf6 in line"),
         ("10,000 levels", "Column 'name' is text with 10000 different values, too many to one-hot encode"),
+        ("huge numbers", "Column 'debt' of people.csv holds numbers as large as 7e+200, whose squares overflow"),
         ("missing file", "people.csv does not exist."),
         ("bad parquet", "people.parquet cannot be read as Parquet"),
     ],
@@ -190,6 +226,14 @@ def test_reports_that_cannot_be_written_are_refused_at_once(people, tmp_path, ca
         (["--methods", "Magic"], "'Magic' is not one of"),
         (["--components", "0"], "--components"),
         (["--set", "x"], "unrecognized"),
+        (["--components", "1-1000000000000"], "asks for more than 100,000 components"),
+        (["--components", "1-" + "9" * 5000], "is not a list"),
+        (["--bootstrap", "0"], "'0' is not a whole number of at least 2"),
+        (["--bootstrap", "-3"], "'-3' is not a whole number of at least 2"),
+        (["--bootstrap", "many"], "'many' is not a whole number of at least 2"),
+        (["--seed", "-1"], "'-1' is not a whole number from 0 to 4294967295"),
+        (["--seed", "4294967296"], "is not a whole number from 0 to 4294967295"),
+        (["--jobs", "0"], "'0' is not a number of processes; give 1 or more, or -1 for all cores"),
     ],
 )
 def test_wrong_options_end_with_two(people, arguments, expected, capsys):
@@ -197,6 +241,31 @@ def test_wrong_options_end_with_two(people, arguments, expected, capsys):
         main(["audit", str(people), "--sensitive", "sex", *arguments])
     assert stop.value.code == 2
     assert expected in capsys.readouterr().err
+
+
+@pytest.mark.parametrize("value", ["print", "None", "3"])
+def test_functions_cannot_be_set(people, tmp_path, capsys, value):
+    fit = ["fit", people, "--sensitive", "sex", "--drop", "id", "--method", "MMDFairPCA"]
+    assert run([*fit, "--set", f"callback={value}"], tmp_path) == 2
+    assert capsys.readouterr().err == (
+        "fairpca: --set callback takes a function, which cannot be given here; leave it out, or use Python.\n"
+    )
+
+
+@pytest.mark.parametrize(
+    ("encoding", "errors"),
+    [("ascii", "strict"), ("cp1252", "strict"), ("ascii", "surrogateescape"), ("utf-8", "strict")],
+)
+def test_output_survives_any_encoding(people, tmp_path, monkeypatch, encoding, errors):
+    people.write_text(people.read_text(encoding="utf-8").replace(",f,", ",女,"), encoding="utf-8")
+    shown = io.BytesIO()
+    monkeypatch.setattr(sys, "stdout", io.TextIOWrapper(shown, encoding=encoding, errors=errors))
+    with pytest.raises(SystemExit):
+        main(["audit", "--help"])
+    assert run(["audit", people, *COMMON, "--label", "default", "--components", "1"], tmp_path) == 0
+    sys.stdout.flush()
+    for text in ("Δ         difference", "error 女", "Δ EOP"):
+        assert text.encode(encoding, "backslashreplace") in shown.getvalue()
 
 
 def test_interrupting_leaves_no_half_written_file(people, tmp_path):

@@ -13,7 +13,9 @@ from fairpca.cli import main
 from fairpca.datasets import stream
 from fairpca.datasets.arrow import ArrowFile
 from fairpca.datasets.stream import RowSample, TableStream, is_large
+from fairpca.datasets.table import prepare_table, read_table
 from fairpca.persistence import read_model
+from fairpca.streamed import stream_table
 
 pa = pytest.importorskip("pyarrow", reason="pyarrow is not installed")
 feather = pytest.importorskip("pyarrow.feather")
@@ -113,6 +115,19 @@ def test_fit_in_own_units_and_by_combinations(tmp_path, columns, capsys):
     assert streamed.estimator.groups_.tolist() == ["f, 0", "f, 1", "m, 0", "m, 1"]
     assert_same_model(streamed, read_model(tmp_path / "memory.npz"))
     capsys.readouterr()
+
+
+@pytest.mark.parametrize("classes", [(9, 10), (9.5, 10.5), ("9", "10"), ("no", "yes"), (False, True)])
+def test_classes_are_those_of_the_rows_in_memory(tmp_path, columns, classes):
+    columns["default"] = pa.array([classes[value] for value in columns["default"].tolist()])
+    path = write(tmp_path, columns)
+    drop = ["id", "city", "title", "same", "empty"]
+    streamed = stream_table(path, "sex", "default", drop=drop, sample_rows=N_ROWS)
+    memory = prepare_table(read_table(path), ["sex"], "default", drop=drop)
+    assert streamed.label.dtype == memory.label.dtype
+    np.testing.assert_array_equal(streamed.label, memory.label)
+    wanted = classes if isinstance(classes[0], str) and classes[0] == "no" else [float(value) for value in classes]
+    assert np.unique(streamed.label).tolist() == list(wanted)
 
 
 def test_large_files_are_streamed_unasked(tmp_path, columns, capsys, monkeypatch):
@@ -232,6 +247,8 @@ def spoil(kind, columns, path):
         columns["sex"] = ["f"] * N_ROWS
     elif kind == "measurement":
         columns["sex"] = columns["income"]
+    elif kind == "huge numbers":
+        columns["income"] = columns["income"] * 1e200
     elif kind == "small group":
         columns["sex"] = ["x"] * 4 + ["f", "m"] * (N_ROWS // 2 - 2)
     elif kind == "mostly missing":
@@ -258,6 +275,7 @@ def spoil(kind, columns, path):
         ("one group", "'sex' contains a single group, 'f'; at least two are needed."),
         ("measurement", "different values; at most 20 make groups"),
         ("small group", "Group 'x' of 'sex' has 3 rows"),
+        ("huge numbers", "Column 'income' of people.parquet holds numbers as large as"),
         ("mostly missing", "Column 'rent' of people.parquet is missing in 67% of the rows: drop it (--drop)."),
         ("all missing", "Every row of people.parquet has a missing value"),
         ("missing column", "people.parquet has no column 'sex' (the sensitive column); it has 'id', 'income'"),

@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from fairpca.datasets.table import Encoder, prepare_table, read_table
+from fairpca.datasets.table import Encoder, class_values, prepare_table, read_table
 
 
 def write(folder, text, name="people.csv", encoding="utf-8"):
@@ -24,13 +24,37 @@ def test_numbers_text_groups_and_label(tmp_path):
     data = prepare_table(table, ["sex"], "default")
     assert data.feature_names == ["age", "city=Bonn", "city=Köln", "city=Ulm"]
     assert sorted(set(data.groups)) == ["f", "m"]
-    assert sorted(set(data.label)) == ["0", "1"]
+    assert sorted(set(data.label)) == [0, 1]
     np.testing.assert_allclose(data.X.mean(axis=0), 0, atol=1e-12)
     np.testing.assert_allclose(data.X.std(axis=0), 1)
     said = " / ".join(data.remarks)
     assert "1 numeric columns: age" in said
     assert "city (3 levels)" in said
     assert "not among the features: sex, default" in said
+
+
+@pytest.mark.parametrize(
+    ("classes", "expected"),
+    [
+        (("9", "10"), [9, 10]),
+        (("9.5", "10.5"), [9.5, 10.5]),
+        (("-1", "1"), [-1, 1]),
+        (("1e3", "20"), [20, 1000]),
+        (("no", "yes"), ["no", "yes"]),
+        (("9", "10+"), ["10+", "9"]),
+        (("01", "x"), ["01", "x"]),
+    ],
+)
+def test_classes_are_ordered_as_numbers_where_all_are_numbers(tmp_path, classes, expected):
+    text = "\n".join(["age,sex,y", *(f"{i % 17},{i % 2},{classes[i % 3 % 2]}" for i in range(60))])
+    data = prepare_table(read_table(write(tmp_path, text)), ["sex"], "y")
+    assert np.unique(data.label).tolist() == expected
+    assert data.class_codes.tolist() == [expected.index(value) for value in data.label.tolist()]
+
+
+def test_texts_that_are_the_same_number_stay_apart():
+    assert class_values(np.array(["01", "1"], dtype=object)).tolist() == ["01", "1"]
+    assert class_values(np.array(["inf", "1"], dtype=object)).tolist() == ["inf", "1"]
 
 
 def test_own_units_are_kept_on_request(tmp_path):

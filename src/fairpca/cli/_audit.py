@@ -92,7 +92,7 @@ def _run(arguments: argparse.Namespace) -> int:
 def _audit(arguments: argparse.Namespace, data: TableData) -> Audit:
     with Progress(quiet=arguments.quiet or arguments.json) as progress:
         return audit(
-            data.X, data.groups, data.label,
+            data.X, data.groups, data.class_codes,
             n_components=wanted_dimensions(arguments.components, data.X.shape[1]),
             methods=arguments.methods,
             feature_names=data.feature_names,

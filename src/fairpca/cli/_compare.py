@@ -34,7 +34,7 @@ def _run(arguments: argparse.Namespace) -> int:
         print_remarks(data)
     with Progress(quiet=arguments.quiet or arguments.json) as progress:
         found = compare(
-            data.X, data.groups, data.label,
+            data.X, data.groups, data.class_codes,
             n_components=wanted_dimensions(arguments.components, data.X.shape[1]),
             methods=arguments.methods,
             n_bootstrap=arguments.bootstrap,

@@ -10,7 +10,7 @@ from sklearn.decomposition import PCA
 
 from fairpca import FairPCA
 from fairpca.cli._audit import check_output, provenance
-from fairpca.cli._options import dimensions
+from fairpca.cli._options import add_jobs_option, dimensions
 from fairpca.cli._progress import Progress
 from fairpca.datasets import load_german_credit
 from fairpca.metrics import GroupValues, reconstruction_error, reconstruction_loss
@@ -41,9 +41,7 @@ def add_demo(commands: Any) -> None:
         metavar="FILE",
         help="where the report is written (default: fairpca-report.html)",
     )
-    parser.add_argument(
-        "--jobs", type=int, default=-1, metavar="N", help="processes that fit at the same time (default: all cores)"
-    )
+    add_jobs_option(parser)
     parser.add_argument(
         "--json", action="store_true", help="print the figures as JSON, for scripts, and write no report"
     )

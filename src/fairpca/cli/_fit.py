@@ -10,7 +10,7 @@ from typing import Any
 
 from fairpca import estimators, save_model
 from fairpca.cli._audit import check_output, print_remarks
-from fairpca.cli._options import add_data_options, load_in_memory
+from fairpca.cli._options import add_data_options, add_seed_option, load_in_memory
 from fairpca.cli._stream import is_streamed, load_streamed
 from fairpca.cli._tables import clean
 from fairpca.streamed import StreamedTable
@@ -18,6 +18,8 @@ from fairpca.streamed import StreamedTable
 __all__ = ["add_fit"]
 
 _METHODS = list(estimators.__all__)
+#: Parameters whose values are functions.
+_CODE = frozenset({"callback"})
 
 
 def add_fit(commands: Any) -> None:
@@ -44,7 +46,7 @@ def add_fit(commands: Any) -> None:
         metavar="NAME=VALUE",
         help="a parameter of the estimator, such as criterion=error or tolerance=0.01; may be repeated",
     )
-    parser.add_argument("--seed", type=int, default=0, metavar="N", help="of every random choice (default: 0)")
+    add_seed_option(parser)
     parser.add_argument(
         "--out",
         default="fairpca-model.npz",
@@ -100,6 +102,9 @@ def _is_streamed(arguments: argparse.Namespace, estimator: Any) -> bool:
 
 
 def _estimator(arguments: argparse.Namespace) -> Any:
+    for name, _ in arguments.set:
+        if name in _CODE:
+            raise ValueError(f"--set {name} takes a function, which cannot be given here; leave it out, or use Python.")
     estimator = getattr(estimators, arguments.method)(arguments.components, random_state=arguments.seed)
     return estimator.set_params(**dict(arguments.set))
 

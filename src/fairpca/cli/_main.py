@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import argparse
+import io
 import sys
 from collections.abc import Sequence
 
@@ -20,6 +21,7 @@ __all__ = ["main"]
 
 def main(argv: Sequence[str] | None = None) -> int:
     """Run the command; return 0, or 2 after one clear sentence about what was wrong with the call."""
+    _survive_any_encoding()
     given = list(sys.argv[1:] if argv is None else argv)
     arguments = _parser().parse_args(given)
     arguments.command_line = given
@@ -34,6 +36,13 @@ def main(argv: Sequence[str] | None = None) -> int:
     except (ValueError, TypeError, OSError, ImportError) as problem:
         print(f"fairpca: {problem}", file=sys.stderr)
         return 2
+
+
+def _survive_any_encoding() -> None:
+    """Greek letters, and labels in any script, are printed as escapes where the terminal's encoding lacks them."""
+    for stream in (sys.stdout, sys.stderr):
+        if isinstance(stream, io.TextIOWrapper) and stream.errors in ("strict", "surrogateescape"):
+            stream.reconfigure(errors="backslashreplace")
 
 
 def _parser() -> argparse.ArgumentParser:

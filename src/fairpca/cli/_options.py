@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import argparse
+from collections.abc import Callable
 
 from fairpca.cli._stream import add_stream_options, is_streamed, load_streamed
 from fairpca.datasets.table import MAX_LEVELS, TableData, prepare_table, read_table
@@ -11,6 +12,8 @@ from fairpca.model_selection import METHODS
 __all__ = [
     "add_comparison_options",
     "add_data_options",
+    "add_jobs_option",
+    "add_seed_option",
     "dimensions",
     "load",
     "load_in_memory",
@@ -21,6 +24,10 @@ __all__ = [
 _DEFAULT_MAX = 10
 #: Rows of a streamed file that are kept for intervals, classifiers and pictures.
 _SAMPLE_ROWS = 50_000
+#: Longer lists of components are slips of the finger.
+_MOST_COMPONENTS = 100_000
+#: What numpy's random generators take.
+_LARGEST_SEED = 2**32 - 1
 
 
 def add_data_options(parser: argparse.ArgumentParser) -> None:
@@ -67,13 +74,12 @@ def add_comparison_options(parser: argparse.ArgumentParser) -> None:
         "--methods", type=method_names, default=None, metavar="LIST",
         help=f"methods to compare, separated by commas (default: all): {', '.join(METHODS)}",
     )  # fmt: skip
-    parser.add_argument("--seed", type=int, default=0, metavar="N", help="of every random choice (default: 0)")
+    add_seed_option(parser)
     parser.add_argument(
-        "--bootstrap", type=int, default=200, metavar="N", help="resamples behind the intervals (default: 200)"
-    )
-    parser.add_argument(
-        "--jobs", type=int, default=-1, metavar="N", help="processes that fit at the same time (default: all cores)"
-    )
+        "--bootstrap", type=_whole_number(2), default=200, metavar="N",
+        help="resamples behind the intervals, at least 2 (default: 200)",
+    )  # fmt: skip
+    add_jobs_option(parser)
     parser.add_argument(
         "--sample-rows",
         type=int,
@@ -89,18 +95,62 @@ def add_comparison_options(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("--quiet", action="store_true", help="no progress bar")
 
 
+def add_seed_option(parser: argparse.ArgumentParser) -> None:
+    """Where random numbers start."""
+    parser.add_argument(
+        "--seed", type=_whole_number(0, _LARGEST_SEED), default=0, metavar="N",
+        help="of every random choice (default: 0)",
+    )  # fmt: skip
+
+
+def add_jobs_option(parser: argparse.ArgumentParser) -> None:
+    """How many processes work."""
+    parser.add_argument(
+        "--jobs", type=_jobs, default=-1, metavar="N", help="processes that fit at the same time (default: all cores)"
+    )
+
+
+def _whole_number(least: int, most: int | None = None) -> Callable[[str], int]:
+    """A parser of whole numbers from ``least`` to ``most``."""
+    wanted = f"of at least {least}" if most is None else f"from {least} to {most}"
+
+    def parse(text: str) -> int:
+        number = _integer(text)
+        if number is None or number < least or (most is not None and number > most):
+            raise argparse.ArgumentTypeError(f"{text!r} is not a whole number {wanted}")
+        return number
+
+    return parse
+
+
+def _jobs(text: str) -> int:
+    number = _integer(text)
+    if not number:
+        raise argparse.ArgumentTypeError(f"{text!r} is not a number of processes; give 1 or more, or -1 for all cores")
+    return number
+
+
+def _integer(text: str) -> int | None:
+    try:
+        return int(text)
+    except ValueError:
+        return None
+
+
 def dimensions(text: str) -> list[int]:
     """Parse ``1,2,5`` or ``1-10`` or a mixture."""
-    numbers: list[int] = []
-    try:
-        for part in text.split(","):
-            first, dash, last = part.partition("-")
-            numbers += range(int(first), int(last if dash else first) + 1)
-    except ValueError:
-        raise argparse.ArgumentTypeError(f"{text!r} is not a list such as 1,2,5 or 1-10") from None
+    numbers: set[int] = set()
+    for part in text.split(","):
+        first, dash, last = part.partition("-")
+        low, high = _integer(first), _integer(last if dash else first)
+        if low is None or high is None:
+            raise argparse.ArgumentTypeError(f"{text!r} is not a list such as 1,2,5 or 1-10")
+        if high > _MOST_COMPONENTS:  # before the range is filled: it may be larger than memory
+            raise argparse.ArgumentTypeError(f"{text!r} asks for more than {_MOST_COMPONENTS:,} components")
+        numbers.update(range(low, high + 1))
     if not numbers or min(numbers) < 1:
         raise argparse.ArgumentTypeError(f"{text!r} holds no number of components from 1 upwards")
-    return sorted(set(numbers))
+    return sorted(numbers)
 
 
 def method_names(text: str) -> list[str]:

@@ -20,6 +20,7 @@ from fairpca.datasets.table import (
     Table,
     check_few_groups,
     check_levels,
+    check_magnitude,
     check_roles,
     number_text,
 )
@@ -180,6 +181,7 @@ class TableStream:
         for name in self.encoder.numeric:
             values, absent = _numbers(batch.column(name))
             features.append(values)
+            check_magnitude(self.file.name, name, values if absent is None else values[~absent])
             if absent is not None:
                 missing[name] += int(absent.sum())
                 incomplete |= absent

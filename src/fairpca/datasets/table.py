@@ -26,6 +26,10 @@ MAX_GROUPS = 20
 #: Figures of a smaller group say nothing, and it cannot be divided into rows to fit and rows to judge.
 MIN_GROUP_ROWS = 10
 MISSING_LEVEL = "(missing)"
+#: Squares of larger numbers may overflow when summed: standardising would turn the column into zeros.
+_LARGEST = 1e150
+#: Whole numbers below this are exact in double precision.
+_EXACT_INTEGERS = 2.0**53
 
 
 @dataclass(frozen=True)
@@ -241,7 +245,7 @@ class TableData:
 
     X: np.ndarray
     groups: np.ndarray
-    label: np.ndarray | None
+    label: np.ndarray | None  # numbers where all classes are numbers, else text
     encoder: Encoder
     table: Table
     remarks: list[str] = field(default_factory=list)
@@ -249,6 +253,11 @@ class TableData:
     @property
     def feature_names(self) -> list[str]:
         return self.encoder.feature_names
+
+    @property
+    def class_codes(self) -> np.ndarray | None:
+        """The label as 0, 1, ... by the order of its classes, for classifiers that take fractions for measurements."""
+        return None if self.label is None else np.unique(self.label, return_inverse=True)[1].reshape(-1)
 
 
 def prepare_table(
@@ -289,6 +298,8 @@ def prepare_table(
     numeric, levels = _without_copies(table, numeric, levels, groups, remarks)
     if not numeric and not levels:
         raise ValueError(f"{table.name} has no feature left besides {', '.join(map(repr, sorted(roles)))}.")
+    for name in numeric:
+        check_magnitude(table.name, name, table.columns[name])
     encoder = _fitted_encoder(table, numeric, levels, standardise)
     say_columns(encoder, [*sensitive, *([label] if label else []), *drop], standardise, remarks)
     return TableData(encoder.encode(table), groups, target, encoder, table, remarks)
@@ -369,7 +380,29 @@ def check_few_groups(sensitive: Sequence[str], count: int, *, so_far: bool = Fal
 def _class_labels(table: Table, label: str) -> np.ndarray:
     classes = _as_text(table.columns[label])
     check_classes(label, classes)
-    return classes
+    return class_values(classes)
+
+
+def class_values(texts: np.ndarray) -> np.ndarray:
+    """Classes as numbers where every one of them is a number, so that 10 comes after 9; else as text.
+
+    Whole numbers are integers, as they are written.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from fairpca.datasets.table import class_values
+    >>> class_values(np.array(["10", "9"], dtype=object)), class_values(np.array(["10", "none"], dtype=object)).tolist()
+    (array([10,  9]), ['10', 'none'])
+    """
+    found, codes = np.unique(texts.astype(str), return_inverse=True)
+    if not all(is_number(text) for text in found):
+        return texts
+    numbers = np.array([float(text) for text in found])
+    if not np.isfinite(numbers).all() or len(np.unique(numbers)) < len(found):  # '1' and '01' are two classes
+        return texts
+    whole = (numbers == np.round(numbers)).all() and np.abs(numbers).max() < _EXACT_INTEGERS
+    return (numbers.astype(np.int64) if whole else numbers)[codes.reshape(-1)]
 
 
 def check_classes(label: str, classes: np.ndarray) -> None:
@@ -417,6 +450,16 @@ def _without_copies(
 
 def _fixed_by_group(column: np.ndarray, groups: np.ndarray) -> bool:
     return all(len(set(column[groups == group].tolist())) == 1 for group in np.unique(groups))
+
+
+def check_magnitude(file: str, name: str, values: np.ndarray) -> None:
+    """Refuse a column (of finite numbers) whose squares no number can hold."""
+    largest = float(max(values.max(initial=0.0), -values.min(initial=0.0)))
+    if largest > _LARGEST:
+        raise ValueError(
+            f"Column {name!r} of {file} holds numbers as large as {largest:.3g}, whose squares overflow: correct or "
+            "rescale it, or leave it out (--drop)."
+        )
 
 
 def _fitted_encoder(table: Table, numeric: list[str], levels: dict[str, tuple[str, ...]], standardise: bool) -> Encoder:
