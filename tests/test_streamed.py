@@ -11,6 +11,7 @@ from fairpca.streamed import stream_table
 
 pyarrow = pytest.importorskip("pyarrow")
 parquet = pytest.importorskip("pyarrow.parquet")
+feather = pytest.importorskip("pyarrow.feather")
 
 
 @pytest.fixture
@@ -71,3 +72,42 @@ def test_progress_is_told(people):
     stream_table(people, "sex", progress=lambda done, total, what: seen.append((done, total, what)))
     assert seen[-1] == (900, 900, "rows read")
     assert {what for *_, what in seen} == {"looking for levels", "rows read"}
+
+
+def both_ways(folder, columns, sensitive="sex", *, kind="parquet", **options):
+    """The table prepared in memory and streamed, checked to have the same features and groups."""
+    path = folder / f"people.{kind}"
+    table = columns if isinstance(columns, pyarrow.Table) else pyarrow.table(columns)
+    if kind == "parquet":
+        parquet.write_table(table, path, row_group_size=200)
+    else:
+        feather.write_feather(table, str(path), chunksize=200)
+    names = [sensitive] if isinstance(sensitive, str) else sensitive
+    whole = prepare_table(read_table(path), names, options.get("label"))
+    streamed = stream_table(path, names, options.get("label"), sample_rows=5000)
+    assert streamed.feature_names == whole.feature_names
+    assert streamed.encoder.levels == whole.encoder.levels
+    assert np.array_equal(streamed.groups, whole.groups)
+    assert np.allclose(streamed.X, whole.X, atol=1e-9)
+    return whole, streamed
+
+
+def test_one_hot_columns_are_told_apart_by_position(tmp_path, rng):
+    """Level 'b=c' of column 'a' and level 'c' of column 'a=b' make features of the same name."""
+    columns = {"x": rng.normal(size=600), "a": rng.choice(["b=c", "d"], 600), "sex": rng.choice(["f", "m"], 600)}
+    columns["a=b"] = np.where(columns["sex"] == "f", "c", "e")  # a copy of the group: left out
+    _, streamed = both_ways(tmp_path, columns)
+    assert streamed.encoder.levels == {"a": ("b=c", "d")}
+    assert len(streamed.encoder.offsets) == 3
+
+
+def test_an_empty_row_group_does_not_hide_how_much_is_missing(tmp_path, rng):
+    empty = [None if i % 5 < 3 else 1.0 * i for i in range(600)]
+    table = pyarrow.table({"x": rng.normal(size=600), "empty": empty, "sex": rng.choice(["f", "m"], 600)})
+    path = tmp_path / "people.parquet"
+    with parquet.ParquetWriter(path, table.schema) as writer:
+        writer.write_table(table.slice(0, 0))
+        writer.write_table(table)
+    streamed = stream_table(path, "sex")
+    assert streamed.feature_names == ["x"]
+    assert "left out 'empty': 60% of it is missing" in streamed.remarks

@@ -146,12 +146,13 @@ def _widths(encoder: Encoder) -> list[tuple[str, int]]:
 
 
 def _chosen(encoder: Encoder, kept: np.ndarray) -> Encoder:
-    names = [encoder.feature_names[j] for j in kept]
-    numeric = tuple(name for name, j in zip(names, kept, strict=True) if j < len(encoder.numeric))
-    chosen = set(names[len(numeric) :])
-    levels = {
-        name: tuple(level for level in found if f"{name}={level}" in chosen) for name, found in encoder.levels.items()
-    }
+    """By position: names such as 'a=b=c' may be a level of more than one column."""
+    positions = set(kept.tolist())
+    numeric = tuple(name for j, name in enumerate(encoder.numeric) if j in positions)
+    levels, start = {}, len(encoder.numeric)
+    for name, found in encoder.levels.items():
+        levels[name] = tuple(level for j, level in enumerate(found, start) if j in positions)
+        start += len(found)
     levels = {name: found for name, found in levels.items() if found}
     return Encoder(numeric, levels, np.zeros(len(kept)), np.ones(len(kept)))
 

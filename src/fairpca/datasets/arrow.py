@@ -83,8 +83,9 @@ class ArrowFile:
         counts: dict[str, int] = {}
         with self._parquet() as file:
             metadata = file.metadata
+        filled = [g for g in range(metadata.num_row_groups) if metadata.row_group(g).num_rows]  # others tell nothing
         for j in range(metadata.num_columns):
-            parts = [metadata.row_group(g).column(j).statistics for g in range(metadata.num_row_groups)]
+            parts = [metadata.row_group(g).column(j).statistics for g in filled]
             if all(part is not None and part.has_null_count for part in parts):
                 counts[metadata.schema.column(j).path] = sum(part.null_count for part in parts)
         return counts
