@@ -20,6 +20,7 @@ from fairpca.datasets.table import (
     Encoder,
     Table,
     TableData,
+    check_class_counts,
     check_classes,
     check_group_counts,
     say_columns,
@@ -96,6 +97,9 @@ def stream_table(
     moments = moments_from_batches(sample.watch(stream.batches()), stream.group_column, columns=stream.columns)
     n_dropped = stream.n_dropped  # of this pass: the search for usable columns may start another
     check_group_counts(sensitive, moments.labels, moments.counts)
+    if label is not None:
+        names, counts = zip(*sorted(stream.class_counts.items()), strict=True)
+        check_class_counts(label, np.array(names), np.array(counts))
     kept = _usable_columns(stream, moments)
     moments, encoder = _standardise(moments.select(kept), _chosen(stream.encoder, kept), standardise)
     remarks = _remarks(stream, n_dropped)
