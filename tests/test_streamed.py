@@ -5,12 +5,15 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
+from fairpca.datasets.arrow import ArrowFile
+from fairpca.datasets.stream import TableStream
 from fairpca.datasets.table import prepare_table, read_table
 from fairpca.moments import group_moments
 from fairpca.streamed import stream_table
 
 pyarrow = pytest.importorskip("pyarrow")
 parquet = pytest.importorskip("pyarrow.parquet")
+feather = pytest.importorskip("pyarrow.feather")
 
 
 @pytest.fixture
@@ -71,3 +74,180 @@ def test_progress_is_told(people):
     stream_table(people, "sex", progress=lambda done, total, what: seen.append((done, total, what)))
     assert seen[-1] == (900, 900, "rows read")
     assert {what for *_, what in seen} == {"looking for levels", "rows read"}
+
+
+def both_ways(folder, columns, sensitive="sex", *, kind="parquet", **options):
+    """The table prepared in memory and streamed, checked to have the same features and groups."""
+    path = folder / f"people.{kind}"
+    table = columns if isinstance(columns, pyarrow.Table) else pyarrow.table(columns)
+    if kind == "parquet":
+        parquet.write_table(table, path, row_group_size=200)
+    else:
+        feather.write_feather(table, str(path), chunksize=200)
+    names = [sensitive] if isinstance(sensitive, str) else sensitive
+    whole = prepare_table(read_table(path), names, options.get("label"))
+    streamed = stream_table(path, names, options.get("label"), sample_rows=5000)
+    assert streamed.feature_names == whole.feature_names
+    assert streamed.encoder.levels == whole.encoder.levels
+    assert np.array_equal(streamed.groups, whole.groups)
+    assert np.allclose(streamed.X, whole.X, atol=1e-9)
+    return whole, streamed
+
+
+def refusals(path, sensitive=("sex",), label=None):
+    """What is said in memory and streamed."""
+    said = []
+    with pytest.raises(ValueError, match=r"\.") as caught:
+        prepare_table(read_table(path), list(sensitive), label)
+    said.append(str(caught.value))
+    with pytest.raises(ValueError, match=r"\.") as caught:
+        stream_table(path, list(sensitive), label)
+    return [*said, str(caught.value)]
+
+
+def incomplete_first_rows(rng, count, size=600):
+    x = rng.normal(size=size)
+    x[:count] = np.nan
+    return x
+
+
+def test_a_copy_of_the_group_is_left_out_though_a_group_has_only_incomplete_rows(tmp_path, rng):
+    sex = rng.choice(["f", "m"], 600)
+    copy = np.where(sex == "f", 5, 6)
+    sex[:30] = "z"
+    columns = {"x": incomplete_first_rows(rng, 30), "y": rng.normal(size=600), "copy": copy, "sex": sex}
+    _, streamed = both_ways(tmp_path, columns)
+    assert streamed.feature_names == ["x", "y"]
+    assert streamed.moments.labels == ("f", "m")
+
+
+def test_groups_of_incomplete_rows_do_not_count(tmp_path, rng):
+    sex = np.array([f"g{i % 20:02}" for i in range(600)])
+    sex[:30] = "z"
+    _, streamed = both_ways(tmp_path, {"x": incomplete_first_rows(rng, 30), "y": rng.normal(size=600), "sex": sex})
+    assert len(streamed.moments.labels) == 20
+
+
+def test_levels_of_incomplete_rows_do_not_count(tmp_path, rng):
+    city = np.array([f"c{i % 100:02}" for i in range(600)])
+    city[:2] = ["Rome", "Oslo"]
+    columns = {"x": incomplete_first_rows(rng, 2), "city": city, "sex": rng.choice(["f", "m"], 600)}
+    _, streamed = both_ways(tmp_path, columns)
+    assert len(streamed.encoder.levels["city"]) == 100
+    columns["x"] = rng.normal(size=600)
+    parquet.write_table(pyarrow.table(columns), tmp_path / "people.parquet")
+    for said in refusals(tmp_path / "people.parquet"):
+        assert "102 different values, too many to one-hot encode" in said
+
+
+def test_a_group_may_be_named_as_missing_levels_are(tmp_path, rng):
+    sex = rng.choice(["f", "(missing)"], 600).tolist()
+    sex[5], sex[6] = None, ""
+    _, streamed = both_ways(tmp_path, {"x": rng.normal(size=600), "y": rng.normal(size=600), "sex": sex})
+    assert streamed.moments.labels == ("(missing)", "f")
+    assert streamed.moments.total_count == 598
+
+
+def test_groups_of_two_columns_stay_apart_though_their_parts_hold_commas(tmp_path, rng):
+    pairs = [("a, b", "c"), ("a", "b, c"), ('"a', 'b, c"'), ('"a, b', 'c"')]
+    columns = {"x": rng.normal(size=600), "y": rng.normal(size=600)}
+    columns |= {name: [pairs[i % 4][j] for i in range(600)] for j, name in enumerate(["one", "two"])}
+    _, streamed = both_ways(tmp_path, columns, ["one", "two"])
+    assert streamed.moments.counts.tolist() == [150] * 4
+    assert {'"a, b", c', 'a, "b, c"'} < set(streamed.moments.labels)
+
+
+def test_one_hot_columns_are_told_apart_by_position(tmp_path, rng):
+    """Level 'b=c' of column 'a' and level 'c' of column 'a=b' make features of the same name."""
+    columns = {"x": rng.normal(size=600), "a": rng.choice(["b=c", "d"], 600), "sex": rng.choice(["f", "m"], 600)}
+    columns["a=b"] = np.where(columns["sex"] == "f", "c", "e")  # a copy of the group: left out
+    _, streamed = both_ways(tmp_path, columns)
+    assert streamed.encoder.levels == {"a": ("b=c", "d")}
+    assert len(streamed.encoder.offsets) == 3
+
+
+def test_decimals_are_numbers(tmp_path, rng):
+    price = pyarrow.array(rng.integers(100, 999, 600)).cast(pyarrow.decimal128(20)).cast(pyarrow.decimal128(24, 2))
+    sex = pyarrow.array(rng.integers(0, 2, 600)).cast(pyarrow.decimal128(20))
+    for kind in ("parquet", "feather"):
+        whole, _ = both_ways(tmp_path, {"price": price, "x": rng.normal(size=600), "sex": sex}, kind=kind)
+        assert whole.encoder.numeric == ("price", "x")
+        assert set(whole.groups) == {"0", "1"}
+
+
+NESTED = {"list": [[1, 2]] * 600, "struct": [{"a": 1}] * 600}
+
+
+@pytest.mark.parametrize("kind", NESTED)
+@pytest.mark.parametrize("role", ["feature", "sensitive", "label"])
+def test_nested_columns_are_refused_by_name(tmp_path, rng, kind, role):
+    columns = {"x": rng.normal(size=600), "sex": rng.choice(["f", "m"], 600), "tags": NESTED[kind]}
+    path = tmp_path / "people.parquet"
+    parquet.write_table(pyarrow.table(columns), path)
+    roles = {"sensitive": ["tags"] if role == "sensitive" else ["sex"], "label": "tags" if role == "label" else None}
+    memory, streamed = refusals(path, **roles)
+    assert memory == streamed
+    assert f"Column 'tags' of people.parquet holds {kind}<" in memory
+    assert "(--drop)" in memory
+    assert stream_table(path, "sex", drop="tags").feature_names == ["x"]
+    assert prepare_table(read_table(path), ["sex"], drop=["tags"]).feature_names == ["x"]
+
+
+@pytest.mark.parametrize("kind", ["parquet", "feather"])
+def test_two_columns_of_a_name_are_refused_in_the_same_words(tmp_path, rng, kind):
+    arrays = [pyarrow.array(rng.normal(size=60)), pyarrow.array(rng.normal(size=60)), pyarrow.array(["f", "m"] * 30)]
+    table = pyarrow.Table.from_arrays(arrays, names=["x", "x", "sex"])
+    path = tmp_path / f"people.{kind}"
+    parquet.write_table(table, path) if kind == "parquet" else feather.write_feather(table, str(path))
+    assert refusals(path) == [f"people.{kind} has two columns named 'x'; rename one."] * 2
+
+
+def test_an_empty_row_group_does_not_hide_how_much_is_missing(tmp_path, rng):
+    empty = [None if i % 5 < 3 else 1.0 * i for i in range(600)]
+    table = pyarrow.table({"x": rng.normal(size=600), "empty": empty, "sex": rng.choice(["f", "m"], 600)})
+    path = tmp_path / "people.parquet"
+    with parquet.ParquetWriter(path, table.schema) as writer:
+        writer.write_table(table.slice(0, 0))
+        writer.write_table(table)
+    streamed = stream_table(path, "sex")
+    assert streamed.feature_names == ["x"]
+    assert "left out 'empty': 60% of it is missing" in streamed.remarks
+
+
+@pytest.mark.parametrize(
+    ("label", "expected"),
+    [
+        (["yes"] * 600, "has a single value, 'yes'"),
+        ([f"id{i}" for i in range(600)], "different values; it must be a class"),
+        (["rare"] * 3 + ["a", "b", "c"] * 199, "Class 'rare' of the label 'default' has 3 rows"),
+    ],
+)
+def test_the_label_is_checked_without_a_sample(tmp_path, rng, label, expected):
+    path = tmp_path / "people.parquet"
+    columns = {"x": rng.normal(size=600), "sex": rng.choice(["f", "m"], 600), "default": label}
+    parquet.write_table(pyarrow.table(columns), path)
+    for said in refusals(path, label="default"):
+        assert expected in said
+
+
+def test_the_row_numbers_of_pandas_are_no_feature(tmp_path, rng):
+    table = pyarrow.table(
+        {"x": rng.normal(size=600), "sex": rng.choice(["f", "m"], 600), "__index_level_0__": np.arange(600)}
+    )
+    described = table.replace_schema_metadata({"pandas": '{"index_columns": ["__index_level_0__"]}'})
+    whole, streamed = both_ways(tmp_path, described)
+    assert whole.feature_names == ["x"]
+    for found in (whole, streamed):
+        assert "left out '__index_level_0__': pandas' numbering of the rows" in found.remarks
+    whole, _ = both_ways(tmp_path, table)  # without the description it is a column like others
+    assert whole.feature_names == ["x", "__index_level_0__"]
+
+
+def test_batches_are_bounded_by_what_they_become(tmp_path, rng, monkeypatch):
+    """A text column of 100 levels is 100 numbers a row."""
+    monkeypatch.setattr("fairpca.datasets.stream._BATCH_NUMBERS", 5_000)
+    city = [f"c{i % 100}" for i in range(600)]
+    columns = {"x": rng.normal(size=600), "city": city, "sex": rng.choice(["f", "m"], 600)}
+    parquet.write_table(pyarrow.table(columns), tmp_path / "people.parquet")
+    stream = TableStream(ArrowFile(tmp_path / "people.parquet"), ["sex"])
+    assert max(batch.num_rows * batch.num_columns for batch in stream.batches()) <= 5_000

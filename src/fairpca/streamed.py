@@ -20,6 +20,7 @@ from fairpca.datasets.table import (
     Encoder,
     Table,
     TableData,
+    check_class_counts,
     check_classes,
     check_group_counts,
     class_values,
@@ -97,6 +98,9 @@ def stream_table(
     moments = moments_from_batches(sample.watch(stream.batches()), stream.group_column, columns=stream.columns)
     n_dropped = stream.n_dropped  # of this pass: the search for usable columns may start another
     check_group_counts(sensitive, moments.labels, moments.counts)
+    if label is not None:
+        names, counts = zip(*sorted(stream.class_counts.items()), strict=True)
+        check_class_counts(label, np.array(names), np.array(counts))
     kept = _usable_columns(stream, moments)
     moments, encoder = _standardise(moments.select(kept), _chosen(stream.encoder, kept), standardise)
     remarks = _remarks(stream, n_dropped)
@@ -148,12 +152,13 @@ def _widths(encoder: Encoder) -> list[tuple[str, int]]:
 
 
 def _chosen(encoder: Encoder, kept: np.ndarray) -> Encoder:
-    names = [encoder.feature_names[j] for j in kept]
-    numeric = tuple(name for name, j in zip(names, kept, strict=True) if j < len(encoder.numeric))
-    chosen = set(names[len(numeric) :])
-    levels = {
-        name: tuple(level for level in found if f"{name}={level}" in chosen) for name, found in encoder.levels.items()
-    }
+    """By position: names such as 'a=b=c' may be a level of more than one column."""
+    positions = set(kept.tolist())
+    numeric = tuple(name for j, name in enumerate(encoder.numeric) if j in positions)
+    levels, start = {}, len(encoder.numeric)
+    for name, found in encoder.levels.items():
+        levels[name] = tuple(level for j, level in enumerate(found, start) if j in positions)
+        start += len(found)
     levels = {name: found for name, found in levels.items() if found}
     return Encoder(numeric, levels, np.zeros(len(kept)), np.ones(len(kept)))
 

@@ -159,6 +159,35 @@ def test_the_positive_class_is_the_larger_number(people_of, tmp_path, capsys, cl
     assert read_model(tmp_path / "m.npz").extra["label"] == "default"
 
 
+def test_kept_columns_of_a_csv_file_are_written_as_they_stand_there(people, tmp_path, capsys):
+    run(["fit", people, "--sensitive", "sex", "--drop", "id", "--out", "m.npz"], tmp_path)
+    new = tmp_path / "new.csv"
+    new.write_text(
+        "number,zip,share,income,age,city,default\n1000000000000000001,0815,0.50,20,30,Bonn,0\n,53111,,22,31,Ulm,1\n"
+    )
+    keep = ["--keep", "number", "--keep", "zip", "--keep", "share"]
+    assert run(["transform", "m.npz", new, *keep], tmp_path) == 0
+    with (tmp_path / "scores.csv").open(newline="") as stream:
+        rows = [list(row.values())[:3] for row in csv.DictReader(stream)]
+    assert rows == [["1000000000000000001", "0815", "0.50"], ["", "53111", ""]]
+    parquet = pytest.importorskip("pyarrow.parquet")
+    assert run(["transform", "m.npz", new, *keep, "--out", "scores.parquet"], tmp_path) == 0
+    found = parquet.read_table(tmp_path / "scores.parquet").to_pydict()
+    assert [found[name] for name in ("number", "zip", "share")] == [[10**18 + 1, None], ["0815", "53111"], [0.5, None]]
+    capsys.readouterr()
+
+
+def test_transform_refuses_other_endings_and_columns_named_as_scores(people, tmp_path, capsys):
+    run(["fit", people, "--sensitive", "sex", "--drop", "id", "--out", "m.npz"], tmp_path)
+    capsys.readouterr()
+    assert run(["transform", "m.npz", people, "--out", "scores.xlsx"], tmp_path) == 2
+    assert "--out scores.xlsx: scores are written as .csv, .parquet" in capsys.readouterr().err
+    people.write_text(people.read_text(encoding="utf-8").replace("id,", "fairpca0,", 1), encoding="utf-8")
+    assert run(["transform", "m.npz", people, "--keep", "fairpca0"], tmp_path) == 2
+    assert "--keep fairpca0: a score has the same name; rename the column in the file." in capsys.readouterr().err
+    assert not list(tmp_path.glob("scores*"))
+
+
 def spoil(kind, people):
     text = people.read_text(encoding="utf-8")
     if kind == "non-UTF-8":

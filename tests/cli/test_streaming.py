@@ -13,7 +13,7 @@ from fairpca.cli import main
 from fairpca.datasets import stream
 from fairpca.datasets.arrow import ArrowFile
 from fairpca.datasets.stream import RowSample, TableStream, is_large
-from fairpca.datasets.table import prepare_table, read_table
+from fairpca.datasets.table import Encoder, prepare_table, read_table
 from fairpca.persistence import read_model
 from fairpca.streamed import stream_table
 
@@ -236,7 +236,7 @@ def test_transform_streams_row_by_row(tmp_path, columns, capsys, out, monkeypatc
         return
     table = (pq if out == "parquet" else feather).read_table(tmp_path / f"stream.{out}")
     assert table.column("id").to_pylist() == [row["id"] for row in expected]
-    assert table.column("note").to_pylist() == [row["note"] for row in expected]
+    assert table.column("note").to_pylist() == [row["note"] or None for row in expected]
     assert table.column("fairpca1").to_pylist() == [float(row["fairpca1"]) for row in expected]
 
 
@@ -315,3 +315,100 @@ def test_only_arrow_files_are_streamed_and_samples_hold_every_group(tmp_path, co
     assert "rows in the random sample of 15; raise sample_rows (--sample-rows)" in capsys.readouterr().err
     assert run([*arguments, "0"], tmp_path) == 2
     assert "--sample-rows 0" in capsys.readouterr().err
+
+
+@pytest.fixture
+def model(tmp_path, capsys):
+    """A model of two numbers, x and y."""
+    rng = np.random.default_rng(0)
+    columns = {"x": rng.normal(size=60), "y": rng.normal(size=60), "sex": ["f", "m"] * 30}
+    run(["fit", write(tmp_path, columns), "--sensitive", "sex", "--out", "model.npz"], tmp_path)
+    capsys.readouterr()
+    return tmp_path / "model.npz"
+
+
+KEPT = {
+    "id": pa.array([10**18 + 1 + i for i in range(60)]),
+    "count": pa.array([None, *range(59)], pa.int32()),
+    "member": pa.array([None, True, False] * 20),
+    "rate": pa.array(np.linspace(0, 1, 60).astype(np.float32)),
+    "price": pa.array(range(60)).cast(pa.decimal128(20)).cast(pa.decimal128(24, 2)),
+    "seen": pa.array([10**18 + 1] * 60, pa.timestamp("ns")),
+    "city": pa.array(["Bonn", None, "Ulm"] * 20).dictionary_encode(),
+}
+KEEP = [part for name in KEPT for part in ("--keep", name)]
+
+
+@pytest.mark.parametrize("stream_option", [[], ["--stream"]], ids=["memory", "stream"])
+@pytest.mark.parametrize("out", ["parquet", "pq", "feather", "arrow"])
+def test_kept_columns_are_written_as_they_were_read(tmp_path, model, capsys, monkeypatch, out, stream_option):
+    monkeypatch.setattr("fairpca.cli._transform._BATCH_NUMBERS", 100)
+    path = write(tmp_path, {"x": np.arange(60.0), "y": np.arange(60.0), **KEPT})
+    assert run(["transform", model, path, *KEEP, *stream_option, "--out", f"scores.{out}"], tmp_path) == 0
+    found = (pq if out in ("parquet", "pq") else feather).read_table(tmp_path / f"scores.{out}")
+    for name, column in KEPT.items():
+        expected = column.cast(column.type.value_type) if name == "city" else column
+        assert found.column(name).type == expected.type
+        assert found.column(name).equals(pa.chunked_array([expected])), name
+    capsys.readouterr()
+
+
+@pytest.mark.parametrize("stream_option", [[], ["--stream"]], ids=["memory", "stream"])
+def test_kept_columns_keep_their_digits_in_csv(tmp_path, model, capsys, stream_option):
+    path = write(tmp_path, {"x": np.arange(60.0), "y": np.arange(60.0), **KEPT})
+    assert run(["transform", model, path, *KEEP, *stream_option, "--out", "scores.csv"], tmp_path) == 0
+    with (tmp_path / "scores.csv").open(encoding="utf-8", newline="") as lines:
+        first, second = list(csv.DictReader(lines))[:2]
+    assert [first[name] for name in ("id", "count", "member", "city")] == ["1000000000000000001", "", "", "Bonn"]
+    assert [second[name] for name in ("count", "member", "price", "city")] == ["0", "True", "1.00", ""]
+    assert np.float32(second["rate"]) == np.float32(1 / 59)
+    assert len(second["rate"]) < 12  # the digits of single precision
+    assert second["seen"].endswith(".000000001")
+    capsys.readouterr()
+
+
+@pytest.mark.parametrize("stream_option", [[], ["--stream"]], ids=["memory", "stream"])
+@pytest.mark.parametrize("kind", ["decimal", "text"])
+def test_numbers_may_arrive_as_decimals_or_text(tmp_path, model, capsys, kind, stream_option):
+    numbers = np.arange(60) / 4
+    plain = write(tmp_path, {"x": numbers, "y": numbers})
+    run(["transform", model, plain, "--out", "plain.csv"], tmp_path)
+    texts = pa.array([str(value) for value in numbers])
+    columns = {"x": texts if kind == "text" else texts.cast(pa.decimal128(20, 3)), "y": numbers}
+    assert run(["transform", model, write(tmp_path, columns), *stream_option, "--out", "other.csv"], tmp_path) == 0
+    assert (tmp_path / "other.csv").read_bytes() == (tmp_path / "plain.csv").read_bytes()
+    capsys.readouterr()
+
+
+def test_transform_refuses_alike_in_memory_and_streamed(tmp_path, model, capsys):
+    x = np.arange(60.0)
+    pair = pa.Table.from_arrays([pa.array(x)] * 3, names=["x", "y", "x"])
+    cases = [
+        (pa.table({"x": ["1.5", "old"] * 30, "y": x}), "column 'x' must hold numbers, but contains 'old'"),
+        (pa.table({"x": ["1.5", None] * 30, "y": x}), "column 'x' has no finite number in row 2"),
+        (pa.table({"x": [[1.0]] * 60, "y": x}), "Column 'x' of people.parquet holds list<"),
+        (pair, "people.parquet has two columns named 'x'; rename one."),
+    ]
+    for table, expected in cases:
+        pq.write_table(table, tmp_path / "people.parquet")
+        said = []
+        for option in ([], ["--stream"]):
+            assert run(["transform", model, "people.parquet", *option], tmp_path) == 2
+            said.append(capsys.readouterr().err)
+        assert said[0] == said[1]
+        assert expected in said[0]
+    assert not (tmp_path / "scores.csv").exists()
+
+
+def test_transform_prepares_a_bounded_number_of_rows_at_a_time(tmp_path, columns, capsys, monkeypatch):
+    """Text is counted by the columns of its one-hot encoding."""
+    monkeypatch.setattr("fairpca.cli._transform._BATCH_NUMBERS", 3_000)
+    columns = {"x": np.arange(900.0), "city": [f"c{i % 100}" for i in range(900)], "sex": columns["sex"]}
+    path = write(tmp_path, columns)
+    run(["fit", path, "--sensitive", "sex"], tmp_path)
+    sizes, encode = [], Encoder.encode
+    monkeypatch.setattr(Encoder, "encode", lambda *given: sizes.append((X := encode(*given)).size) or X)
+    assert run(["transform", "fairpca-model.npz", path, "--stream"], tmp_path) == 0
+    assert max(sizes) <= 3_000
+    assert sum(sizes) == 900 * 101
+    capsys.readouterr()

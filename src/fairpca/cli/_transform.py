@@ -16,15 +16,17 @@ from fairpca._files import replace_file
 from fairpca.cli._audit import check_output
 from fairpca.cli._progress import Progress
 from fairpca.cli._stream import add_stream_options, is_streamed
-from fairpca.datasets.arrow import ArrowFile, column_of_arrow
-from fairpca.datasets.table import Encoder, Table, read_table
+from fairpca.datasets.arrow import ArrowFile, arrow_kind, texts_of_arrow
+from fairpca.datasets.table import Encoder, Table, exact_values, read_table, table_of_arrow
 from fairpca.persistence import read_model
 
 __all__ = ["add_transform"]
 
-#: Numbers decoded at a time from a large file.
+#: Numbers prepared at a time from a large file.
 _BATCH_NUMBERS = 2_000_000
 _SHOWN_LEVELS = 3
+#: Endings of files that are written as CSV.
+_TEXT_ENDINGS = {"", ".csv", ".txt"}
 
 
 def add_transform(commands: Any) -> None:
@@ -42,7 +44,7 @@ def add_transform(commands: Any) -> None:
         action="append",
         default=[],
         metavar="COLUMN",
-        help="copy a column of the file beside the scores; may be repeated",
+        help="copy a column of the file beside the scores, as it is there; may be repeated",
     )
     parser.add_argument(
         "--out",
@@ -57,6 +59,7 @@ def add_transform(commands: Any) -> None:
 
 def _run(arguments: argparse.Namespace) -> int:
     check_output(arguments.out)
+    kind = _kind_of_output(arguments.out)
     saved = read_model(arguments.model)
     if not isinstance(saved.extra, dict) or "encoder" not in saved.extra:
         raise ValueError(
@@ -64,11 +67,10 @@ def _run(arguments: argparse.Namespace) -> int:
         )
     scoring = _Scoring(saved.estimator, Encoder.from_dict(saved.extra["encoder"]), arguments.keep)
     streamed = is_streamed(arguments)
-    kind = Path(arguments.out).suffix.lower()
 
     def write(temporary: Path) -> None:
         with Progress(quiet=arguments.quiet) as progress, _writer(temporary, kind) as add:
-            for table in _parts(arguments.data, scoring.needed, progress) if streamed else [read_table(arguments.data)]:
+            for table in _parts(arguments.data, scoring, progress) if streamed else [scoring.whole(arguments.data)]:
                 add(scoring.columns(table))
 
     path = replace_file(arguments.out, write)
@@ -77,23 +79,41 @@ def _run(arguments: argparse.Namespace) -> int:
     return 0
 
 
+def _kind_of_output(path: str) -> str | None:
+    """'Parquet', 'Feather' or None for CSV."""
+    kind = arrow_kind(path)
+    if kind is None and Path(path).suffix.lower() not in _TEXT_ENDINGS:
+        raise ValueError(f"--out {path}: scores are written as .csv, .parquet (or .pq) and .feather (or .arrow) only.")
+    return kind
+
+
 class _Scoring:
     """From tables to columns of scores; remembers what it met."""
 
     def __init__(self, estimator: Any, encoder: Encoder, keep: list[str]) -> None:
-        self._estimator, self._encoder, self._keep = estimator, encoder, keep
+        self._estimator, self._encoder, self.keep = estimator, encoder, list(dict.fromkeys(keep))
         self.names = [str(name) for name in estimator.get_feature_names_out()]
+        both = next((name for name in self.keep if name in self.names), None)
+        if both is not None:
+            raise ValueError(f"--keep {both}: a score has the same name; rename the column in the file.")
         self.needed = list(dict.fromkeys([*encoder.numeric, *encoder.levels, *keep]))
+        #: Numbers that a row takes: as it is read, and as the estimator gets it.
+        self.width = len(self.needed) + len(encoder.offsets)
         self.n_rows = 0
         self._unknown: dict[str, set[str]] = {}
 
-    def columns(self, table: Table) -> dict[str, np.ndarray]:
-        kept = {name: table.column(name, "to be kept") for name in self._keep}
+    def whole(self, path: str) -> Table:
+        return read_table(path, self.keep)
+
+    def columns(self, table: Table) -> dict[str, Any]:
+        """Kept columns as the file has them, and scores."""
+        for name in self.keep:
+            table.column(name, "to be kept")
         for name, levels in self._encoder.unknown_levels(table).items():
             self._unknown.setdefault(name, set()).update(levels[:_SHOWN_LEVELS])
         scores = self._estimator.transform(self._encoder.encode(table))
         self.n_rows += len(scores)
-        return kept | dict(zip(self.names, scores.T, strict=True))
+        return table.kept | dict(zip(self.names, scores.T, strict=True))
 
     def warn_of_new_levels(self) -> None:
         for name, levels in self._unknown.items():
@@ -105,16 +125,16 @@ class _Scoring:
             )
 
 
-def _parts(path: str, needed: list[str], progress: Progress) -> Iterator[Table]:
+def _parts(path: str, scoring: _Scoring, progress: Progress) -> Iterator[Table]:
     """The file, batch by batch; of its columns only those that are needed."""
     file = ArrowFile(path)
-    names = [name for name in needed if name in file.schema.names] or file.schema.names[:1]
+    names = [name for name in scoring.needed if name in file.schema.names] or file.schema.names[:1]
     done = 0
-    for batch in file.batches(names, max(_BATCH_NUMBERS // len(names), 1)):
-        columns = {name: column_of_arrow(batch.column(name)) for name in names}
+    for batch in file.batches(names, max(_BATCH_NUMBERS // scoring.width, 1)):
+        table = table_of_arrow(batch, file.name, scoring.keep, rows_before=done)
         if not done:  # so that an error lists all columns there are
-            columns |= {name: np.zeros(0) for name in file.schema.names if name not in names}
-        yield Table(file.name, columns, "", rows_before=done)
+            table.columns.update({name: np.zeros(0) for name in file.schema.names if name not in names})
+        yield table
         done += batch.num_rows
         progress(done, file.n_rows, "rows written")
     if not done:
@@ -122,25 +142,25 @@ def _parts(path: str, needed: list[str], progress: Progress) -> Iterator[Table]:
 
 
 @contextmanager
-def _writer(path: Path, kind: str) -> Iterator[Callable[[dict[str, np.ndarray]], None]]:
+def _writer(path: Path, kind: str | None) -> Iterator[Callable[[dict[str, Any]], None]]:
     """A function that appends columns to the file."""
-    if kind in {".parquet", ".feather"}:
+    if kind is not None:
         with _arrow_writer(path, kind) as add:
             yield add
         return
     with path.open("w", encoding="utf-8", newline="") as stream:
         writer = csv.writer(stream)
 
-        def add_lines(columns: dict[str, np.ndarray]) -> None:
+        def add_lines(columns: dict[str, Any]) -> None:
             if not stream.tell():
                 writer.writerow(columns)
-            writer.writerows(zip(*(column.tolist() for column in columns.values()), strict=True))
+            writer.writerows(zip(*map(_csv_values, columns.values()), strict=True))
 
         yield add_lines
 
 
 @contextmanager
-def _arrow_writer(path: Path, kind: str) -> Iterator[Callable[[dict[str, np.ndarray]], None]]:
+def _arrow_writer(path: Path, kind: str) -> Iterator[Callable[[dict[str, Any]], None]]:
     try:
         import pyarrow.ipc
         import pyarrow.parquet
@@ -148,10 +168,10 @@ def _arrow_writer(path: Path, kind: str) -> Iterator[Callable[[dict[str, np.ndar
         raise ImportError(f"Writing {kind} files needs pyarrow: pip install 'fairpca[arrow]'.") from None
     opened: list[Any] = []
 
-    def add(columns: dict[str, np.ndarray]) -> None:
-        table = pyarrow.table({name: _arrow_array(column) for name, column in columns.items()})
+    def add(columns: dict[str, Any]) -> None:
+        table = pyarrow.table({name: _arrow_values(column) for name, column in columns.items()})
         if not opened:
-            make = pyarrow.parquet.ParquetWriter if kind == ".parquet" else pyarrow.ipc.new_file
+            make = pyarrow.parquet.ParquetWriter if kind == "Parquet" else pyarrow.ipc.new_file
             opened.append(make(str(path), table.schema))
         opened[0].write_table(table)
 
@@ -162,8 +182,16 @@ def _arrow_writer(path: Path, kind: str) -> Iterator[Callable[[dict[str, np.ndar
             writer.close()
 
 
-def _arrow_array(column: np.ndarray) -> Any:
-    """Text as text, even where a batch of a kept column is empty throughout."""
+def _csv_values(column: Any) -> list[Any]:
+    if isinstance(column, list):
+        return column
+    return column.tolist() if isinstance(column, np.ndarray) else texts_of_arrow(column)
+
+
+def _arrow_values(column: Any) -> Any:
+    """Texts of a CSV file become numbers where that loses nothing."""
     import pyarrow
 
-    return pyarrow.array(column, pyarrow.string() if column.dtype == object else None)
+    if not isinstance(column, list):
+        return pyarrow.array(column) if isinstance(column, np.ndarray) else column
+    return pyarrow.array(exact_values(column))

@@ -3,13 +3,28 @@
 from __future__ import annotations
 
 import hashlib
+import json
+import re
 from collections.abc import Iterator, Sequence
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 
-__all__ = ["ArrowFile", "column_of_arrow", "import_pyarrow", "is_arrow", "is_number", "is_text"]
+__all__ = [
+    "ArrowFile",
+    "arrow_kind",
+    "check_unique",
+    "column_of_arrow",
+    "import_pyarrow",
+    "is_arrow",
+    "is_number",
+    "is_text",
+    "plain_values",
+    "row_index",
+    "texts_of_arrow",
+    "unusable_columns",
+]
 
 _KINDS = {".parquet": "Parquet", ".pq": "Parquet", ".feather": "Feather", ".arrow": "Feather"}
 #: Bytes read of a column at a time, instead of its whole row group.
@@ -18,7 +33,12 @@ _READ_BYTES = 1 << 18
 
 def is_arrow(path: Any) -> bool:
     """Whether the name ends as that of a Parquet or Feather file."""
-    return Path(path).suffix.lower() in _KINDS
+    return arrow_kind(path) is not None
+
+
+def arrow_kind(path: Any) -> str | None:
+    """'Parquet' or 'Feather' by the ending of the name, or None."""
+    return _KINDS.get(Path(path).suffix.lower())
 
 
 class ArrowFile:
@@ -56,9 +76,13 @@ class ArrowFile:
     def _describe(self) -> tuple[Any, int]:
         if self._kind == "Parquet":
             with self._parquet() as file:
+                check_unique(file.schema_arrow.names, self.name)
                 return file.schema_arrow, file.metadata.num_rows
         import pyarrow.dataset
+        import pyarrow.ipc
 
+        with pyarrow.memory_map(str(self.path)) as source:
+            check_unique(pyarrow.ipc.open_file(source).schema.names, self.name)
         found = pyarrow.dataset.dataset(str(self.path), format="feather")
         return found.schema, found.count_rows()
 
@@ -83,8 +107,9 @@ class ArrowFile:
         counts: dict[str, int] = {}
         with self._parquet() as file:
             metadata = file.metadata
+        filled = [g for g in range(metadata.num_row_groups) if metadata.row_group(g).num_rows]  # others tell nothing
         for j in range(metadata.num_columns):
-            parts = [metadata.row_group(g).column(j).statistics for g in range(metadata.num_row_groups)]
+            parts = [metadata.row_group(g).column(j).statistics for g in filled]
             if all(part is not None and part.has_null_count for part in parts):
                 counts[metadata.schema.column(j).path] = sum(part.null_count for part in parts)
         return counts
@@ -121,13 +146,44 @@ class ArrowFile:
         return ValueError(f"{self.name} cannot be read as {self._kind}: {str(problem).splitlines()[0]}")
 
 
+def check_unique(names: Sequence[str], file: str) -> None:
+    """Refuse a file in which a name does not tell the column."""
+    repeated = next((name for name in names if names.count(name) > 1), None)
+    if repeated is not None:
+        raise ValueError(f"{file} has two columns named {repeated!r}; rename one.")
+
+
+def unusable_columns(schema: Any, file: str) -> dict[str, str]:
+    """Columns of lists, structs, maps or the like, and the sentence that refuses each."""
+    import pyarrow
+    from pyarrow import types
+
+    return {
+        field.name: f"Column {field.name!r} of {file} holds {field.type}, neither numbers nor text: leave it out "
+        "(--drop)."
+        for field in schema
+        if types.is_nested(field.type) or isinstance(field.type, pyarrow.BaseExtensionType)
+    }
+
+
+def row_index(schema: Any) -> tuple[str, ...]:
+    """Columns that pandas wrote for the numbering of the rows; a named index is a column like others."""
+    try:
+        described = json.loads((schema.metadata or {}).get(b"pandas", b"{}"))["index_columns"]
+    except (ValueError, KeyError, TypeError):  # anybody may write such metadata
+        return ()
+    found = [name for name in described if isinstance(name, str) and re.fullmatch(r"__index_level_\d+__", name)]
+    return tuple(name for name in found if name in schema.names)
+
+
 def is_number(kind: Any) -> bool:
     """Whether an Arrow type stands for numbers; booleans do, and so does a column without any value."""
     from pyarrow import types
 
     if types.is_dictionary(kind):
         kind = kind.value_type
-    return types.is_floating(kind) or types.is_integer(kind) or types.is_boolean(kind) or types.is_null(kind)
+    numbers = types.is_floating(kind) or types.is_integer(kind) or types.is_decimal(kind)
+    return numbers or types.is_boolean(kind) or types.is_null(kind)
 
 
 def is_text(kind: Any) -> bool:
@@ -141,10 +197,33 @@ def column_of_arrow(column: Any) -> np.ndarray:
     """An Arrow array as float64 (NaN where missing), or as objects of type str ('' where missing)."""
     import pyarrow
 
+    column = plain_values(column)
     if not is_number(column.type):
         values = column.to_pylist()
         return np.array(["" if value is None else str(value) for value in values], dtype=object)
     return np.asarray(column.cast(pyarrow.float64(), safe=False).to_numpy(zero_copy_only=False))
+
+
+def plain_values(column: Any) -> Any:
+    """An Arrow array with its values in place of codes."""
+    from pyarrow import types
+
+    return column.cast(column.type.value_type) if types.is_dictionary(column.type) else column
+
+
+def texts_of_arrow(column: Any) -> list[Any]:
+    """Values for a CSV file, None where missing; numbers that Python would write with other digits come as text."""
+    import pyarrow
+    from pyarrow import types
+
+    column = plain_values(column)
+    kind = column.type
+    if types.is_integer(kind) or types.is_boolean(kind) or types.is_float64(kind) or is_text(kind):
+        return column.to_pylist()
+    try:
+        return column.cast(pyarrow.string()).to_pylist()
+    except (pyarrow.ArrowException, ValueError):  # lists and the like have no text in Arrow
+        return column.to_pylist()
 
 
 def import_pyarrow(name: str) -> Any:

@@ -7,22 +7,36 @@ afterwards, and :meth:`TableStream.fixed_columns` settles the doubtful ones.
 
 from __future__ import annotations
 
+import math
+from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Sequence
+from decimal import Decimal
 from typing import Any
 
 import numpy as np
 
-from fairpca.datasets.arrow import ArrowFile, is_arrow, is_number, is_text
+from fairpca.datasets.arrow import (
+    ArrowFile,
+    is_arrow,
+    is_number,
+    is_text,
+    plain_values,
+    row_index,
+    unusable_columns,
+)
 from fairpca.datasets.table import (
     MAX_LEVELS,
     MISSING_LEVEL,
     Encoder,
     Table,
+    check_few_classes,
     check_few_groups,
     check_levels,
     check_magnitude,
     check_roles,
+    joined_group,
     number_text,
+    without_row_index,
 )
 
 __all__ = ["STREAM_NUMBERS", "Progress", "RowSample", "TableStream", "is_large"]
@@ -58,6 +72,8 @@ class TableStream:
         What was left out, and why.
     n_dropped : int
         Rows of the last pass that lack a group, label or number.
+    class_counts : Counter
+        Complete rows of the last pass by label.
     """
 
     group_column, label_column = _GROUP, _LABEL
@@ -72,15 +88,21 @@ class TableStream:
         max_levels: int = MAX_LEVELS,
         progress: Progress | None = None,
     ) -> None:
-        _check_unique(file)
+        if not file.n_rows:
+            raise ValueError(f"{file.name} holds no rows.")
         self.file, self.sensitive, self.label = file, list(sensitive), label
         self.remarks: list[str] = []
-        self.n_dropped = 0
+        self.n_dropped, self.class_counts = 0, Counter[str]()
         self._progress = progress or _silent
-        roles = check_roles(Table(file.name, dict.fromkeys(file.schema.names, np.zeros(0)), ""), sensitive, label, drop)
-        names = self._mostly_known([name for name in file.schema.names if name not in roles])
+        outline = _outline(file)
+        roles = check_roles(outline, sensitive, label, drop)
+        names = [name for name in outline.columns if name not in roles]
+        names = without_row_index(names, row_index(file.schema), self.remarks)
+        for name in names:
+            outline.values(name, "a feature")
+        names = self._mostly_known(names)
         numeric = [name for name in names if is_number(file.schema.field(name).type)]
-        levels = self._survey([name for name in names if name not in numeric], max_levels)
+        levels = self._survey([name for name in names if name not in numeric], numeric, max_levels)
         if not numeric and not levels:
             raise ValueError(f"{file.name} has no feature left besides {', '.join(map(repr, sorted(roles)))}.")
         size = len(numeric) + sum(map(len, levels.values()))
@@ -94,13 +116,15 @@ class TableStream:
     def batches(self) -> Iterator[Any]:
         """Record batches of complete rows; progress is told as they come."""
         names = [*self.encoder.numeric, *self.encoder.levels, *self.sensitive, *([self.label] if self.label else [])]
-        self.n_dropped, groups = 0, set[str]()
+        self.n_dropped, self.class_counts, groups = 0, Counter(), set[str]()
         missing = dict.fromkeys(self.encoder.numeric, 0)
-        for batch in self._read(names, "rows read"):
+        for batch in self._read(names, "rows read", width=len(names) + len(self.columns)):
             prepared = self._prepare(batch, missing)
             self.n_dropped += batch.num_rows - prepared.num_rows
             groups.update(prepared.column(_GROUP).dictionary.to_pylist())
             check_few_groups(self.sensitive, len(groups), so_far=True)
+            if self.label:
+                self._count_classes(self.label, prepared.column(_LABEL))
             if prepared.num_rows:
                 yield prepared
         for name, count in missing.items():
@@ -125,8 +149,8 @@ class TableStream:
                 rows = codes == code
                 for j in doubtful:
                     values = batch.column(str(j)).to_numpy()[rows]
-                    lows[j, group] = min(lows.get((j, group), np.inf), float(values.min(initial=np.inf)))
-                    highs[j, group] = max(highs.get((j, group), -np.inf), float(values.max(initial=-np.inf)))
+                    lows[j, group] = min(lows.get((j, group), np.inf), float(values.min()))
+                    highs[j, group] = max(highs.get((j, group), -np.inf), float(values.max()))
         groups = {group for _, group in lows}
         within = {j for j in doubtful if all(lows[j, group] == highs[j, group] for group in groups)}
         return {j for j in within if len({lows[j, group] for group in groups}) == 1}, within
@@ -142,32 +166,64 @@ class TableStream:
                 kept.append(name)
         return kept
 
-    def _survey(self, names: list[str], max_levels: int) -> dict[str, tuple[str, ...]]:
-        """The levels of text columns: a pass over these columns only."""
-        found: dict[str, set[str]] = {name: set() for name in names}
+    def _count_classes(self, label: str, column: Any) -> None:
+        counts = np.bincount(column.indices.to_numpy(), minlength=len(column.dictionary)).tolist()
+        self.class_counts.update(dict(zip(column.dictionary.to_pylist(), counts, strict=True)))
+        check_few_classes(label, len(self.class_counts), so_far=True)
+
+    def _survey(self, names: list[str], numeric: list[str], max_levels: int) -> dict[str, tuple[str, ...]]:
+        """The levels of text columns: a pass over these columns only, unless that finds too many.
+
+        Then incomplete rows, whose levels do not count, have to be told apart, which takes all columns.
+        """
+        found = self._levels_of_all_rows(names, max_levels)
+        if any(len(levels) > max_levels for levels in found.values()):
+            found = self._levels_of_complete_rows(names, numeric, max_levels)
+        return {name: tuple(sorted(map(_level, found[name]))) for name in names if name in found}
+
+    def _levels_of_all_rows(self, names: list[str], max_levels: int) -> dict[str, set[str | None]]:
+        """Levels of columns that vary; the search ends where a column has too many."""
+        found: dict[str, set[str | None]] = {name: set() for name in names}
         missing = dict.fromkeys(names, 0)
         for batch in self._read(names, "looking for levels") if names else ():
             for name, levels in found.items():
                 codes, texts = _text_codes(batch.column(name))
-                present = np.unique(codes).tolist()
-                levels.update(texts[code] for code in present)
-                missing[name] += int(np.isin(codes, [i for i in present if texts[i] == MISSING_LEVEL]).sum())
-                check_levels(name, len(levels), max_levels, so_far=True)
-        return {name: tuple(sorted(found[name])) for name in names if self._varies(name, found[name], missing[name])}
+                levels.update(texts[code] for code in np.unique(codes).tolist())
+                missing[name] += int(_absent(codes, texts).sum())
+            if any(len(levels) > max_levels for levels in found.values()):
+                return found
+        return {name: found[name] for name in names if self._varies(name, found[name], missing[name])}
 
-    def _varies(self, name: str, levels: set[str], missing: int) -> bool:
+    def _levels_of_complete_rows(
+        self, names: list[str], numeric: list[str], max_levels: int
+    ) -> dict[str, set[str | None]]:
+        needed = [*self.sensitive, *([self.label] if self.label else [])]
+        found: dict[str, set[str | None]] = {name: set() for name in names}
+        missing = dict.fromkeys(names, 0)
+        for batch in self._read([*names, *numeric, *needed], "looking for levels"):
+            complete = ~_incomplete(batch, numeric, needed)
+            for name, levels in found.items():
+                codes, texts = _text_codes(batch.column(name))
+                levels.update(texts[code] for code in np.unique(codes[complete]).tolist())
+                missing[name] += int(_absent(codes, texts).sum())
+                check_levels(name, len(levels), max_levels, so_far=True)
+        return {name: found[name] for name in names if self._varies(name, found[name], missing[name])}
+
+    def _varies(self, name: str, levels: set[str | None], missing: int) -> bool:
         if missing > 0.5 * self.file.n_rows:
             self.remarks.append(f"left out {name!r}: {missing / self.file.n_rows:.0%} of it is missing")
-        elif len(levels - {MISSING_LEVEL}) < 2:
+        elif len(levels - {None}) < 2:
             self.remarks.append(f"left out {name!r}: it is constant")
         else:
             return True
         return False
 
-    def _read(self, names: list[str], doing: str) -> Iterator[Any]:
+    def _read(self, names: list[str], doing: str, *, width: int | None = None) -> Iterator[Any]:
+        """``width``: numbers that a row takes once it is prepared, which bounds the rows at a time."""
         done, total = 0, self.file.n_rows
         texts = [name for name in names if is_text(self.file.schema.field(name).type)]
-        for batch in self.file.batches(names, max(_BATCH_NUMBERS // max(len(names), 1), 1), categories=texts):
+        rows = max(_BATCH_NUMBERS // max(width or len(names), 1), 1)
+        for batch in self.file.batches(names, rows, categories=texts):
             done += batch.num_rows
             self._progress(done, total, doing)
             yield batch
@@ -187,17 +243,20 @@ class TableStream:
                 incomplete |= absent
         for name, levels in self.encoder.levels.items():
             codes, texts = _text_codes(batch.column(name))
-            features += [np.array([text == level for text in texts], dtype=np.float32)[codes] for level in levels]
+            named = list(map(_level, texts))
+            features += [np.array([text == level for text in named], dtype=np.float32)[codes] for level in levels]
         roles = {_GROUP: _joined([_text_codes(batch.column(name)) for name in self.sensitive])}
         if self.label:
             roles[_LABEL] = _joined([_text_codes(batch.column(self.label))])
-        for codes, texts in roles.values():
-            incomplete |= codes == len(texts)
+        for codes, found in roles.values():
+            incomplete |= codes == len(found)
         kept = slice(None) if not incomplete.any() else ~incomplete
         columns = {str(j): pyarrow.array(values[kept]) for j, values in enumerate(features)}
-        for name, (codes, texts) in roles.items():
-            dictionary = pyarrow.array(texts, pyarrow.string())
-            columns[name] = pyarrow.DictionaryArray.from_arrays(pyarrow.array(codes[kept]), dictionary)
+        for name, (codes, found) in roles.items():
+            present, positions = np.unique(codes[kept], return_inverse=True)  # some only incomplete rows have
+            dictionary = pyarrow.array([found[code] for code in present], pyarrow.string())
+            indices = pyarrow.array(positions.reshape(-1).astype(np.int32))
+            columns[name] = pyarrow.DictionaryArray.from_arrays(indices, dictionary)
         return pyarrow.RecordBatch.from_pydict(columns)
 
 
@@ -266,26 +325,51 @@ def _numbers(column: Any) -> tuple[np.ndarray, np.ndarray | None]:
 
     narrow = types.is_float32(column.type) or types.is_float16(column.type)
     kind = pyarrow.float32() if narrow else pyarrow.float64()
-    values = column.cast(kind, safe=False).to_numpy(zero_copy_only=False)
+    values = plain_values(column).cast(kind, safe=False).to_numpy(zero_copy_only=False)
     finite = np.isfinite(values)
     return values, None if finite.all() else ~finite
 
 
-def _text_codes(column: Any) -> tuple[np.ndarray, list[str]]:
-    """Codes and texts of a column, without a Python object per row; the texts end with that of a missing value."""
+def _incomplete(batch: Any, numeric: Sequence[str], needed: Sequence[str]) -> np.ndarray:
+    """Rows that lack a number or one of the ``needed`` columns."""
+    incomplete = np.zeros(batch.num_rows, dtype=bool)
+    for name in numeric:
+        absent = _numbers(batch.column(name))[1]
+        if absent is not None:
+            incomplete |= absent
+    for name in needed:
+        incomplete |= _absent(*_text_codes(batch.column(name)))
+    return incomplete
+
+
+def _text_codes(column: Any) -> tuple[np.ndarray, list[str | None]]:
+    """Codes and texts of a column, without a Python object per row; the texts end with None, for a missing value."""
+    import pyarrow
+    from pyarrow import types
+
+    if types.is_decimal(column.type):
+        column = column.cast(pyarrow.float64(), safe=False)
     encoded = column if hasattr(column, "dictionary") else column.dictionary_encode()
     texts = [_text(value) for value in encoded.dictionary.to_pylist()]
     codes = encoded.indices.fill_null(len(texts)).to_numpy(zero_copy_only=False)
-    return codes.astype(np.int64), [*texts, MISSING_LEVEL]
+    return codes.astype(np.int64), [*texts, None]
 
 
-def _text(value: Any) -> str:
-    if value is None:
-        return MISSING_LEVEL
-    return number_text(float(value)) if isinstance(value, int | float) else str(value) or MISSING_LEVEL
+def _absent(codes: np.ndarray, texts: list[str | None]) -> np.ndarray:
+    return np.array([text is None for text in texts])[codes]
 
 
-def _joined(encoded: list[tuple[np.ndarray, list[str]]]) -> tuple[np.ndarray, list[str]]:
+def _text(value: Any) -> str | None:
+    if isinstance(value, int | float | Decimal):
+        return number_text(float(value)) if math.isfinite(value) else None
+    return None if value is None else str(value) or None
+
+
+def _level(text: str | None) -> str:
+    return MISSING_LEVEL if text is None else text
+
+
+def _joined(encoded: list[tuple[np.ndarray, list[str | None]]]) -> tuple[np.ndarray, list[str]]:
     """Combinations that occur, as 'female, young'; rows that lack one of them get a code beyond the texts."""
     combined = np.zeros(len(encoded[0][0]), dtype=np.int64)
     for codes, texts in encoded:
@@ -295,7 +379,7 @@ def _joined(encoded: list[tuple[np.ndarray, list[str]]]) -> tuple[np.ndarray, li
     for _, texts in reversed(encoded):
         present, position = np.divmod(present, len(texts))
         parts.append([texts[i] for i in position])
-    labels = [None if MISSING_LEVEL in label else ", ".join(label) for label in zip(*reversed(parts), strict=True)]
+    labels = [None if None in label else joined_group(label) for label in zip(*reversed(parts), strict=True)]
     names = sorted({label for label in labels if label is not None})
     code_of = {label: code for code, label in enumerate(names)} | {None: len(names)}
     table = np.array([code_of[label] for label in labels], dtype=np.int32)
@@ -308,13 +392,10 @@ def _arrow_array(values: np.ndarray) -> Any:
     return pyarrow.array(values)
 
 
-def _check_unique(file: ArrowFile) -> None:
-    names = file.schema.names
-    repeated = next((name for name in names if names.count(name) > 1), None)
-    if repeated is not None:
-        raise ValueError(f"{file.name} has two columns named {repeated!r}; rename one.")
-    if not file.n_rows:
-        raise ValueError(f"{file.name} holds no rows.")
+def _outline(file: ArrowFile) -> Table:
+    """The names of the columns, and which are unusable."""
+    columns = dict.fromkeys(file.schema.names, np.zeros(0))
+    return Table(file.name, columns, "", unusable=unusable_columns(file.schema, file.name))
 
 
 def _silent(done: int, total: int, doing: str) -> None:

@@ -7,13 +7,21 @@ import hashlib
 import io
 import math
 from collections.abc import Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 
-from fairpca.datasets.arrow import column_of_arrow, import_pyarrow
+from fairpca.datasets.arrow import (
+    arrow_kind,
+    check_unique,
+    column_of_arrow,
+    import_pyarrow,
+    plain_values,
+    row_index,
+    unusable_columns,
+)
 
 __all__ = ["Encoder", "Table", "TableData", "is_number", "prepare_table", "read_table"]
 
@@ -30,19 +38,28 @@ MISSING_LEVEL = "(missing)"
 _LARGEST = 1e150
 #: Whole numbers below this are exact in double precision.
 _EXACT_INTEGERS = 2.0**53
+_FEATURE = "a feature of the model"
+_GROUP_SEPARATOR = ", "
+#: How files start that are no text.
+_MAGIC = {b"PAR1": ("Parquet", ".parquet"), b"ARROW1": ("Feather", ".feather"), b"FEA1": ("Feather", ".feather")}
 
 
 @dataclass(frozen=True)
 class Table:
     """Columns of a file: arrays of float64 (NaN where missing) or of str ('' where missing).
 
-    ``rows_before`` counts the rows of the file that come before these, where a table is a part of it.
+    ``rows_before`` counts the rows of the file that come before these, where a table is a part of it; ``unusable``
+    tells why a column makes no feature; ``row_index`` names columns that number the rows; ``kept`` holds some columns
+    as the file has them: Arrow arrays, or the texts of a CSV file.
     """
 
     name: str
     columns: dict[str, np.ndarray]
     sha256: str
     rows_before: int = 0
+    unusable: dict[str, str] = field(default_factory=dict)
+    row_index: tuple[str, ...] = ()
+    kept: dict[str, Any] = field(default_factory=dict)
 
     @property
     def n_rows(self) -> int:
@@ -56,14 +73,24 @@ class Table:
             raise ValueError(f"{self.name} has no column {name!r} ({purpose}); it has {known}{more}.")
         return self.columns[name]
 
+    def values(self, name: str, purpose: str) -> np.ndarray:
+        """The column, to compute with."""
+        column = self.column(name, purpose)
+        if name in self.unusable:
+            raise ValueError(self.unusable[name])
+        return column
 
-def read_table(path: Any) -> Table:
+
+def read_table(path: Any, keep: Sequence[str] = ()) -> Table:
     """Read CSV (comma, semicolon or tab; UTF-8), Parquet or Feather, by the ending of the name.
 
     Parameters
     ----------
     path : path-like
-        ``.parquet`` and ``.feather`` (or ``.arrow``) need pyarrow; everything else is read as CSV with a header line.
+        ``.parquet`` (or ``.pq``) and ``.feather`` (or ``.arrow``) need pyarrow; everything else is read as CSV with a
+        header line.
+    keep : list of str
+        Columns to hold in ``Table.kept`` as well, as the file has them.
 
     Returns
     -------
@@ -86,14 +113,15 @@ def read_table(path: Any) -> Table:
     if path.is_dir():
         raise IsADirectoryError(f"{path} is a folder; give a CSV, Parquet or Feather file.")
     content = path.read_bytes()
-    reader = {".parquet": _read_parquet, ".pq": _read_parquet, ".feather": _read_feather, ".arrow": _read_feather}
-    columns = reader.get(path.suffix.lower(), _read_csv)(content, path.name)
-    if not columns or not len(next(iter(columns.values()))):
+    reader = {"Parquet": _read_parquet, "Feather": _read_feather, None: _read_csv}[arrow_kind(path)]
+    table = reader(content, path.name, keep)
+    if not table.columns or not table.n_rows:
         raise ValueError(f"{path.name} holds no rows.")
-    return Table(path.name, columns, hashlib.sha256(content).hexdigest())
+    return replace(table, sha256=hashlib.sha256(content).hexdigest())
 
 
-def _read_csv(content: bytes, name: str) -> dict[str, np.ndarray]:
+def _read_csv(content: bytes, name: str, keep: Sequence[str]) -> Table:
+    _check_text(content, name)
     try:
         text = content.decode("utf-8-sig")
     except UnicodeDecodeError as problem:
@@ -102,10 +130,6 @@ def _read_csv(content: bytes, name: str) -> dict[str, np.ndarray]:
             f"{name} is not UTF-8 (byte 0x{content[problem.start]:02x} in line {line}); convert it first, for example "
             f"with: iconv -f latin1 -t utf-8 {name}"
         ) from None
-    if "\0" in text:
-        raise ValueError(
-            f"{name} is not a text file; give CSV, or name Parquet and Feather files .parquet and .feather."
-        )
     if not text.strip():
         raise ValueError(f"{name} is empty.")
     header = text[: text.find("\n")] if "\n" in text else text
@@ -114,22 +138,31 @@ def _read_csv(content: bytes, name: str) -> dict[str, np.ndarray]:
         rows = list(csv.reader(io.StringIO(text, newline=""), delimiter=delimiter, skipinitialspace=True))
     except csv.Error as problem:
         raise ValueError(f"{name} is not valid CSV: {problem}.") from None
-    return _columns_of_rows(rows, name)
+    return _table_of_rows(rows, name, keep)
 
 
-def _columns_of_rows(rows: list[list[str]], name: str) -> dict[str, np.ndarray]:
+def _check_text(content: bytes, name: str) -> None:
+    """Text holds no zero bytes, unless in UTF-16, which begins with a mark."""
+    if b"\0" not in content or content.startswith((b"\xff\xfe", b"\xfe\xff")):
+        return
+    for magic, (kind, ending) in _MAGIC.items():
+        if content.startswith(magic):
+            raise ValueError(f"{name} is not a text file but {kind}: rename it so that it ends in {ending}.")
+    raise ValueError(f"{name} is not a text file; give CSV, or name Parquet and Feather files .parquet and .feather.")
+
+
+def _table_of_rows(rows: list[list[str]], name: str, keep: Sequence[str]) -> Table:
     names = [text.strip() or f"column {number}" for number, text in enumerate(rows[0], start=1)]
-    repeated = next((column for column in names if names.count(column) > 1), None)
-    if repeated is not None:
-        raise ValueError(f"{name} has two columns named {repeated!r}; rename one.")
+    check_unique(names, name)
     numbered = [(number, row) for number, row in enumerate(rows[1:], start=2) if row]
     for number, row in numbered:
         if len(row) != len(names):
             raise ValueError(f"{name}, line {number}: {len(row)} values, but the header names {len(names)} columns.")
     if not numbered:
         raise ValueError(f"{name} has a header but no rows.")
-    values = zip(*(row for _, row in numbered), strict=True)
-    return {column: _typed(texts) for column, texts in zip(names, values, strict=True)}
+    texts = dict(zip(names, zip(*(row for _, row in numbered), strict=True), strict=True))
+    columns = {column: _typed(values) for column, values in texts.items()}
+    return Table(name, columns, "", kept={column: list(texts[column]) for column in keep if column in texts})
 
 
 def _typed(texts: Sequence[str]) -> np.ndarray:
@@ -146,28 +179,66 @@ def _typed(texts: Sequence[str]) -> np.ndarray:
         return np.array(known, dtype=object)
 
 
-def _read_parquet(content: bytes, name: str) -> dict[str, np.ndarray]:
+def exact_values(texts: Sequence[str]) -> list[Any]:
+    """Texts of a CSV column as numbers, None where missing; as they are where a number would lose something ('007').
+
+    Examples
+    --------
+    >>> from fairpca.datasets.table import exact_values
+    >>> exact_values(["1", "", "1000000000000000001"]), exact_values(["0.5", "2"]), exact_values(["007", "8"])
+    ([1, None, 1000000000000000001], [0.5, 2.0], ['007', '8'])
+    """
+    known = [None if text.strip().lower() in _MISSING else text for text in texts]
+    given = [text for text in known if text is not None]
+    if all(_is_whole(text) and -(2**63) <= int(text) < 2**63 for text in given):
+        return [None if text is None else int(text) for text in known]
+    if all(is_number(text) and (not _has_digits_only(text) or (_is_whole(text) and len(text) < 16)) for text in given):
+        return [None if text is None else float(text) for text in known]
+    return list(texts)
+
+
+def _has_digits_only(text: str) -> bool:
+    return text.strip().lstrip("+-").isdecimal()
+
+
+def _is_whole(text: str) -> bool:
+    """A whole number written as Python would write it."""
+    return _has_digits_only(text) and str(int(text)) == text
+
+
+def _read_parquet(content: bytes, name: str, keep: Sequence[str]) -> Table:
     arrow = import_pyarrow(name)
     import pyarrow.parquet
 
     try:
-        return _columns_of_arrow(pyarrow.parquet.read_table(arrow.BufferReader(content)))
-    except arrow.ArrowException as problem:
+        source = pyarrow.parquet.ParquetFile(arrow.BufferReader(content))
+        check_unique(source.schema_arrow.names, name)  # before reading: pyarrow refuses it in other words
+        return table_of_arrow(source.read(), name, keep)
+    except (arrow.ArrowException, OSError) as problem:
         raise ValueError(f"{name} cannot be read as Parquet: {str(problem).splitlines()[0]}") from None
 
 
-def _read_feather(content: bytes, name: str) -> dict[str, np.ndarray]:
+def _read_feather(content: bytes, name: str, keep: Sequence[str]) -> Table:
     arrow = import_pyarrow(name)
     import pyarrow.feather
 
     try:
-        return _columns_of_arrow(pyarrow.feather.read_table(arrow.BufferReader(content)))
-    except arrow.ArrowException as problem:
+        return table_of_arrow(pyarrow.feather.read_table(arrow.BufferReader(content)), name, keep)
+    except (arrow.ArrowException, OSError) as problem:
         raise ValueError(f"{name} cannot be read as Feather: {str(problem).splitlines()[0]}") from None
 
 
-def _columns_of_arrow(table: Any) -> dict[str, np.ndarray]:
-    return {name: column_of_arrow(column) for name, column in zip(table.column_names, table.columns, strict=True)}
+def table_of_arrow(source: Any, name: str, keep: Sequence[str], *, rows_before: int = 0) -> Table:
+    """An Arrow table or record batch."""
+    names = source.schema.names
+    check_unique(names, name)
+    unusable = unusable_columns(source.schema, name)
+    columns = {
+        column: np.full(source.num_rows, "", dtype=object) if column in unusable else column_of_arrow(values)
+        for column, values in zip(names, source.columns, strict=True)
+    }
+    kept = {column: plain_values(source.column(column)) for column in keep if column in names}
+    return Table(name, columns, "", rows_before, unusable, row_index(source.schema), kept)
 
 
 @dataclass(frozen=True)
@@ -188,16 +259,24 @@ class Encoder:
 
     def encode(self, table: Table) -> np.ndarray:
         """The matrix of the table's rows; a level that was not there before is all zeros before standardising."""
-        parts = [self._numbers(table, name) for name in self.numeric]
+        X = np.zeros((table.n_rows, len(self.offsets)))  # filled in place: it may be most of the memory there is
+        for j, name in enumerate(self.numeric):
+            X[:, j] = self._numbers(table, name)
+        start = len(self.numeric)
         for name, levels in self.levels.items():
-            texts = _as_text(table.column(name, "a feature of the model"))
-            parts += [(texts == level).astype(np.float64) for level in levels]
-        return (np.column_stack(parts) - self.offsets) / self.scales
+            position = {level: start + i for i, level in enumerate(levels)}
+            columns = np.array([position.get(text, -1) for text in _as_text(table.values(name, _FEATURE))], dtype=int)
+            known = np.flatnonzero(columns >= 0)
+            X[known, columns[known]] = 1.0
+            start += len(levels)
+        X -= self.offsets
+        X /= self.scales
+        return X
 
     def unknown_levels(self, table: Table) -> dict[str, list[str]]:
         """Values of text columns that the encoder has no column for."""
         found = {
-            name: sorted(set(_as_text(table.column(name, "a feature of the model"))) - set(levels))
+            name: sorted(set(_as_text(table.values(name, _FEATURE))) - set(levels))
             for name, levels in self.levels.items()
         }
         return {name: values for name, values in found.items() if values}
@@ -227,10 +306,12 @@ class Encoder:
         return encoder
 
     def _numbers(self, table: Table, name: str) -> np.ndarray:
-        column = table.column(name, "a feature of the model")
-        if column.dtype == object:
-            text = next(value for value in column if not is_number(value))
-            raise ValueError(f"{table.name}: column {name!r} must hold numbers, but contains {text!r}.")
+        column = table.values(name, _FEATURE)
+        if column.dtype == object:  # numbers may have been written as text
+            text = next((value for value in column if value and not is_number(value)), None)
+            if text is not None:
+                raise ValueError(f"{table.name}: column {name!r} must hold numbers, but contains {text!r}.")
+            column = np.array([value or "nan" for value in column], dtype=np.float64)
         if not np.isfinite(column).all():
             row = table.rows_before + int(np.flatnonzero(~np.isfinite(column))[0]) + 1
             raise ValueError(
@@ -307,11 +388,11 @@ def prepare_table(
 
 def check_roles(table: Table, sensitive: Sequence[str], label: str | None, drop: Sequence[str]) -> set[str]:
     for name in sensitive:
-        table.column(name, "the sensitive column")
+        table.values(name, "the sensitive column")
     for name in drop:
         table.column(name, "to be dropped")
     if label is not None:
-        table.column(label, "the label")
+        table.values(label, "the label")
         if label in sensitive:
             raise ValueError(f"Column {label!r} cannot be both the sensitive column and the label.")
     return {*sensitive, *drop, *([label] if label else [])}
@@ -320,8 +401,9 @@ def check_roles(table: Table, sensitive: Sequence[str], label: str | None, drop:
 def _usable(table: Table, names: list[str], remarks: list[str]) -> list[str]:
     """Columns that vary and are mostly known."""
     kept = []
-    for name in names:
-        known = table.columns[name][~_missing(table.columns[name])]
+    for name in without_row_index(names, table.row_index, remarks):
+        column = table.values(name, "a feature")
+        known = column[~_missing(column)]
         if len(known) < 0.5 * table.n_rows:
             remarks.append(f"left out {name!r}: {1 - len(known) / table.n_rows:.0%} of it is missing")
         elif len(set(known.tolist())) < 2:
@@ -329,6 +411,12 @@ def _usable(table: Table, names: list[str], remarks: list[str]) -> list[str]:
         else:
             kept.append(name)
     return kept
+
+
+def without_row_index(names: Sequence[str], index: Sequence[str], remarks: list[str]) -> list[str]:
+    """The numbers of the rows say nothing about who is in them."""
+    remarks += [f"left out {name!r}: pandas' numbering of the rows" for name in names if name in index]
+    return [name for name in names if name not in index]
 
 
 def _complete_rows(table: Table, needed: list[str], features: list[str], remarks: list[str]) -> Table:
@@ -347,11 +435,30 @@ def _complete_rows(table: Table, needed: list[str], features: list[str], remarks
 
 
 def _group_labels(table: Table, sensitive: Sequence[str]) -> np.ndarray:
-    """Text labels; several columns are joined as 'female, young'."""
+    """Text labels; several columns are joined by :func:`joined_group`."""
     columns = [_as_text(table.columns[name]) for name in sensitive]
-    labels = np.array([", ".join(parts) for parts in zip(*columns, strict=True)], dtype=object)
+    labels = np.array([joined_group(parts) for parts in zip(*columns, strict=True)], dtype=object)
     check_group_counts(sensitive, *np.unique(labels.astype(str), return_counts=True))
     return labels.astype(str)
+
+
+def joined_group(parts: Sequence[str]) -> str:
+    """Parts as 'female, young'; one that holds the separator is quoted, so that different parts stay different.
+
+    Examples
+    --------
+    >>> from fairpca.datasets.table import joined_group
+    >>> joined_group(["a, b", "c"]), joined_group(["a", "b, c"])
+    ('"a, b", c', 'a, "b, c"')
+    """
+    return parts[0] if len(parts) == 1 else _GROUP_SEPARATOR.join(map(_quoted, parts))
+
+
+def _quoted(part: str) -> str:
+    if _GROUP_SEPARATOR not in part and not part.startswith('"'):
+        return part
+    doubled = part.replace('"', '""')
+    return f'"{doubled}"'
 
 
 def check_group_counts(sensitive: Sequence[str], labels: Sequence[str] | np.ndarray, counts: np.ndarray) -> None:
@@ -407,17 +514,26 @@ def class_values(texts: np.ndarray) -> np.ndarray:
 
 def check_classes(label: str, classes: np.ndarray) -> None:
     """Refuse a label from which nothing could be learnt."""
-    names, counts = np.unique(classes.astype(str), return_counts=True)
+    check_class_counts(label, *np.unique(classes.astype(str), return_counts=True))
+
+
+def check_class_counts(label: str, names: np.ndarray, counts: np.ndarray) -> None:
     found = names.tolist()
     if len(found) < 2:
         raise ValueError(f"The label {label!r} has a single value, {found[0]!r}; at least two classes are needed.")
-    if len(found) > MAX_GROUPS:
-        raise ValueError(
-            f"The label {label!r} has {len(found)} different values; it must be a class, with at most {MAX_GROUPS}."
-        )
+    check_few_classes(label, len(found))
     if counts.min() < 4:
         raise ValueError(
             f"Class {found[counts.argmin()]!r} of the label {label!r} has {counts.min()} rows; too few to learn."
+        )
+
+
+def check_few_classes(label: str, count: int, *, so_far: bool = False) -> None:
+    """``so_far``: there may be more."""
+    if count > MAX_GROUPS:
+        raise ValueError(
+            f"The label {label!r} has {'at least ' if so_far else ''}{count} different values; it must be a class, "
+            f"with at most {MAX_GROUPS}."
         )
 
 
