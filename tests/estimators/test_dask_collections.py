@@ -98,6 +98,16 @@ def test_weights_and_partial_fit(people, in_memory, name):
     assert_same(partial.partial_fit(array[300:], sensitive_features=lazy_groups[300:]), in_memory[name])
 
 
+@pytest.mark.parametrize("name", ESTIMATORS)
+def test_whatever_is_taken_in_memory_is_taken_beside_an_array(people, name):
+    X, groups, weights = people
+    array = da.from_array(X, chunks=(130, 6))
+    mixed = [1 if group == "a" else "1" for group in groups]
+    for given, weight in (({"sex": groups}, weights.tolist()), (mixed, 2.0)):
+        ours = fresh(name).fit(array, sensitive_features=given, sample_weight=weight)
+        assert_same(ours, fresh(name).fit(X, sensitive_features=given, sample_weight=weight))
+
+
 @pytest.mark.parametrize("name", ["RobustFairPCA", "ParityPCA, means"])
 def test_errors(people, name):
     X, _, _ = people

@@ -166,6 +166,20 @@ def test_notions_that_need_a_label(people, rng, notion, monkeypatch):
         MMDFairPCA(2, notion=notion).fit(cut(X), sensitive_features=cut(groups))
 
 
+def test_groups_weights_and_label_in_memory_beside_chunks(people, rng, monkeypatch):
+    monkeypatch.setattr(mmd_fair_pca, "_SMALL_STARTS", 1)
+    X, groups = people
+    y = rng.integers(0, 2, N_ROWS)
+    options = {"tolerance": 0.05, "notion": "equal_opportunity", "max_iter": 10}
+    given = {"sensitive_features": {"sex": groups.tolist()}, "sample_weight": 2.0}
+    ours = MMDFairPCA(1, **options).fit(cut(X), y.tolist(), **given)
+    theirs = MMDFairPCA(1, **options).fit(X, y, **given)
+    assert ours.pairs_ == theirs.pairs_
+    assert ours.group_counts_.tolist() == theirs.group_counts_.tolist()
+    assert np.isclose(ours.bandwidth_, theirs.bandwidth_, rtol=1e-10)
+    assert np.allclose(ours.pair_mmd2_, theirs.pair_mmd2_, rtol=1e-3, atol=1e-5)
+
+
 def test_three_groups_of_which_chunks_lack_some(rng):
     groups = np.repeat([0, 1, 2], [200, 150, 100])
     X = rng.normal(size=(450, 4)) + 0.5 * groups[:, None] * [1, 0, 0, 0]
@@ -183,6 +197,8 @@ def test_errors(people, monkeypatch):
     X, groups = people
     with pytest.raises(ValueError, match="required"):
         MMDFairPCA(2).fit(cut(X))
+    with pytest.raises(TypeError, match=r"y='label' is a single string.*give the column itself"):
+        MMDFairPCA(2, notion="equalized_odds").fit(cut(X), "label", sensitive_features=groups)
     few_gathered(monkeypatch)
     with pytest.raises(ValueError, match="'exact' needs the rows in memory"):
         MMDFairPCA(2, approximation="exact").fit(cut(X), sensitive_features=cut(groups))

@@ -2,11 +2,15 @@
 
 from __future__ import annotations
 
+import itertools
+import time
+import weakref
+
 import numpy as np
 import pytest
 
 from fairpca import FairPCA
-from fairpca.moments import group_moments
+from fairpca.moments import arrow, group_moments
 from fairpca.moments.arrow import feature_columns, moments_from_batches, moments_from_parquet
 
 pa = pytest.importorskip("pyarrow", reason="pyarrow is not installed")
@@ -105,7 +109,7 @@ def test_progress_counts_every_row(tmp_path, people):
         tmp_path / "people.parquet", "sex", batch_rows=1000, progress=lambda *state: calls.append(state)
     )
     assert [done for done, _, _ in calls] == [1000, 2000, 3000]
-    assert {total for _, total, _ in calls} == {3000}
+    assert {(total, what) for _, total, what in calls} == {(3000, "rows read")}
 
 
 @pytest.mark.parametrize(
@@ -139,3 +143,170 @@ def test_errors_of_names_and_paths(tmp_path, people):
     pq.write_table(table_of(X, sex=sex)[:0], file)
     with pytest.raises(ValueError, match="no rows"):
         moments_from_parquet(file, "sex")
+
+
+GOOD = {"a": [1.0, 2.0, 3.0, 5.0], "b": [0.0, 1.0, 0.0, 1.0], "sex": ["f", "m", "f", "m"]}
+DAY = np.array(["2020-01-01"] * 4, dtype="datetime64[us]")
+
+
+@pytest.mark.parametrize(
+    ("change", "message"),
+    [
+        ({"a": DAY}, "'a' holds timestamp.*, not numbers, in .*2.parquet: leave it out"),
+        ({"a": DAY.astype("datetime64[D]")}, "'a' holds date32.*2.parquet"),
+        ({"a": ["1", "2", "3", "5"]}, "'a' holds string.*2.parquet"),
+        ({"a": None}, "no column 'a' in .*2.parquet.*columns="),
+        ({"sex": [0, 1, 0, 1]}, "'sex' holds numbers in .*2.parquet, but text in .*1.parquet: convert"),
+        ({"sex": None}, "no column 'sex' in .*2.parquet"),
+    ],
+)
+def test_every_file_is_checked(tmp_path, change, message):
+    pq.write_table(pa.table(GOOD), tmp_path / "1.parquet")
+    columns = {name: values for name, values in {**GOOD, **change}.items() if values is not None}
+    pq.write_table(pa.table(columns), tmp_path / "2.parquet")
+    for function in (moments_from_parquet, feature_columns):
+        with pytest.raises(ValueError, match=message):
+            function(tmp_path, "sex")
+
+
+def test_files_may_differ_in_width_order_and_encoding(tmp_path):
+    pq.write_table(pa.table({**GOOD, "sex": pa.array(GOOD["sex"]).dictionary_encode()}), tmp_path / "1.parquet")
+    other = {"sex": pa.array(GOOD["sex"], pa.large_string()), "b": [0, 1, 0, 1], "a": np.float32(GOOD["a"]), "c": DAY}
+    pq.write_table(pa.table(other), tmp_path / "2.parquet")
+    X = np.column_stack([GOOD["a"], GOOD["b"]])
+    assert_same(moments_from_parquet(tmp_path, "sex"), group_moments(np.tile(X, (2, 1)), GOOD["sex"] * 2))
+
+
+@pytest.mark.parametrize(
+    ("columns", "options", "message"),
+    [
+        ({"t": DAY}, {"columns": ["a", "t"]}, "'t' holds timestamp.*, not numbers"),
+        ({"t": pa.array([1, 2, 3, 4], pa.decimal128(5, 1))}, {"columns": ["a", "t"]}, "'t' holds decimal"),
+        ({}, {"columns": []}, "columns is an empty list"),
+        ({}, {"columns": ["a"], "sensitive": []}, "sensitive is an empty list"),
+        ({}, {"columns": ["a", "x"]}, "no column 'x' in .*'a', 'b', 'sex'"),
+        ({}, {"columns": ["a", "sex"]}, "'sex' cannot be a feature"),
+        ({"sex": [["f"], ["m"], ["f"], ["m"]]}, {"columns": ["a"]}, "'sex' holds list.*no label: give"),
+        ({"w": ["1", "2", "1", "1"]}, {"columns": ["a"], "weight": "w"}, "'w' holds string.*weights must be numbers"),
+        ({"w": [0.1] * 4}, {"columns": ["a"], "weight": "w"}, "sums to 0.4"),
+    ],
+)
+def test_batches_and_files_are_refused_alike(tmp_path, columns, options, message):
+    table = pa.table({**GOOD, **columns})
+    pq.write_table(table, tmp_path / "file.parquet")
+    options = {"sensitive": "sex", **options}
+    with pytest.raises(ValueError, match=message):
+        moments_from_batches(table.to_batches(), **options)
+    with pytest.raises(ValueError, match=message):
+        moments_from_parquet(tmp_path / "file.parquet", **options)
+
+
+def test_a_later_batch_is_checked_too():
+    batches = [*pa.table(GOOD).to_batches(), *pa.table({**GOOD, "a": DAY}).to_batches()]
+    with pytest.raises(ValueError, match="'a' holds timestamp"):
+        moments_from_batches(batches, "sex", columns=["a"])
+
+
+def test_tables_and_single_batches_are_streams_too():
+    table = pa.table(GOOD)
+    expected = group_moments(np.column_stack([GOOD["a"], GOOD["b"]]), GOOD["sex"])
+    reader = pa.RecordBatchReader.from_batches(table.schema, table.to_batches())
+    for source in (table, table.to_batches()[0], reader, [table[:2], table[2:]]):
+        assert_same(moments_from_batches(source, "sex", columns=["a", "b"]), expected)
+    for wrong in (GOOD, 3):
+        with pytest.raises(TypeError, match="must be a pyarrow Table"):
+            moments_from_batches(wrong, "sex", columns=["a"])
+
+
+def test_columns_of_the_same_name(tmp_path):
+    table = pa.Table.from_arrays([pa.array(GOOD[name]) for name in ("a", "b", "sex")], names=["a", "a", "sex"])
+    pq.write_table(table, tmp_path / "twice.parquet")
+    with pytest.raises(ValueError, match=r"2 columns 'a' in .*twice.parquet: rename"):
+        moments_from_parquet(tmp_path / "twice.parquet", "sex")
+
+
+def test_the_summaries_of_many_files_are_not_held_together(tmp_path, monkeypatch):
+    n_files, most = 24, 0
+    for part in range(n_files):
+        pq.write_table(pa.table(GOOD), tmp_path / f"{part:02}.parquet")
+    finished = []
+    sequence = arrow._Reducer._sequence
+
+    def watched(self, batches):
+        nonlocal most
+        moments = sequence(self, batches)
+        finished.append(weakref.ref(moments))
+        most = max(most, sum(each() is not None for each in finished))
+        return moments
+
+    monkeypatch.setattr(arrow._Reducer, "_sequence", watched)
+    moments = moments_from_parquet(tmp_path, "sex", n_jobs=2)
+    assert len(finished) == n_files
+    assert most <= 2 * arrow._PARTS_AHEAD + 1  # those handed out, and the one that is being merged
+    assert moments.total_count == 4 * n_files
+
+
+def test_merging_follows_the_order_of_the_files(tmp_path, monkeypatch, people):
+    X, sex = people
+    for part in range(12):
+        rows = slice(250 * part, 250 * (part + 1))
+        pq.write_table(table_of(X[rows], sex=sex[rows]), tmp_path / f"{part:02}.parquet")
+    straight = moments_from_parquet(tmp_path, "sex", n_jobs=2)
+    sequence = arrow._Reducer._sequence
+    turns = itertools.count()
+
+    def delayed(self, batches):
+        time.sleep(0.02 * (next(turns) % 2 == 0))
+        return sequence(self, batches)
+
+    monkeypatch.setattr(arrow._Reducer, "_sequence", delayed)
+    assert np.array_equal(moments_from_parquet(tmp_path, "sex", n_jobs=2).scatters, straight.scatters)
+
+
+@pytest.mark.parametrize("name", [None, "id"])
+def test_the_index_of_a_pandas_frame_is_no_feature(tmp_path, name):
+    pd = pytest.importorskip("pandas", reason="pandas is not installed")
+    frame = pd.DataFrame(GOOD).rename_axis(name)
+    frame[frame.a != 3.0].to_parquet(tmp_path / "some.parquet")  # whose index is no range
+    stored = name or "__index_level_0__"
+    assert stored in pq.read_schema(tmp_path / "some.parquet").names
+    assert feature_columns(tmp_path / "some.parquet", "sex") == ["a", "b"]
+    assert feature_columns(tmp_path / "some.parquet", "sex", columns=["a", stored]) == ["a", stored]
+
+
+def test_numbers_of_threads(tmp_path):
+    pq.write_table(pa.table(GOOD), tmp_path / "file.parquet")
+    one = moments_from_parquet(tmp_path / "file.parquet", "sex", n_jobs=1)
+    for n_jobs in (-1, -1000, np.int64(2)):
+        assert_same(moments_from_parquet(tmp_path / "file.parquet", "sex", n_jobs=n_jobs), one)
+    for n_jobs in (0, 1.5, True):
+        with pytest.raises(ValueError, match=r"n_jobs=.* must be a number of threads"):
+            moments_from_parquet(tmp_path / "file.parquet", "sex", n_jobs=n_jobs)
+
+
+@pytest.mark.parametrize("damage", ["foreign", "cut off", "overwritten"])
+def test_a_damaged_file_is_named(tmp_path, people, damage):
+    X, sex = people
+    pq.write_table(table_of(X, sex=sex), tmp_path / "1.parquet")
+    content = (tmp_path / "1.parquet").read_bytes()
+    middle = len(content) // 2
+    damaged = {
+        "foreign": b"a,b,sex\n1,2,f\n",
+        "cut off": content[:middle],
+        "overwritten": content[:4] + b"\xff" * middle + content[4 + middle :],
+    }[damage]
+    (tmp_path / "2.parquet").write_bytes(damaged)
+    with pytest.raises(ValueError, match=r"2\.parquet cannot be read as Parquet \(.*\): mend it"):
+        moments_from_parquet(tmp_path, "sex")
+
+
+def test_folders_without_files_of_their_own(tmp_path):
+    (tmp_path / "part=1").mkdir()
+    with pytest.raises(FileNotFoundError, match=r"no \*.parquet file in"):
+        moments_from_parquet(tmp_path, "sex")
+    pq.write_table(pa.table(GOOD), tmp_path / "part=1" / "x.parquet")
+    with pytest.raises(FileNotFoundError, match="subfolders are not searched: list the files, for example sorted"):
+        moments_from_parquet(tmp_path, "sex")
+    assert moments_from_parquet(sorted(tmp_path.rglob("*.parquet")), "sex").total_count == 4
+    with pytest.raises(FileNotFoundError, match="empty list"):
+        moments_from_parquet([], "sex")

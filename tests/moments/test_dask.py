@@ -116,6 +116,98 @@ def test_errors(people):
         FairPCA(2).fit(da.from_array(X, chunks=(100, 6)), sensitive_features=sex)
 
 
+def test_several_columns_and_one_weight_in_memory_beside_an_array(people):
+    X, sex = people
+    lazy = da.from_array(X, chunks=(130, 6))
+    columns = {"sex": sex, "old": np.arange(len(X)) % 3 == 0}
+    expected = group_moments(X, columns, sample_weight=2.0)
+    frame = pd.DataFrame(columns)
+    mixed = {"sex": da.from_array(sex, chunks=100), "old": columns["old"]}
+    for given in (columns, mixed, frame, frame.astype({"sex": "category"})):
+        assert_same(moments_from_dask(lazy, given, 2.0), expected)
+    table = dd.from_pandas(frame_of(X, sex), npartitions=4)
+    series = {"sex": table["sex"], "first": table["sex"] == "a"}
+    features = table.drop(columns="sex")
+    assert_same(
+        moments_from_dask(features, series, 2), group_moments(X, {"sex": sex, "a": sex == "a"}, sample_weight=2)
+    )
+
+
+def test_labels_of_several_types_stay_what_they_are():
+    X = np.arange(16.0).reshape(8, 2) ** 2
+    for labels in ([1, "a", "1", 1, "a", "1", 1, 1], [True, False] * 4, [0.0, 1.0] * 4):
+        ours, theirs = moments_from_dask(da.from_array(X, chunks=(3, 2)), labels), group_moments(X, labels)
+        assert_same(ours, theirs)
+        assert list(map(type, ours.labels)) == list(map(type, theirs.labels))
+
+
+@pytest.mark.parametrize("names", [("sex", "age"), ["sex", "age"], (7, 8), [8]])
+def test_columns_by_name_in_any_form(people, names):
+    X, sex = people
+    given = dict(zip(names, (sex, np.arange(len(X)) % 2), strict=False))
+    features = range(6) if 8 in names else list("uvwxyz")
+    frame = dd.from_pandas(pd.DataFrame(X, columns=features).join(pd.DataFrame(given)), npartitions=3)
+    assert_same(moments_from_dask(frame, names), group_moments(X, given))
+    assert_same(moments_from_dask(frame.drop(columns=list(names[1:])), names[0]), group_moments(X, sex))
+
+
+@pytest.mark.parametrize("weights", [6e-10, np.full(1000, 6e-10), "chunks"])
+def test_weights_must_sum_to_rows_in_all_chunks_together(people, weights):
+    X, sex = people
+    weights = da.full(1000, 6e-10, chunks=100) if isinstance(weights, str) else weights
+    lazy = da.from_array(X, chunks=(100, 6))
+    with pytest.raises(ValueError, match="sample_weight sums to 6e-07"):
+        moments_from_dask(lazy, sex, weights)
+    few = np.zeros(1000)
+    few[[1, 399, 999]] = 0.6  # no chunk sums to a row, all together do
+    expected = group_moments(X, sex, sample_weight=few)
+    assert np.allclose(moments_from_dask(lazy, sex, da.from_array(few, chunks=100)).counts, expected.counts)
+
+
+def test_what_cannot_be_meant_is_refused_by_name(people):
+    X, sex = people
+    array = da.from_array(X, chunks=(100, 6))
+    frame = dd.from_pandas(frame_of(X, sex), npartitions=4)
+    features = frame.drop(columns="sex")
+    with pytest.raises(TypeError, match="sensitive_features='sex' is a single string; give the column itself"):
+        FairPCA(2).fit(array, sensitive_features="sex")
+    with pytest.raises(TypeError, match=r"sample_weight='w' is a single string.*give the column itself.*X\['w'\]"):
+        FairPCA(2).fit(frame, sensitive_features="sex", sample_weight="w")
+    with pytest.raises(ValueError, match="sample_weight must be a Dask collection cut like X because"):
+        FairPCA(2).fit(frame, sensitive_features="sex", sample_weight=np.ones(1000))
+    with pytest.raises(ValueError, match="sensitive_features must be a Dask collection cut like X, or the name of a"):
+        FairPCA(2).fit(features, sensitive_features=sex)
+    with pytest.raises(ValueError, match=r"sample_weight has shape \(999,\)"):
+        FairPCA(2).fit(array, sensitive_features=sex, sample_weight=np.ones(999))
+    for flat in (array[:, 0], features["x0"]):
+        with pytest.raises(ValueError, match=r"X must be a Dask .*two dimensions"):
+            FairPCA(2).fit(flat, sensitive_features=sex)
+    with pytest.raises(ValueError, match=r"X must be a Dask .*two dimensions"):
+        FairPCA(2).fit(array, sensitive_features=sex).transform(array[:, 0])
+    with pytest.raises(ValueError, match="sensitive_features is required"):
+        FairPCA(2).fit(frame)
+
+
+@pytest.mark.parametrize(
+    "column", [["a", "b"] * 500, pd.Categorical(["a", "b"] * 500), pd.date_range("2020", periods=1000)]
+)
+def test_a_feature_that_is_no_number_is_named(people, column):
+    X, sex = people
+    frame = dd.from_pandas(frame_of(X, sex).assign(city=column), npartitions=4)
+    with pytest.raises(ValueError, match=r"Column 'city' of X holds .*, not numbers: drop it"):
+        FairPCA(2).fit(frame, sensitive_features="sex")
+    with pytest.raises(ValueError, match="X holds <U1, not numbers"):
+        FairPCA(2).fit(da.from_array(np.full((1000, 2), "a"), chunks=100), sensitive_features=sex)
+
+
+def test_features_of_nullable_boolean_and_categorical_numbers(people):
+    X, sex = people
+    frame = frame_of(np.rint(X), sex).astype({"x0": "Int64", "x1": "Float32"})
+    frame["x2"], frame["x3"] = frame["x2"] > 2, frame["x3"].astype("category")
+    plain = frame.drop(columns="sex").astype(float).to_numpy()
+    assert_same(moments_from_dask(dd.from_pandas(frame, npartitions=3), "sex"), group_moments(plain, sex))
+
+
 LOST_WORKER = """
 import json, os, signal, sys, threading, time
 import dask.array as da, numpy as np

@@ -10,6 +10,7 @@ imported once a Dask collection has been given.
 
 from __future__ import annotations
 
+import numbers
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import Any
@@ -49,19 +50,65 @@ def is_dask(X: Any) -> bool:
 
 
 def as_dask_features(X: Any, sensitive_features: Any) -> tuple[Any, Any]:
-    """Split off the sensitive column, or columns, where they are given by name."""
-    names = [sensitive_features] if isinstance(sensitive_features, str) else sensitive_features
-    by_name = isinstance(names, list) and names and all(isinstance(name, str) for name in names)
-    if not by_name or not hasattr(X, "columns"):
-        return X, sensitive_features
+    """Split off the sensitive column, or columns, where they are given by name; what is left must be numbers."""
+    if sensitive_features is None:
+        check_groups(None, 0)  # raises, in the words used everywhere
+    _check_dimensions(X)
+    if hasattr(X, "columns") and _is_by_name(sensitive_features):
+        X, sensitive_features = _split_off(X, sensitive_features)
+    _check_numbers(X)
+    return X, sensitive_features
+
+
+def _is_by_name(sensitive_features: Any) -> bool:
+    """A name, or several; labels in memory cannot be meant, since no one knows where the chunks of a frame begin."""
+    if isinstance(sensitive_features, list | tuple):
+        return bool(sensitive_features) and all(map(_is_name, sensitive_features))
+    return _is_name(sensitive_features)
+
+
+def _is_name(value: Any) -> bool:
+    return isinstance(value, str | numbers.Number)
+
+
+def _split_off(X: Any, sensitive_features: Any) -> tuple[Any, Any]:
+    several = isinstance(sensitive_features, list | tuple)
+    names = list(sensitive_features) if several else [sensitive_features]
     for name in names:
         if name not in X.columns:
-            raise ValueError(f"sensitive_features={name!r} is no column of X.")
-    return X.drop(columns=names), X[sensitive_features]
+            raise ValueError(
+                f"sensitive_features={name!r} is no column of X; name its columns, or give a collection cut like X."
+            )
+    return X.drop(columns=names), X[names if several else names[0]]
+
+
+def _check_dimensions(X: Any) -> None:
+    if getattr(X, "ndim", None) != 2:
+        found = f" of shape {X.shape}" if hasattr(X, "chunks") else ""
+        raise ValueError(
+            "X must be a Dask data frame or a Dask array of two dimensions, rows and features; got a Dask "
+            f"{type(X).__name__}{found}: use X.to_frame() or X.reshape(-1, 1) if it is a single feature."
+        )
+
+
+def _check_numbers(X: Any) -> None:
+    """Told from the types alone, before a placeholder row of text reaches a conversion that cannot name the column."""
+    if not hasattr(X, "columns"):
+        if X.dtype.kind in "SUMm":
+            raise ValueError(f"X holds {X.dtype}, not numbers: encode it as numbers first.")
+        return
+    for name, dtype in X.dtypes.items():
+        kind = (dtype.categories.dtype if hasattr(dtype, "categories") else dtype).kind
+        if kind not in "biuf":
+            raise ValueError(
+                f"Column {name!r} of X holds {dtype}, not numbers: drop it, encode it as numbers first, or name it in "
+                "sensitive_features if it is the group."
+            )
 
 
 def sample_of(X: Any) -> Any:
     """Two rows of the right columns and types, for checks that need no data."""
+    _check_dimensions(X)
     return X._meta_nonempty if hasattr(X, "_meta_nonempty") else np.zeros((2, X.shape[1]), dtype=X.dtype)
 
 
@@ -71,14 +118,12 @@ def moments_from_dask(X: Any, sensitive_features: Any, sample_weight: Any = None
     Parameters
     ----------
     X : dask array or data frame
-    sensitive_features : dask array, series or data frame, array-like, or names of columns of X
-        Chunks must hold the same rows as those of X.
-    sample_weight : dask array or series, or array-like, optional
+    sensitive_features : dask array, series or data frame, array-like, dict of such, or names of columns of X
+        Chunks must hold the same rows as those of X. What is in memory needs a Dask array X of known chunks.
+    sample_weight : dask array or series, array-like, or one number for all rows, optional
     """
     import dask
 
-    if sensitive_features is None:
-        check_groups(None, 0)  # raises, in the words used everywhere
     X, sensitive_features = as_dask_features(X, sensitive_features)
     n_features = _n_features(X)
     chunk, merge = dask.delayed(_chunk_moments, pure=True), dask.delayed(_merge, pure=True)
@@ -86,6 +131,8 @@ def moments_from_dask(X: Any, sensitive_features: Any, sample_weight: Any = None
     moments = _compute(_tree(merge, [chunk(*each, n_features) for each in chunks]))[0]
     if not moments.labels:
         raise ValueError("X has no rows (of positive weight).")
+    if sample_weight is not None:
+        check_sample_weight([moments.total_count], 1)  # a chunk may weigh little, all of them may not
     return moments
 
 
@@ -126,7 +173,7 @@ class _Plan:
         if n == 0:
             return GroupedSample(self.labels, np.zeros((0, len(self.centre))), np.zeros(k + 1, np.intp), np.zeros(0))
         X = check_plain_matrix(X)
-        cells, weights = self.cells(check_groups(sensitive_features, n), y)
+        cells, weights = self.cells(_groups_of(sensitive_features, n), y)
         if sample_weight is not None:
             weights = weights * np.asarray(sample_weight, dtype=np.float64)
         code_of = {label: code for code, label in enumerate(self.labels)}
@@ -361,14 +408,18 @@ def _n_features(X: Any) -> int:
 
 
 def _chunks(X: Any, **columns: Any) -> list[tuple]:
-    """Each chunk of X with its pieces of the columns; a column that is None stays so."""
+    """Each chunk of X with its pieces of the columns; what is None, or one weight for all rows, stays so."""
     rows = _whole_rows(X)
     parts = list(rows.to_delayed().ravel()) if hasattr(rows, "chunks") else rows.to_delayed()
     pieces = [
-        [None] * len(parts) if values is None else _aligned(name, values, rows, len(parts))
+        [values] * len(parts) if _is_for_all_rows(name, values) else _aligned(name, values, rows, len(parts))
         for name, values in columns.items()
     ]
     return list(zip(parts, *pieces, strict=True))
+
+
+def _is_for_all_rows(name: str, values: Any) -> bool:
+    return values is None or (name == "sample_weight" and isinstance(values, numbers.Number))
 
 
 def _scores(rows: Any, basis: np.ndarray, offset: np.ndarray) -> np.ndarray:
@@ -382,6 +433,9 @@ def _whole_rows(X: Any) -> Any:
 
 def _aligned(name: str, values: Any, X: Any, n_parts: int) -> list[Any]:
     """One piece of ``values`` for each chunk of X."""
+    if isinstance(values, dict) and any(map(is_dask, values.values())):
+        columns = {key: _aligned(f"{name}[{key!r}]", column, X, n_parts) for key, column in values.items()}
+        return [{key: pieces[part] for key, pieces in columns.items()} for part in range(n_parts)]
     if not is_dask(values):
         return _slices(name, values, X)
     if hasattr(values, "chunks"):
@@ -400,26 +454,48 @@ def _aligned(name: str, values: Any, X: Any, n_parts: int) -> list[Any]:
 
 
 def _slices(name: str, values: Any, X: Any) -> list[Any]:
-    """Cut an array in memory as X is cut, where the lengths of its chunks are known."""
+    """Cut what is in memory as X is cut, where the lengths of its chunks are known; it is checked as a whole."""
+    if isinstance(values, str):
+        _refuse_name(name, values)
     if not hasattr(X, "chunks") or np.isnan(np.sum(X.chunks[0])):
+        by_name = ", or the name of a column," if name == "sensitive_features" and hasattr(X, "columns") else ""
         raise ValueError(
-            f"{name} must be a Dask collection cut like X, or the name of a column, because the lengths of the chunks "
-            "of X are not known."
+            f"{name} must be a Dask collection cut like X{by_name} because the lengths of its chunks are not known."
         )
-    values = np.asarray(values)
-    if values.ndim and len(values) != X.shape[0]:
-        raise ValueError(f"{name} has {len(values)} rows, but X has {X.shape[0]}: they must describe the same rows.")
     ends = np.cumsum(X.chunks[0])
-    return [values[end - size : end] for end, size in zip(ends, X.chunks[0], strict=True)]
+    rows = [slice(end - size, end) for end, size in zip(ends.tolist(), X.chunks[0], strict=True)]
+    if name == "sensitive_features":
+        groups = check_groups(values, X.shape[0])
+        return [Groups(groups.labels, groups.codes[part]) for part in rows]
+    values = check_sample_weight(values, X.shape[0]) if name == "sample_weight" else np.asarray(values)
+    if values.ndim == 0 or len(values) != X.shape[0]:
+        raise ValueError(f"{name} has shape {values.shape}, but X has {X.shape[0]} rows: give one entry a row.")
+    return [values[part] for part in rows]
+
+
+def _refuse_name(name: str, column: str) -> None:
+    if name == "sensitive_features":
+        check_groups(column, 0)  # raises, in the words used everywhere
+    raise TypeError(
+        f"{name}={column!r} is a single string, but only sensitive_features may be the name of a column: give the "
+        f"column itself, for example X[{column!r}], and drop it from X."
+    )
+
+
+def _groups_of(sensitive_features: Any, n_rows: int) -> Groups:
+    """Groups of a chunk, which are encoded already where they came from memory."""
+    return sensitive_features if isinstance(sensitive_features, Groups) else check_groups(sensitive_features, n_rows)
 
 
 def _chunk_moments(X: Any, sensitive_features: Any, sample_weight: Any, n_features: int) -> GroupMoments:
     if X.shape[0] == 0:
         return GroupMoments.empty(n_features)
     X = check_plain_matrix(X, finite=False)
-    groups = check_groups(sensitive_features, X.shape[0])
+    groups = _groups_of(sensitive_features, X.shape[0])
     weights = None if sample_weight is None else np.asarray(sample_weight, dtype=np.float64)
     if weights is not None:
+        if isinstance(sample_weight, numbers.Number):
+            weights = np.full(X.shape[0], weights)
         if weights.shape != (X.shape[0],) or not (np.isfinite(weights) & (weights >= 0)).all():
             check_sample_weight(weights, X.shape[0])  # raises, in the words used everywhere
         if not weights.any():

@@ -1,0 +1,108 @@
+"""Which columns of Arrow data are read, and as what: every schema is checked before any number is."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Sequence
+from typing import Any, Self
+
+__all__ = ["ColumnRoles"]
+
+_LEAVE_OUT = "leave it out by listing the features in columns="
+
+
+class ColumnRoles:
+    """The features, the sensitive columns and the weight; files and batches must agree on what they hold."""
+
+    def __init__(self, features: Sequence[str], sensitive: str | Sequence[str], weight: str | None) -> None:
+        self.features, self.sensitive, self.weight = _as_names(features), _as_names(sensitive), weight
+        self._kinds: dict[str, tuple[str, str]] = {}  # of labels, and where they were first seen
+        if not self.sensitive:
+            raise ValueError("sensitive is an empty list; name at least one column that holds the group.")
+        if not self.features:
+            raise ValueError("columns is an empty list; name at least one feature.")
+        both = [name for name in self.features if name in self._others]
+        if both:
+            raise ValueError(f"Column {both[0]!r} cannot be a feature and the sensitive feature or weight as well.")
+
+    @classmethod
+    def from_schema(cls, schema: Any, where: str, sensitive: str | Sequence[str], weight: str | None) -> Self:
+        """Every column is a feature, but those with another role and the index of a pandas frame."""
+        others = [*_as_names(sensitive), weight, *_index_columns(schema)]
+        features = [name for name in schema.names if name not in others]
+        if not features:
+            raise ValueError(f"There is no feature column in {where} beside the sensitive one; add the features to it.")
+        return cls(features, sensitive, weight)
+
+    @property
+    def all(self) -> list[str]:
+        return [*self.features, *self._others]
+
+    @property
+    def _others(self) -> list[str]:
+        return [*self.sensitive, *([self.weight] if self.weight else [])]
+
+    def check(self, schema: Any, where: str) -> None:
+        """Refuse a schema that lacks a column, or holds something else in it; ``where`` names it in the error."""
+        self._check_present(schema.names, where)
+        for name in self.features:
+            _check_numbers(schema.field(name), where, f"{_LEAVE_OUT}, or encode it as numbers first")
+        if self.weight:
+            _check_numbers(schema.field(self.weight), where, "weights must be numbers; convert them first")
+        for name in self.sensitive:
+            self._check_labels(schema.field(name), where)
+
+    def _check_present(self, present: list[str], where: str) -> None:
+        counts = Counter(present)
+        for name in [*self._others, *self.features]:
+            if not counts[name]:
+                remedy = f"correct the name, or {_LEAVE_OUT}" if name in self.features else "correct the name"
+                found = ", ".join(map(repr, present[:20]))
+                raise ValueError(f"There is no column {name!r} in {where}, which has {found}: {remedy}.")
+            if counts[name] > 1:
+                raise ValueError(f"There are {counts[name]} columns {name!r} in {where}: rename all but one.")
+
+    def _check_labels(self, field: Any, where: str) -> None:
+        kind = _kind_of_labels(field, where)
+        before, first = self._kinds.setdefault(field.name, (kind, where))
+        if kind != before:
+            raise ValueError(
+                f"The sensitive column {field.name!r} holds {kind} in {where}, but {before} in {first}: convert it to "
+                "one type, so that equal groups have equal labels."
+            )
+
+
+def _as_names(names: str | Sequence[str]) -> list[str]:
+    """A single name is a list of one."""
+    return [names] if isinstance(names, str) else list(names)
+
+
+def _index_columns(schema: Any) -> list[str]:
+    """Columns that pandas wrote for the index of a frame; a range is not written as a column."""
+    described = (schema.pandas_metadata or {}).get("index_columns", [])
+    return [name for name in described if isinstance(name, str)]
+
+
+def _check_numbers(field: Any, where: str, remedy: str) -> None:
+    from pyarrow import types
+
+    kind = field.type
+    if not (types.is_floating(kind) or types.is_integer(kind) or types.is_boolean(kind)):
+        raise ValueError(f"Column {field.name!r} holds {kind}, not numbers, in {where}: {remedy}.")
+
+
+def _kind_of_labels(field: Any, where: str) -> str:
+    """Labels of one kind can be equal whatever their width or unit."""
+    from pyarrow import types
+
+    kind = field.type.value_type if types.is_dictionary(field.type) else field.type
+    if types.is_nested(kind):
+        raise ValueError(
+            f"The sensitive column {field.name!r} holds {kind} in {where}, which is no label: give a column of text or "
+            "numbers, or the names of several."
+        )
+    if str(kind) in ("string", "large_string", "string_view"):
+        return "text"
+    if types.is_floating(kind) or types.is_integer(kind) or types.is_boolean(kind):
+        return "numbers"
+    return str(kind)
