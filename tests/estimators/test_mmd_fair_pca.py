@@ -307,6 +307,13 @@ def test_bad_parameters(parameters, message):
         MMDFairPCA(**{"n_components": 2, **parameters}).fit(X, sensitive_features=groups)
 
 
+@pytest.mark.parametrize("bandwidth", [1e-10, 1e-310])
+def test_a_bandwidth_that_no_two_rows_share_is_refused(shifted, bandwidth):
+    X, groups = shifted
+    with pytest.raises(ValueError, match=f"bandwidth={bandwidth:g} is too small next to the distances"):
+        MMDFairPCA(bandwidth=bandwidth).fit(X, sensitive_features=groups)
+
+
 def authors(folder, dataset, d, parameter):
     with (folder / "lee2022" / "authors_solutions.csv").open() as file:
         return {

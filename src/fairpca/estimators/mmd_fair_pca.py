@@ -399,7 +399,9 @@ class _Task:
         return float(np.sqrt(0.5 * squared_distance_median(scores, self.rng, sample_weight)))
 
     def solve(self) -> PenaltyResult:
-        at_pca = self._exact(self.pca)
+        means = exact_means(self.sample, self.pca, self.sigma)
+        self._check_reach(means)
+        at_pca = float(pair_discrepancies(means, self.pairs).max())
         if at_pca <= self.tolerance or self.dimension == self.moments.n_features:
             share = float(np.vdot(self.pca, self.covariance @ self.pca)) / max(
                 np.trace(self.covariance), np.finfo(float).tiny
@@ -412,6 +414,15 @@ class _Task:
             return self._solve_by_features(1.0 / at_pca)
         problem = self._problem(self.sample, exact_kernel(self.sigma))
         return self._solve_from_starts(problem, self.tolerance, 1.0 / at_pca)
+
+    def _check_reach(self, means: np.ndarray) -> None:
+        """Where the kernel of any two rows is zero, MMD^2 is the same for all projections."""
+        of_different_rows = means - np.diag(self.sample.weight_squares)
+        if of_different_rows.max() <= np.finfo(float).eps:
+            raise ValueError(
+                f"bandwidth={self.sigma:g} is too small next to the distances between the rows, so that MMD^2 does not "
+                "depend on the projection; raise bandwidth or use 'median'."
+            )
 
     def _exact(self, basis: np.ndarray) -> float:
         """The largest MMD^2 on all rows."""

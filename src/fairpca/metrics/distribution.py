@@ -13,6 +13,7 @@ from fairpca._validation import Groups, check_groups, check_sample_weight, check
 from fairpca.moments import GroupedSample
 from fairpca.problems.mmd import (
     all_pairs,
+    kernel_matrix,
     kernel_means,
     pair_discrepancies,
     random_level,
@@ -201,9 +202,7 @@ def _permutation_draws(
     batch.
     """
     part = sample.subsample(_MATRIX_ROWS, rng)
-    scaled = part.rows / sigma
-    squares = -0.5 * np.einsum("ij,ij->i", scaled, scaled)
-    kernel = np.exp(np.minimum(scaled @ scaled.T + squares[:, None] + squares, 0.0))
+    kernel = kernel_matrix(part.rows, sigma)
     codes = np.repeat(np.arange(len(part.labels)), part.counts)
     draws = []
     for _ in range(count):
