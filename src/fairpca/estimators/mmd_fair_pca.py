@@ -15,6 +15,7 @@ from sklearn.utils import check_random_state
 
 from fairpca._validation import (
     Groups,
+    _is_missing,
     check_choice,
     check_groups,
     check_matrix,
@@ -281,6 +282,8 @@ feature_names_in_, n_samples_seen_
         _check_positive("tolerance", self.tolerance)
         if self.bandwidth != "median":
             _check_positive("bandwidth", self.bandwidth, remedy=" or 'median'")
+        if self.callback is not None and not callable(self.callback):
+            raise TypeError(f"callback={self.callback!r} must be a function of one argument, or None.")
         max_iter: Any = self.max_iter
         if not isinstance(max_iter, numbers.Integral) or int(max_iter) < 1:
             raise ValueError(f"max_iter={self.max_iter!r} must be a positive integer.")
@@ -334,7 +337,18 @@ def _cells(groups: Groups, y: Any, notion: str) -> tuple[Groups, np.ndarray]:
         return groups, np.ones(n)
     if y is not None and np.shape(y) != (n,):
         raise ValueError(f"y has shape {np.shape(y)}, but X has {n} rows: give one label a row.")
-    return _cells_among(_label_values(None if y is None else np.unique(np.asarray(y)), notion), notion, groups, y)
+    return _cells_among(_label_values(None if y is None else _distinct_labels(y), notion), notion, groups, y)
+
+
+def _distinct_labels(y: Any) -> np.ndarray:
+    labels = np.asarray(y)
+    missing = labels.dtype.kind == "f" and np.isnan(labels).any()
+    if missing or (labels.dtype.kind == "O" and any(map(_is_missing, labels.tolist()))):
+        raise ValueError("y contains missing values (NaN or None); drop those rows or give them a label.")
+    try:
+        return np.unique(labels)
+    except TypeError:
+        raise TypeError("y mixes labels that have no order, such as numbers and text; use one type.") from None
 
 
 def _label_values(found: np.ndarray | None, notion: str) -> list[Any]:
