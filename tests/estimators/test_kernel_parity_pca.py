@@ -167,3 +167,26 @@ def test_bad_input(three_groups):
         KernelParityPCA(n_landmarks=0).fit(X, sensitive_features=groups)
     with pytest.raises(ValueError, match="have only 2 directions with equal group means"):
         KernelParityPCA(3, kernel="linear").fit(X, sensitive_features=groups)
+
+
+def test_linear_kernel_does_not_depend_on_the_origin(three_groups):
+    X, groups = three_groups
+    near = KernelParityPCA(2, kernel="linear").fit(X, sensitive_features=groups)
+    far = KernelParityPCA(2, kernel="linear").fit(X + 1e6, sensitive_features=groups)
+    np.testing.assert_allclose(far.explained_variance_, near.explained_variance_, rtol=1e-7)
+    np.testing.assert_allclose(far.transform(X + 1e6), near.transform(X), atol=1e-7)
+    assert far.mean_difference_ < 1e-7
+
+
+@pytest.mark.parametrize(
+    ("parameters", "message"),
+    [
+        *[({"gamma": gamma}, f"gamma={gamma!r} must be a positive number") for gamma in ("scale", np.nan, -1, 0, True)],
+        *[({"degree": degree}, "degree must be an integer of at least 1") for degree in (2.5, 0, "3")],
+        *[({"coef0": coef0}, "coef0 must be a number of at least 0") for coef0 in (np.nan, -1, "1")],
+    ],
+)
+def test_bad_kernel_parameters(three_groups, parameters, message):
+    X, groups = three_groups
+    with pytest.raises((TypeError, ValueError), match=message):
+        KernelParityPCA(2, kernel="poly", **parameters).fit(X, sensitive_features=groups)

@@ -307,6 +307,36 @@ def test_bad_parameters(parameters, message):
         MMDFairPCA(**{"n_components": 2, **parameters}).fit(X, sensitive_features=groups)
 
 
+@pytest.mark.parametrize("bandwidth", [1e-10, 1e-310])
+def test_a_bandwidth_that_no_two_rows_share_is_refused(shifted, bandwidth):
+    X, groups = shifted
+    with pytest.raises(ValueError, match=f"bandwidth={bandwidth:g} is too small next to the distances"):
+        MMDFairPCA(bandwidth=bandwidth).fit(X, sensitive_features=groups)
+
+
+@pytest.mark.parametrize(
+    ("first", "error", "message"),
+    [
+        (np.nan, ValueError, "y contains missing values"),
+        (None, ValueError, "y contains missing values"),
+        ("one", TypeError, "y mixes labels that have no order"),
+    ],
+)
+def test_labels_without_an_order_are_refused(first, error, message):
+    X, groups = make_same_moments(40, random_state=0)
+    y = [first, *(np.arange(1, len(X)) % 2).tolist()]
+    y = np.array(y, dtype=None if first is np.nan else object)
+    for labels in (y, y.astype(object)):
+        with pytest.raises(error, match=message):
+            MMDFairPCA(2, notion="equalized_odds").fit(X, labels, sensitive_features=groups)
+
+
+def test_callback_must_be_callable():
+    X, groups = make_same_moments(40, random_state=0)
+    with pytest.raises(TypeError, match="callback=3 must be a function"):
+        MMDFairPCA(2, callback=3).fit(X, sensitive_features=groups)
+
+
 def authors(folder, dataset, d, parameter):
     with (folder / "lee2022" / "authors_solutions.csv").open() as file:
         return {

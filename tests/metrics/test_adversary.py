@@ -140,3 +140,17 @@ def test_bad_input(shifted):
         adversary_gap(Z, groups, train=(Z, np.where(groups == "a", "a", "c")))
     with pytest.raises(ValueError, match="single row"):
         adversary_gap(Z, np.arange(300) == 0)
+
+
+def test_bad_numbers_and_other_columns_are_named(shifted):
+    Z, groups = shifted
+    for n_splits in (0, -1, 1.5):
+        with pytest.raises((TypeError, ValueError), match="n_splits must be an integer of at least 1"):
+            adversary_gap(Z, groups, n_splits=n_splits)
+    with pytest.raises(ValueError, match="n_permutations must be an integer of at least 1"):
+        permuted_adversary_gaps(Z, groups, n_permutations=0)
+    for measure in (adversary_gap, permuted_adversary_gaps):
+        with pytest.raises(ValueError, match=f"train holds rows with 1 columns, but Z has {Z.shape[1]}"):
+            measure(Z, groups, train=(Z[:, :1], groups))
+        with pytest.raises(TypeError, match="train must be a pair"):
+            measure(Z, groups, train=Z)

@@ -63,7 +63,7 @@ def test_median_bandwidth_is_the_default(rng):
     assert mmd2(X, groups) == mmd2(X, groups, bandwidth=sigma)
 
 
-@pytest.mark.parametrize("bandwidth", [0, -1.0, "mean", np.inf])
+@pytest.mark.parametrize("bandwidth", [0, -1.0, "mean", np.inf, None, True, [1.0]])
 def test_bad_bandwidth(rng, bandwidth):
     with pytest.raises(ValueError, match="must be a positive number or 'median'"):
         mmd2(rng.normal(size=(10, 2)), np.arange(10) % 2, bandwidth=bandwidth)
@@ -99,3 +99,21 @@ def test_sampled_permutations_are_scaled_to_the_full_size(rng, monkeypatch):
     part = mmd2_test(X, groups, bandwidth=1.0, n_permutations=300)
     assert part.mmd2 == full.mmd2
     assert part.level == pytest.approx(full.level, rel=0.25)
+
+
+@pytest.mark.parametrize("distance", [1e6, 1e8, 1e9])
+def test_far_groups_have_the_discrepancy_of_their_own_spreads(distance):
+    rng = np.random.default_rng(0)
+    Y, groups = rng.normal(size=(80, 2)), np.arange(80) % 2
+    Y[groups == 1] += distance
+    kernel = np.exp(-0.5 * ((Y[:, None] - Y[None]) ** 2).sum(-1))
+    within = [kernel[np.ix_(groups == a, groups == a)].mean() for a in (0, 1)]
+    assert mmd2(Y, groups, bandwidth=1.0) == pytest.approx(sum(within), abs=1e-8)
+    test = mmd2_test(Y, groups, bandwidth=1.0, n_permutations=30)
+    assert test.level < test.mmd2 < 2
+
+
+@pytest.mark.parametrize("n_permutations", [0, -1, 2.5])
+def test_bad_number_of_permutations(rng, n_permutations):
+    with pytest.raises((TypeError, ValueError), match="n_permutations must be an integer of at least 1"):
+        mmd2_test(rng.normal(size=(20, 2)), np.arange(20) % 2, n_permutations=n_permutations)

@@ -60,3 +60,17 @@ def test_communality_is_the_diagonal_of_the_projector():
     assert (communality(Fitted()) == values).all()
     with pytest.raises(ValueError, match="components has 1 dimensions"):
         communality(basis[:, 0])
+
+
+def test_groups_of_zero_weight_are_ignored():
+    y, predictions, groups = [1, 0, 1, 0, 1], [1, 0, 0, 0, 1], ["a", "a", "b", "b", "c"]
+    weights = [1, 1, 1, 1, 0]
+    few = {"sensitive_features": groups[:4]}
+    all_rows = {"sensitive_features": groups, "sample_weight": weights}
+    assert demographic_parity_difference(predictions, **all_rows) == demographic_parity_difference(
+        predictions[:4], **few
+    )
+    for measure in (equal_opportunity_difference, equalized_odds_difference):
+        assert measure(y, predictions, **all_rows) == measure(y[:4], predictions[:4], **few)
+    with pytest.raises(ValueError, match="single group"):
+        demographic_parity_difference(predictions, sensitive_features=groups, sample_weight=[1, 1, 0, 0, 0])

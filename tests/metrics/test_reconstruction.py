@@ -6,10 +6,12 @@ import numpy as np
 import pytest
 from scipy import sparse
 from sklearn.decomposition import PCA, TruncatedSVD
+from sklearn.exceptions import NotFittedError
 
-from fairpca import FairPCA
+from fairpca import FairPCA, KernelParityPCA
 from fairpca.metrics import (
     GroupValues,
+    communality,
     explained_variance_ratio,
     reconstruction_error,
     reconstruction_gap,
@@ -123,3 +125,15 @@ def test_group_values_is_a_mapping():
     assert list(values) == ["a", "b"]
     assert dict(values) == {"a": 1.0, "b": 3.0}
     assert (values.max, values.min, values.gap, values.overall) == (3.0, 1.0, 2.0, 2.0)
+
+
+def test_only_fitted_linear_estimators_are_measured(two_groups):
+    X, groups = two_groups
+    kernel = KernelParityPCA().fit(X, sensitive_features=groups)
+    for measure in (reconstruction_error, reconstruction_loss, explained_variance_ratio):
+        with pytest.raises(NotFittedError, match="projector is a FairPCA that is not fitted; call its fit first"):
+            measure(X, FairPCA())
+        with pytest.raises(ValueError, match="projector is a KernelParityPCA, which has no components_"):
+            measure(X, kernel)
+    with pytest.raises(NotFittedError, match="components is a FairPCA that is not fitted"):
+        communality(FairPCA())

@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 from sklearn.decomposition import PCA
 
-from fairpca import FairPCA, RobustFairPCA
+from fairpca import FairPCA, KernelParityPCA, RobustFairPCA
 from fairpca._validation import Groups
 from fairpca.metrics import explained_variance_ratio, reconstruction_error, reconstruction_loss
 from fairpca.model_selection import METHODS, compare
@@ -191,3 +191,37 @@ def test_moments_of_all_rows_replace_those_of_a_sample(rows):
             )
     with pytest.raises(ValueError, match="sample of the same rows"):
         compare(X[few, :5], groups[few], n_components=[2], moments=moments)
+
+
+def test_labels_with_the_same_text_stay_apart(rows):
+    X, groups, _ = rows
+    labels = [1 if group == "a" else "1" for group in groups]
+    found = compare(X, labels, n_components=2, methods=["PCA"], n_bootstrap=5)
+    plain = json.loads(json.dumps(found.as_dict()))
+    assert plain["groups"] == {"1": 200, "'1'": 100}
+    assert set(plain["results"][0]["loss"]["groups"]) == {"1", "'1'"}
+
+
+def test_default_dimensions_stop_at_the_number_of_features(rows):
+    X, groups, _ = rows
+    assert compare(X, groups, methods=["PCA"], n_bootstrap=5).dimensions == [1, 2, 3, 5]
+
+
+def test_a_method_without_components_is_left_out_with_a_reason(rows):
+    X, groups, _ = rows
+    with pytest.raises(ValueError, match="KernelParityPCA, which has no components_"):
+        compare(X, groups, n_components=2, methods={"kernel": KernelParityPCA()})
+
+
+@pytest.mark.parametrize(
+    ("change", "message"),
+    [
+        ({"n_bootstrap": 0}, "n_bootstrap must be an integer of at least 1"),
+        ({"n_bootstrap": -1}, "n_bootstrap must be an integer of at least 1"),
+        ({"n_components": 2.5}, r"n_components must be an integer, got 2\.5"),
+    ],
+)
+def test_bad_numbers_are_named(rows, change, message):
+    X, groups, _ = rows
+    with pytest.raises((TypeError, ValueError), match=message):
+        compare(X, groups, **{"n_components": 2, "methods": ["PCA"], **change})

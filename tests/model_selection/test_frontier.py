@@ -112,3 +112,9 @@ def test_three_groups_give_the_path_over_the_penalty():
 def test_single_group_is_refused():
     with pytest.raises(ValueError, match="at least two"):
         frontier(np.random.default_rng(0).standard_normal((20, 3)), np.zeros(20), 1)
+
+
+@pytest.mark.parametrize("n_points", [-3, 0, 1, 2.5])
+def test_bad_number_of_points(german, n_points):
+    with pytest.raises((TypeError, ValueError), match="n_points must be an integer of at least 2"):
+        frontier(german, n_points=n_points)

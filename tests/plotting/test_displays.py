@@ -5,8 +5,9 @@ from __future__ import annotations
 import numpy as np
 import pytest
 from sklearn.decomposition import PCA
+from sklearn.exceptions import NotFittedError
 
-from fairpca import FairPCA, MMDFairPCA, ParityPCA, RobustFairPCA
+from fairpca import FairPCA, KernelParityPCA, MMDFairPCA, ParityPCA, RobustFairPCA
 from fairpca.metrics import reconstruction_loss
 from fairpca.model_selection import compare, frontier
 from fairpca.plotting import (
@@ -121,3 +122,60 @@ def test_convergence(two_groups):
     drawn(ConvergenceDisplay.from_records(records).plot())
     with pytest.raises(ValueError, match="keeps no history_"):
         ConvergenceDisplay.from_estimator(FairPCA(2).fit(X, sensitive_features=groups))
+
+
+def test_axes_are_named_after_the_chosen_components(two_groups):
+    X, groups = two_groups
+    estimator = FairPCA(3).fit(X, sensitive_features=groups)
+    for options in ({}, {"X": X, "sensitive_features": groups}):
+        ax = drawn(BiplotDisplay.from_estimator(estimator, components=(1, 2), **options).plot())
+        assert (ax.get_xlabel(), ax.get_ylabel()) == ("component 2", "component 3")
+
+
+@pytest.mark.parametrize("components", [(5, 6), (0, 5), (-1, 0), (), (0.5, 1), (0, 1, 2)])
+def test_components_that_do_not_exist_are_refused(two_groups, components):
+    X, groups = two_groups
+    estimator = FairPCA(3).fit(X, sensitive_features=groups)
+    with pytest.raises(ValueError, match="components="):
+        ProjectionDisplay.from_estimator(estimator, X, sensitive_features=groups, components=components)
+    with pytest.raises(ValueError, match="components="):
+        BiplotDisplay.from_estimator(estimator, components=components)
+
+
+def test_group_errors_stop_at_the_number_of_features(two_groups):
+    X, groups = two_groups
+    display = GroupErrorDisplay.from_estimator(PCA(), X[:, :4], sensitive_features=groups)
+    assert display.dimensions.tolist() == [1, 2, 3, 4]
+
+
+def test_a_method_that_could_not_be_fitted_leaves_a_gap(two_groups):
+    X, groups = two_groups
+    p = X.shape[1]
+    found = compare(X, groups, n_components=[2, p], methods=["PCA", "ParityPCA"], n_bootstrap=5)
+    display = GroupErrorDisplay.from_comparison(found)
+    assert np.isfinite(display.values["ParityPCA"][0]).all()
+    assert np.isnan(display.values["ParityPCA"][1]).all()
+    assert np.isfinite(display.values["PCA"]).all()
+    drawn(display.plot())
+    with pytest.raises(ValueError, match="methods='FairPCA' is unknown"):
+        GroupErrorDisplay.from_comparison(found, methods=["FairPCA"])
+    with pytest.raises(ValueError, match="of='x' is unknown"):
+        GroupErrorDisplay.from_comparison(found, of="x")
+
+
+def test_errors_name_the_argument(two_groups):
+    X, groups = two_groups
+    with pytest.raises(ValueError, match="of='x' is unknown"):
+        GroupErrorDisplay.from_estimator(PCA(), X, sensitive_features=groups, of="x")
+    for draw in (CommunalityDisplay.from_estimator, BiplotDisplay.from_estimator):
+        with pytest.raises(NotFittedError, match="estimator is a FairPCA that is not fitted"):
+            draw(FairPCA())
+    with pytest.raises(ValueError, match="estimator is an empty dict"):
+        CommunalityDisplay.from_estimator({})
+    with pytest.raises(ValueError, match="estimator is an empty dict"):
+        GroupErrorDisplay.from_estimator({}, X, sensitive_features=groups)
+    kernel = KernelParityPCA().fit(X, sensitive_features=groups)
+    with pytest.raises(ValueError, match="estimator is a KernelParityPCA, which has no components_"):
+        FrontierDisplay.from_estimator(kernel, X, sensitive_features=groups)
+    with pytest.raises(ValueError, match="estimator is a KernelParityPCA, which has no components_"):
+        CommunalityDisplay.from_estimator(kernel)

@@ -12,7 +12,9 @@ from fairpca.problems.mmd import (
     DiscrepancyProblem,
     FourierKernel,
     all_pairs,
+    cross_means,
     exact_kernel,
+    kernel_matrix,
     kernel_means,
     pair_discrepancies,
     random_level,
@@ -32,7 +34,7 @@ def example(n=301, p=6, d=3, k=3, seed=0, weighted=True):
 
 
 def naive_means(sample, basis):
-    scores = sample.rows @ basis
+    scores = sample.rows if basis is None else sample.rows @ basis
     kernel = np.exp(-((scores[:, None] - scores[None]) ** 2).sum(-1) / (2 * SIGMA**2))
     codes = np.repeat(np.arange(len(sample.labels)), sample.counts)
     members = (codes[:, None] == np.arange(len(sample.labels))) * sample.weights[:, None]
@@ -45,6 +47,52 @@ def test_blocked_pass_equals_the_definition(n, block, monkeypatch):
     monkeypatch.setattr(mmd, "_BLOCK", block)
     sample, basis = example(n)
     assert np.abs(kernel_means(sample, basis, SIGMA).values - naive_means(sample, basis)).max() < 1e-14
+
+
+def far_example(n, distance):
+    """Two groups so far apart that squares of their scores hide the distances within each of them."""
+    sample, _ = example(n, p=3, k=2)
+    sample.rows[sample.starts[1] :] += distance
+    return sample, np.linalg.qr(np.random.default_rng(1).normal(size=(3, 2)))[0]
+
+
+@pytest.mark.parametrize("distance", [1e3, 1e5, 1e8, 1e9])
+@pytest.mark.parametrize("n", [80, 900])
+def test_rows_far_from_the_origin_keep_their_distances(n, distance):
+    sample, _ = far_example(n, distance)
+    expected, bound = naive_means(sample, None), 1e-9 + np.finfo(float).eps * distance  # the rounding of the rows
+    assert np.abs(kernel_means(sample, None, SIGMA).values - expected).max() < bound
+    assert np.abs(cross_means(sample, sample, SIGMA) - expected).max() < bound
+    kernel = kernel_matrix(sample.rows, SIGMA)
+    assert np.abs(kernel.mean(axis=1) - naive_kernel(sample.rows).mean(axis=1)).max() < bound
+
+
+def naive_kernel(rows):
+    return np.exp(-((rows[:, None] - rows[None]) ** 2).sum(-1) / (2 * SIGMA**2))
+
+
+def test_single_precision_gives_way_where_it_would_lose_the_distances():
+    sample, basis = far_example(80, 100.0)
+    single = kernel_means(sample, basis, SIGMA, dtype=np.float32).values
+    assert np.abs(single - kernel_means(sample, basis, SIGMA).values).max() < 1e-9
+
+
+def test_gradient_slope_where_distances_come_from_differences():
+    sample, basis = far_example(80, 3e3)
+    # A direction that leaves the far group where it is, so that steps of any size stay near.
+    direction = np.random.default_rng(5).normal(size=basis.shape)
+    direction -= direction.mean(axis=0)
+    coefficients = np.array([[2.0, -1.0], [-1.0, 3.0]])
+    gradient = kernel_means(sample, basis, SIGMA, gradient=True).gradient(coefficients)
+    function = lambda V: np.sum(coefficients * kernel_means(sample, V, SIGMA).values)  # noqa: E731
+    errors = [slope_error(function, gradient, basis, direction, size) for size in (1e-2, 1e-3)]
+    assert 50 < errors[0] / errors[1] < 200
+
+
+def test_a_quotient_that_overflows_is_refused():
+    sample, _ = far_example(20, 1e9)
+    with pytest.raises(ValueError, match="bandwidth=1e-300 is too small"):
+        kernel_means(sample, None, 1e-300)
 
 
 def test_threads_do_not_change_the_result(monkeypatch):

@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+import numbers
 from typing import Any, Self
 
 import numpy as np
+from scipy import sparse
 from sklearn.metrics.pairwise import pairwise_kernels
 from sklearn.utils import check_random_state
 from sklearn.utils.validation import check_is_fitted
@@ -56,7 +58,9 @@ class KernelParityPCA(FloatTransformer):
     gamma : float or None, default=None
         None means 1 / n_features, as in :class:`sklearn.decomposition.KernelPCA`.
     degree : int, default=3
+        At least 1.
     coef0 : float, default=1
+        Not negative: the polynomial would have no feature space.
     n_landmarks : int or None, default=None
         Rows, drawn at random, in whose span the features are represented. None takes all rows up to 2000, which is
         exact, and 500 of them beyond. The group means are equal to rounding either way; fewer landmarks cost
@@ -67,6 +71,7 @@ class KernelParityPCA(FloatTransformer):
     Attributes
     ----------
     landmarks_ : array or sparse matrix of shape (n_landmarks, n_features)
+        With the linear kernel on dense rows: about the mean of all rows.
     dual_coef_ : ndarray of shape (n_landmarks, n_components)
         Scores are ``k(x, landmarks_) @ dual_coef_`` up to a shift; the largest entry of each column is positive.
     explained_variance_ : ndarray of shape (n_components,)
@@ -144,11 +149,14 @@ class KernelParityPCA(FloatTransformer):
         -------
         self
         """
-        check_choice("kernel", self.kernel, _KERNELS)
+        self._check_kernel()
         X = check_matrix(self, X, reset=True, min_samples=2).astype(np.float64)
         groups = check_groups(sensitive_features, X.shape[0])
         weights = check_sample_weight(sample_weight, X.shape[0])
         self.landmarks_ = X[self._choose_landmarks(X.shape[0], weights)]
+        if self.kernel == "linear" and not sparse.issparse(X):
+            # A shift of the features changes no direction of theirs; far from the origin it would hide all of them.
+            self.landmarks_ = self.landmarks_ - np.average(X, axis=0, weights=weights)
         whitening = _whitening(self._kernel(self.landmarks_))
         moments = self._feature_moments(X, whitening, groups, weights)
         check_several_groups(moments.labels, moments.total_count)
@@ -165,6 +173,15 @@ class KernelParityPCA(FloatTransformer):
             for start in range(0, X.shape[0], _BLOCK_ROWS)
         ]
         return (np.concatenate(blocks) - self._shift).astype(X.dtype, copy=False)
+
+    def _check_kernel(self) -> None:
+        check_choice("kernel", self.kernel, _KERNELS)
+        gamma: Any = self.gamma
+        number = isinstance(gamma, numbers.Real) and not isinstance(gamma, bool)
+        if gamma is not None and not (number and 0 < float(gamma) < np.inf):
+            raise ValueError(f"gamma={gamma!r} must be a positive number, or None for 1 / n_features.")
+        check_number("degree", self.degree, at_least=1, integer=True)
+        check_number("coef0", self.coef0, at_least=0)
 
     @property
     def _n_features_out(self) -> int:

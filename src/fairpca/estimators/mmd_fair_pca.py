@@ -15,6 +15,7 @@ from sklearn.utils import check_random_state
 
 from fairpca._validation import (
     Groups,
+    _is_missing,
     check_choice,
     check_groups,
     check_matrix,
@@ -281,6 +282,8 @@ feature_names_in_, n_samples_seen_
         _check_positive("tolerance", self.tolerance)
         if self.bandwidth != "median":
             _check_positive("bandwidth", self.bandwidth, remedy=" or 'median'")
+        if self.callback is not None and not callable(self.callback):
+            raise TypeError(f"callback={self.callback!r} must be a function of one argument, or None.")
         max_iter: Any = self.max_iter
         if not isinstance(max_iter, numbers.Integral) or int(max_iter) < 1:
             raise ValueError(f"max_iter={self.max_iter!r} must be a positive integer.")
@@ -334,7 +337,18 @@ def _cells(groups: Groups, y: Any, notion: str) -> tuple[Groups, np.ndarray]:
         return groups, np.ones(n)
     if y is not None and np.shape(y) != (n,):
         raise ValueError(f"y has shape {np.shape(y)}, but X has {n} rows: give one label a row.")
-    return _cells_among(_label_values(None if y is None else np.unique(np.asarray(y)), notion), notion, groups, y)
+    return _cells_among(_label_values(None if y is None else _distinct_labels(y), notion), notion, groups, y)
+
+
+def _distinct_labels(y: Any) -> np.ndarray:
+    labels = np.asarray(y)
+    missing = labels.dtype.kind == "f" and np.isnan(labels).any()
+    if missing or (labels.dtype.kind == "O" and any(map(_is_missing, labels.tolist()))):
+        raise ValueError("y contains missing values (NaN or None); drop those rows or give them a label.")
+    try:
+        return np.unique(labels)
+    except TypeError:
+        raise TypeError("y mixes labels that have no order, such as numbers and text; use one type.") from None
 
 
 def _label_values(found: np.ndarray | None, notion: str) -> list[Any]:
@@ -399,7 +413,9 @@ class _Task:
         return float(np.sqrt(0.5 * squared_distance_median(scores, self.rng, sample_weight)))
 
     def solve(self) -> PenaltyResult:
-        at_pca = self._exact(self.pca)
+        means = exact_means(self.sample, self.pca, self.sigma)
+        self._check_reach(means)
+        at_pca = float(pair_discrepancies(means, self.pairs).max())
         if at_pca <= self.tolerance or self.dimension == self.moments.n_features:
             share = float(np.vdot(self.pca, self.covariance @ self.pca)) / max(
                 np.trace(self.covariance), np.finfo(float).tiny
@@ -412,6 +428,15 @@ class _Task:
             return self._solve_by_features(1.0 / at_pca)
         problem = self._problem(self.sample, exact_kernel(self.sigma))
         return self._solve_from_starts(problem, self.tolerance, 1.0 / at_pca)
+
+    def _check_reach(self, means: np.ndarray) -> None:
+        """Where the kernel of any two rows is zero, MMD^2 is the same for all projections."""
+        of_different_rows = means - np.diag(self.sample.weight_squares)
+        if of_different_rows.max() <= np.finfo(float).eps:
+            raise ValueError(
+                f"bandwidth={self.sigma:g} is too small next to the distances between the rows, so that MMD^2 does not "
+                "depend on the projection; raise bandwidth or use 'median'."
+            )
 
     def _exact(self, basis: np.ndarray) -> float:
         """The largest MMD^2 on all rows."""

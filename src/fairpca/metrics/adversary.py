@@ -13,7 +13,7 @@ from sklearn.preprocessing import StandardScaler
 from sklearn.svm import SVC, LinearSVC
 from sklearn.utils import check_array, check_random_state
 
-from fairpca._validation import Groups, check_choice, check_groups, check_several_groups
+from fairpca._validation import Groups, check_choice, check_groups, check_number, check_several_groups
 
 __all__ = ["adversary_gap", "permuted_adversary_gaps"]
 
@@ -104,11 +104,11 @@ def adversary_gap(
     """
     classifier = _classifier(family)
     check_choice("evaluation", evaluation, _EVALUATIONS)
+    check_number("n_splits", n_splits, at_least=1, integer=True)
     judged = _check(Z, sensitive_features)
     others = judged if evaluation == "in_sample" else None
     if train is not None:
-        others = _check(*train)
-        _check_same_groups(others[1], judged[1])
+        others = _check_train(train, judged)
     gaps = []
     for pair in combinations(range(len(judged[1])), 2):
         part = _of_pair(*judged, pair)
@@ -154,12 +154,13 @@ def permuted_adversary_gaps(
     True
     """
     rng = check_random_state(random_state)
-    groups = _check(Z, sensitive_features)[1].codes
-    others = None if train is None else _check(*train)
+    check_number("n_permutations", n_permutations, at_least=1, integer=True)
+    judged = _check(Z, sensitive_features)
+    others = None if train is None else _check_train(train, judged)
     gaps = np.empty(n_permutations)
     for i in range(n_permutations):
         shuffled = None if others is None else (others[0], rng.permutation(others[1].codes))
-        gaps[i] = adversary_gap(Z, rng.permutation(groups), train=shuffled, random_state=rng, **options)
+        gaps[i] = adversary_gap(Z, rng.permutation(judged[1].codes), train=shuffled, random_state=rng, **options)
     return gaps
 
 
@@ -180,12 +181,21 @@ def _check(Z: Any, sensitive_features: Any) -> tuple[np.ndarray, Groups]:
     return Z, groups
 
 
-def _check_same_groups(train: Groups, judged: Groups) -> None:
-    if train.labels != judged.labels:
+def _check_train(train: Any, judged: tuple[np.ndarray, Groups]) -> tuple[np.ndarray, Groups]:
+    if not isinstance(train, tuple | list) or len(train) != 2:
+        raise TypeError("train must be a pair (Z, sensitive_features) of other rows and their groups.")
+    Z, groups = _check(*train)
+    if Z.shape[1] != judged[0].shape[1]:
         raise ValueError(
-            f"train holds the groups {list(train.labels)}, but sensitive_features holds {list(judged.labels)}; "
+            f"train holds rows with {Z.shape[1]} columns, but Z has {judged[0].shape[1]}; both must be scores of the "
+            "same projection."
+        )
+    if groups.labels != judged[1].labels:
+        raise ValueError(
+            f"train holds the groups {list(groups.labels)}, but sensitive_features holds {list(judged[1].labels)}; "
             "both sets of rows must have the same groups."
         )
+    return Z, groups
 
 
 def _of_pair(Z: np.ndarray, groups: Groups, pair: tuple[int, int]) -> tuple[np.ndarray, np.ndarray]:

@@ -6,6 +6,8 @@ from typing import Any
 
 import numpy as np
 
+from fairpca.metrics._components import fitted_components
+
 __all__ = ["communality"]
 
 
@@ -31,7 +33,7 @@ def communality(components: Any) -> np.ndarray:
     >>> communality([[0.6, 0.8, 0.0]])
     array([0.36, 0.64, 0.  ])
     """
-    rows = np.asarray(getattr(components, "components_", components), dtype=float)
+    rows = fitted_components(components, "components")
     if rows.ndim != 2:
         raise ValueError(
             f"components has {rows.ndim} dimensions; give an array of shape (n_components, n_features) or a "

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import numbers
 import warnings
 from dataclasses import dataclass
 from typing import Any
@@ -9,10 +10,11 @@ from typing import Any
 import numpy as np
 from sklearn.utils import check_array, check_random_state
 
-from fairpca._validation import Groups, check_groups, check_sample_weight, check_several_groups
+from fairpca._validation import Groups, check_groups, check_number, check_sample_weight, check_several_groups
 from fairpca.moments import GroupedSample
 from fairpca.problems.mmd import (
     all_pairs,
+    kernel_matrix,
     kernel_means,
     pair_discrepancies,
     random_level,
@@ -177,6 +179,7 @@ def mmd2_test(
     """
     if not 0 < quantile < 1:
         raise ValueError(f"quantile={quantile!r} must lie between 0 and 1.")
+    check_number("n_permutations", n_permutations, at_least=1, integer=True)
     sample, sigma = _prepare(X, sensitive_features, bandwidth, None, random_state)
     pairs = all_pairs(len(sample.labels))
     values = kernel_means(sample, None, sigma).values
@@ -201,9 +204,7 @@ def _permutation_draws(
     batch.
     """
     part = sample.subsample(_MATRIX_ROWS, rng)
-    scaled = part.rows / sigma
-    squares = -0.5 * np.einsum("ij,ij->i", scaled, scaled)
-    kernel = np.exp(np.minimum(scaled @ scaled.T + squares[:, None] + squares, 0.0))
+    kernel = kernel_matrix(part.rows, sigma)
     codes = np.repeat(np.arange(len(part.labels)), part.counts)
     draws = []
     for _ in range(count):
@@ -215,16 +216,16 @@ def _permutation_draws(
 
 
 def _prepare(
-    X: Any, sensitive_features: Any, bandwidth: str | float, sample_weight: Any, random_state: Any
+    X: Any, sensitive_features: Any, bandwidth: Any, sample_weight: Any, random_state: Any
 ) -> tuple[GroupedSample, float]:
     rows = check_array(X, dtype=np.float64)
     groups: Groups = check_groups(sensitive_features, len(rows))
     weights = check_sample_weight(sample_weight, len(rows))
     sample = GroupedSample.from_rows(rows, groups, weights)
     check_several_groups(sample.labels, len(rows))
-    if bandwidth == "median":
+    if isinstance(bandwidth, str) and bandwidth == "median":
         return sample, median_bandwidth(rows, sample_weight=weights, random_state=random_state)
-    if isinstance(bandwidth, str) or not 0 < bandwidth < np.inf:
+    if isinstance(bandwidth, bool) or not isinstance(bandwidth, numbers.Real) or not 0 < float(bandwidth) < np.inf:
         raise ValueError(f"bandwidth={bandwidth!r} must be a positive number or 'median'.")
     return sample, float(bandwidth)
 

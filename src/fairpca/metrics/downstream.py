@@ -106,10 +106,18 @@ def _check_unit(name: str, values: Any) -> np.ndarray:
 
 
 def _check_rows(predictions: np.ndarray, sensitive_features: Any, sample_weight: Any) -> tuple[Groups, np.ndarray]:
+    """Groups of positive weight; rows of weight zero are given the first code, where they add nothing."""
     groups = check_groups(sensitive_features, len(predictions))
-    check_several_groups(groups.labels, len(predictions))
     weights = check_sample_weight(sample_weight, len(predictions))
-    return groups, np.ones(len(predictions)) if weights is None else weights
+    if weights is None:
+        weights = np.ones(len(predictions))
+    counted = weights > 0
+    present, codes = np.unique(groups.codes[counted], return_inverse=True)
+    labels = tuple(groups.labels[code] for code in present)
+    check_several_groups(labels, len(predictions))
+    all_codes = np.zeros(len(predictions), dtype=np.intp)
+    all_codes[counted] = codes.reshape(-1)
+    return Groups(labels, all_codes), weights
 
 
 def _spread(predictions: np.ndarray, groups: Groups, weights: np.ndarray, rows: np.ndarray) -> float:

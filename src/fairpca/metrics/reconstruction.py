@@ -9,6 +9,7 @@ from typing import Any, Literal
 import numpy as np
 
 from fairpca._validation import check_choice, check_groups, check_plain_matrix, check_sample_weight
+from fairpca.metrics._components import fitted_components
 from fairpca.moments import GroupMoments, accumulate
 from fairpca.problems import best_captured, group_errors, group_losses
 
@@ -225,7 +226,7 @@ class _View:
 
 
 def _basis(projector: Any, n_features: int) -> np.ndarray:
-    components = np.atleast_2d(np.asarray(getattr(projector, "components_", projector), dtype=np.float64))
+    components = np.atleast_2d(fitted_components(projector, "projector"))
     if components.ndim != 2 or components.shape[1] != n_features:
         raise ValueError(
             f"projector has components of shape {components.shape}, but X has {n_features} features: give a fitted "

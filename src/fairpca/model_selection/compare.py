@@ -14,7 +14,7 @@ import sklearn
 from sklearn.utils import check_array
 from sklearn.utils.parallel import Parallel, delayed
 
-from fairpca._validation import Groups, check_groups, check_n_components, check_several_groups
+from fairpca._validation import Groups, check_groups, check_n_components, check_number, check_several_groups
 from fairpca.estimators._base import label_array
 from fairpca.metrics import explained_variance_ratio
 from fairpca.model_selection._held_out import HeldOut, Split, measure, sample_rows, split_rows
@@ -25,6 +25,7 @@ from fairpca.moments import GroupMoments, accumulate
 __all__ = ["Comparison", "MethodResult", "compare"]
 
 Progress = Callable[[int, int, str], None]
+_DEFAULT_DIMENSIONS = (1, 2, 3, 5, 10)
 
 
 @dataclass(frozen=True)
@@ -125,9 +126,9 @@ class Comparison:
         return sorted({result.n_components for result in self.results})
 
     def as_dict(self) -> dict[str, Any]:
-        """Plain numbers and text, for JSON."""
+        """Plain numbers and text, for JSON; labels with the same text, 1 and "1", are written as Python writes them."""
         return {
-            "groups": dict(zip(map(str, self.groups), self.counts, strict=True)),
+            "groups": dict(zip(label_texts(self.groups), self.counts, strict=True)),
             "n_samples": self.n_samples,
             "n_sampled": self.n_sampled,
             "n_features": self.n_features,
@@ -142,7 +143,7 @@ def compare(
     sensitive_features: Any,
     y: Any = None,
     *,
-    n_components: int | Iterable[int] = (1, 2, 3, 5, 10),
+    n_components: int | Iterable[int] | None = None,
     methods: Iterable[str] | Mapping[str, Any] | None = None,
     n_bootstrap: int = 200,
     confidence: float = 0.95,
@@ -166,7 +167,8 @@ def compare(
         The groups.
     y : array-like of shape (n_samples,), optional
         A label; adds accuracy and the differences between groups in a classifier's decisions.
-    n_components : int or iterable of int, default=(1, 2, 3, 5, 10)
+    n_components : int or iterable of int, optional
+        Default: 1, 2, 3, 5 and 10, as far as there are features.
     methods : iterable of str or mapping from name to estimator, optional
         Names as in ``fairpca.model_selection.METHODS`` (default: all), or estimators of your own with a parameter
         ``n_components``.
@@ -202,7 +204,8 @@ def compare(
     'female'
     """
     study = _Study(X, sensitive_features, y, test_size, random_state, moments)
-    dimensions = _dimensions(n_components, study.X.shape[1])
+    dimensions = check_dimensions(n_components, study.X.shape[1], default=_DEFAULT_DIMENSIONS)
+    check_number("n_bootstrap", n_bootstrap, at_least=1, integer=True)
     chosen = choose_methods(methods)
     fits, omitted = _fit_all(study, chosen, dimensions, n_jobs, progress or _silent)
     figures = study.estimates(fits, dimensions, n_bootstrap, confidence)
@@ -408,11 +411,21 @@ def _check_sample_of(moments: GroupMoments, groups: Groups, n_features: int) -> 
         )
 
 
-def _dimensions(n_components: int | Iterable[int], n_features: int) -> list[int]:
-    numbers = [n_components] if isinstance(n_components, int | np.integer) else list(n_components)
+def check_dimensions(n_components: int | Iterable[int] | None, n_features: int, *, default: Iterable[int]) -> list[int]:
+    """Numbers of components, ascending; None takes those of the default that do not exceed the features."""
+    if n_components is None:
+        n_components = [number for number in default if number <= n_features]
+    numbers = list(n_components) if isinstance(n_components, Iterable) else [n_components]
     if not numbers:
         raise ValueError("n_components is empty; give one number or several.")
     return sorted({check_n_components(number, n_features) for number in numbers})
+
+
+def label_texts(labels: Iterable[Any]) -> list[str]:
+    """Different labels as different texts."""
+    labels = list(labels)
+    texts = [str(label) for label in labels]
+    return [repr(label) if texts.count(text) > 1 else text for label, text in zip(labels, texts, strict=True)]
 
 
 def _finite(value: Any) -> float | None:
@@ -424,7 +437,7 @@ def _plain_estimates(estimates: GroupEstimates) -> dict[str, Any]:
         return [estimate.value, estimate.low, estimate.high]
 
     return {
-        "groups": {str(label): plain(estimate) for label, estimate in estimates.by_group.items()},
+        "groups": dict(zip(label_texts(estimates.by_group), map(plain, estimates.by_group.values()), strict=True)),
         "overall": estimates.overall,
         "gap": plain(estimates.gap),
     }

@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 from scipy.optimize import brentq
 
-from fairpca._validation import check_choice, check_n_components, check_several_groups
+from fairpca._validation import check_choice, check_n_components, check_number, check_several_groups
 from fairpca.estimators import FairPCA, RobustFairPCA
 from fairpca.joint_range import JointRange
 from fairpca.linalg import Geodesic, top_eigenpairs
@@ -129,6 +129,7 @@ def frontier(
     check_several_groups(moments.labels, moments.total_count)
     n_components = check_n_components(n_components, moments.n_features)
     matrices = moments.second_moments(check_choice("center", center, ("pooled", "group")))
+    check_number("n_points", n_points, at_least=2, integer=True)
     study = _Study(moments, matrices, n_components, center)
     methods = study.methods(radius, penalty)
     if len(moments.labels) > 2:

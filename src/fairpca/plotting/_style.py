@@ -4,7 +4,9 @@ from __future__ import annotations
 
 from typing import Any
 
-__all__ = ["COLOURS", "DASHES", "MARKERS", "axes", "label_text", "plain"]
+import numpy as np
+
+__all__ = ["COLOURS", "DASHES", "MARKERS", "axes", "check_positions", "label_text", "plain"]
 
 #: Okabe and Ito's colours, told apart by every kind of colour vision; marks and dashes repeat the difference.
 COLOURS = ("#0072b2", "#d55e00", "#009e73", "#cc79a7", "#e69f00", "#56b4e9", "#000000")
@@ -21,6 +23,17 @@ def axes(ax: Any) -> Any:
     except ImportError:
         raise ImportError("Drawing needs matplotlib: pip install 'fairpca[plot]'.") from None
     return plt.subplots(layout="constrained")[1]
+
+
+def check_positions(components: Any, available: int) -> tuple[int, ...]:
+    """Positions of components that the estimator has."""
+    positions = tuple(components)
+    if not positions or not all(isinstance(c, int | np.integer) and 0 <= c < available for c in positions):
+        raise ValueError(
+            f"components={components!r} must be positions from 0 to {available - 1}: the estimator has {available} "
+            "component(s)."
+        )
+    return tuple(int(c) for c in positions)
 
 
 def label_text(label: Any) -> str:

@@ -8,7 +8,8 @@ from typing import Any
 
 import numpy as np
 
-from fairpca.plotting._style import COLOURS, axes, plain
+from fairpca.metrics._components import fitted_components
+from fairpca.plotting._style import COLOURS, axes, check_positions, plain
 from fairpca.plotting.projection import ProjectionDisplay
 
 __all__ = ["BiplotDisplay"]
@@ -26,6 +27,8 @@ class BiplotDisplay:
         The rows behind the arrows.
     n_features : int
         Arrows drawn.
+    components : tuple of int
+        Which components, for the labels of the axes.
 
     Examples
     --------
@@ -44,6 +47,7 @@ class BiplotDisplay:
     feature_names: list[str]
     projection: ProjectionDisplay | None = None
     n_features: int = 10
+    components: tuple[int, int] = (0, 1)
 
     @classmethod
     def from_estimator(
@@ -57,17 +61,20 @@ class BiplotDisplay:
         n_features: int = 10,
     ) -> BiplotDisplay:
         """Arrows of a fitted estimator with two components or more; with X and groups, also the rows."""
-        if len(estimator.components_) <= max(components):
-            raise ValueError(f"A biplot needs two components; the estimator has {len(estimator.components_)}.")
-        chosen = list(components)
+        rows = fitted_components(estimator, "estimator")
+        if len(rows) < 2:
+            raise ValueError(f"A biplot needs two components; the estimator has {len(rows)}.")
+        if len(components) != 2:
+            raise ValueError(f"components={components!r} must be two positions, counted from 0: a biplot is a plane.")
+        chosen = list(check_positions(components, len(rows)))
         spread = np.sqrt(np.maximum(estimator.explained_variance_[chosen], 0.0))
-        loadings = (estimator.components_[chosen] * spread[:, None]).T
+        loadings = (rows[chosen] * spread[:, None]).T
         projection = None
         if X is not None and sensitive_features is not None:
             projection = ProjectionDisplay.from_estimator(
                 estimator, X, sensitive_features=sensitive_features, components=components
             )
-        return cls(loadings, feature_list(estimator, feature_names), projection, n_features)
+        return cls(loadings, feature_list(estimator, feature_names), projection, n_features, components)
 
     def plot(self, ax: Any = None) -> Any:
         """Draw; return the axes."""
@@ -86,7 +93,7 @@ class BiplotDisplay:
         ends = reach * self.loadings[longest]
         ax.update_datalim(np.vstack([1.2 * ends, -0.2 * ends]))
         ax.autoscale_view()
-        ax.set(xlabel="component 1", ylabel="component 2")
+        ax.set(**{f"{axis}label": f"component {c + 1}" for axis, c in zip("xy", self.components, strict=True)})
         self.ax_, self.figure_ = ax, ax.figure
         return ax
 
@@ -98,7 +105,7 @@ def _reach(scores: np.ndarray) -> float:
 
 def feature_list(estimator: Any, feature_names: Sequence[str] | None) -> list[str]:
     """Given names, or those the estimator was fitted with, or x0, x1, ..."""
-    count = estimator.components_.shape[1]
+    count = fitted_components(estimator, "estimator").shape[1]
     if feature_names is None:
         feature_names = getattr(estimator, "feature_names_in_", [f"x{j}" for j in range(count)])
     if len(feature_names) != count:

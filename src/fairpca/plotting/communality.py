@@ -49,6 +49,8 @@ class CommunalityDisplay:
     ) -> CommunalityDisplay:
         """Of a fitted estimator, or of a dict from names to fitted estimators."""
         named = estimator if isinstance(estimator, dict) else {type(estimator).__name__: estimator}
+        if not named:
+            raise ValueError("estimator is an empty dict; give at least one fitted estimator.")
         names = feature_list(next(iter(named.values())), feature_names)
         return cls({name: communality(one) for name, one in named.items()}, names, n_features)
 

@@ -8,6 +8,7 @@ from typing import Any
 import numpy as np
 
 from fairpca.metrics import GroupValues, reconstruction_error
+from fairpca.metrics._components import fitted_components
 from fairpca.model_selection import Frontier, frontier
 from fairpca.plotting._style import COLOURS, MARKERS, axes, label_text, plain
 
@@ -47,7 +48,8 @@ class FrontierDisplay:
 
         Errors are of X, about the estimator's mean. ``options`` go to :func:`fairpca.model_selection.frontier`.
         """
-        curve = frontier(X, sensitive_features, n_components=len(estimator.components_), **options)
+        n_components = len(fitted_components(estimator, "estimator"))
+        curve = frontier(X, sensitive_features, n_components=n_components, **options)
         display = cls.from_frontier(curve)
         errors = reconstruction_error(
             X, estimator, sensitive_features=sensitive_features, center=options.get("center", "pooled")

@@ -9,13 +9,16 @@ from typing import Any, Literal
 import numpy as np
 from sklearn.base import clone
 
+from fairpca._validation import check_choice
 from fairpca.metrics import GroupValues, reconstruction_error, reconstruction_loss
 from fairpca.model_selection import Comparison
+from fairpca.model_selection.compare import check_dimensions
 from fairpca.plotting._style import COLOURS, DASHES, MARKERS, axes, label_text, plain
 
 __all__ = ["GroupErrorDisplay"]
 
 Figure = Literal["error", "loss"]
+_FIGURES = ("error", "loss")
 
 
 @dataclass
@@ -59,16 +62,19 @@ class GroupErrorDisplay:
         X: Any,
         *,
         sensitive_features: Any,
-        n_components: Iterable[int] = range(1, 11),
+        n_components: int | Iterable[int] | None = None,
         of: Figure = "error",
     ) -> GroupErrorDisplay:
         """Fit copies of an estimator with several numbers of components to X, and measure them on X.
 
         ``estimator`` may be a dict from names to estimators, to compare them; scikit-learn's PCA is welcome.
+        ``n_components`` is 1 to 10 by default, or to the number of features where there are fewer.
         """
         named = estimator if isinstance(estimator, dict) else {type(estimator).__name__: estimator}
-        measure = {"error": reconstruction_error, "loss": reconstruction_loss}[of]
-        dimensions = sorted(set(n_components))
+        if not named:
+            raise ValueError("estimator is an empty dict; give at least one estimator.")
+        measure = {"error": reconstruction_error, "loss": reconstruction_loss}[check_choice("of", of, _FIGURES)]
+        dimensions = check_dimensions(n_components, np.shape(X)[1], default=range(1, 11))
         values, groups = {}, ()
         for name, one in named.items():
             rows = []
@@ -84,14 +90,19 @@ class GroupErrorDisplay:
     def from_comparison(
         cls, comparison: Comparison, *, methods: Iterable[str] | None = None, of: Figure = "error"
     ) -> GroupErrorDisplay:
-        """The figures of :func:`fairpca.model_selection.compare`; of methods fitted with every number of components."""
+        """The figures of :func:`fairpca.model_selection.compare`.
+
+        Where a method could not be fitted with some number of components its values are missing, and so are its marks.
+        """
+        check_choice("of", of, _FIGURES)
         names = comparison.methods if methods is None else list(methods)
-        values = {
-            name: np.array(
-                [[e.value for e in getattr(comparison[name, d], of).by_group.values()] for d in comparison.dimensions]
-            )
-            for name in names
-        }
+        for name in names:
+            check_choice("methods", name, comparison.methods)
+        values = {name: np.full((len(comparison.dimensions), len(comparison.groups)), np.nan) for name in names}
+        for result in comparison.results:
+            if result.method in values:
+                row = comparison.dimensions.index(result.n_components)
+                values[result.method][row] = [e.value for e in getattr(result, of).by_group.values()]
         return cls(np.array(comparison.dimensions), values, comparison.groups, of)
 
     def plot(self, ax: Any = None) -> Any:

@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 
 from fairpca._validation import check_groups
-from fairpca.plotting._style import COLOURS, MARKERS, axes, label_text
+from fairpca.plotting._style import COLOURS, MARKERS, axes, check_positions, label_text
 
 __all__ = ["ProjectionDisplay"]
 
@@ -52,7 +52,11 @@ class ProjectionDisplay:
         """Scores of X under a fitted estimator."""
         scores = np.asarray(estimator.transform(X))
         groups = check_groups(sensitive_features, len(scores))
-        shown = tuple(component for component in components if component < scores.shape[1])
+        if len(components) > 2:
+            raise ValueError(f"components={components!r} must be one or two positions, counted from 0.")
+        if components == (0, 1):  # with a single component, the default is its histogram
+            components = components[: scores.shape[1]]
+        shown = check_positions(components, scores.shape[1])
         return cls(scores[:, list(shown)], groups.codes, groups.labels, shown)
 
     def plot(self, ax: Any = None) -> Any:

@@ -41,6 +41,7 @@ __all__ = [
     "cross_means",
     "exact_kernel",
     "exact_means",
+    "kernel_matrix",
     "kernel_means",
     "pair_discrepancies",
     "random_level",
@@ -112,17 +113,14 @@ def kernel_means(
 def _kernel_means(
     sample: GroupedSample, basis: np.ndarray | None, sigma: float, gradient: bool, dtype: type
 ) -> KernelMeans:
-    scores = sample.rows if basis is None else sample.rows @ basis
-    scaled = scores / sigma
-    sums = _row_sums(scaled, sample.weights, sample.starts, with_scores=gradient, dtype=dtype)
+    scaled = _scaled(sample.rows if basis is None else sample.rows @ basis, sigma)
     starts, weights = sample.starts, sample.weights
-    # Axis 0 of sums is the group b of the other row; row 0 of axis 1 is F, the next d are P / sigma.
-    values = np.add.reduceat(sums[:, 0] * weights, starts[:-1], axis=1)
+    sums, departures = _row_sums(scaled, weights, starts, with_scores=gradient, dtype=dtype)
+    values = np.add.reduceat(sums * weights, starts[:-1], axis=1)
     values = 0.5 * (values + values.T)
-    if not gradient:
+    if departures is None:
         return KernelMeans(values)
-    d = scaled.shape[1]
-    inner = (sums[:, :1] * scaled.T - sums[:, 1 : d + 1]) * weights
+    inner = departures * weights
     fields = np.stack(
         [
             [(field[:, first:last] @ sample.rows[first:last]).T for field in inner]
@@ -145,8 +143,8 @@ def cross_means(first: GroupedSample, second: GroupedSample, sigma: float) -> np
 
     Parts may lack groups. The rows are taken as they are (scores), a block at a time.
     """
-    left, right = (part.rows / sigma for part in (first, second))
-    squares = [-0.5 * np.einsum("ij,ij->i", rows, rows) for rows in (left, right)]
+    left, right = (_scaled(part.rows, sigma) for part in (first, second))
+    exponents = _exponents_between(left, right)
     members = [_membership(part) for part in (first, second)]
     total = np.zeros((len(first.labels), len(second.labels)))
     height, width = _BLOCK
@@ -154,12 +152,66 @@ def cross_means(first: GroupedSample, second: GroupedSample, sigma: float) -> np
         rows = slice(top, top + height)
         for start in range(0, len(right), width):
             columns = slice(start, start + width)
-            block = left[rows] @ right[columns].T
-            block += squares[0][rows, None]
-            block += squares[1][columns]
+            block = exponents(rows, columns)
             np.exp(block, out=block)
             total += members[0][rows].T @ (block @ members[1][columns])
     return total
+
+
+def kernel_matrix(scores: np.ndarray, sigma: float) -> np.ndarray:
+    """The whole of K, for few rows."""
+    scaled = _scaled(scores, sigma)
+    exponents = _exponents_between(scaled, scaled)
+    kernel = np.empty((len(scaled), len(scaled)))
+    for top in range(0, len(scaled), _BLOCK[0]):
+        rows = slice(top, top + _BLOCK[0])
+        np.exp(np.minimum(exponents(rows, slice(None)), 0.0), out=kernel[rows])
+    return kernel
+
+
+def _scaled(scores: np.ndarray, sigma: float) -> np.ndarray:
+    with np.errstate(over="ignore"):
+        scaled = scores / sigma
+    if not np.isfinite(scaled).all():
+        raise ValueError(f"bandwidth={sigma:g} is too small next to the distances between the rows; raise bandwidth.")
+    return scaled
+
+
+def _half_squares(scaled: np.ndarray) -> np.ndarray:
+    with np.errstate(over="ignore"):
+        return -0.5 * np.einsum("ij,ij->i", scaled, scaled)
+
+
+def _resolves(half_squares: np.ndarray, dtype: Any = np.float64) -> bool:
+    """Whether ``z_i . z_j - |z_i|^2 / 2 - |z_j|^2 / 2`` leaves distances between near rows enough digits.
+
+    Its rounding is about eps |z|^2, with z in units of sigma: at most eps^0.6 is accepted (4e-10 in double precision).
+    """
+    return bool(-2.0 * half_squares.min(initial=0.0) <= float(np.finfo(dtype).eps) ** -0.4)
+
+
+def _exponents_between(left: np.ndarray, right: np.ndarray) -> Callable[[slice, slice], np.ndarray]:
+    """From some of the left rows and some of the right ones to ``-|z_i - z_j|^2 / 2``."""
+    of_left, of_right = _half_squares(left), _half_squares(right)
+    if not (_resolves(of_left) and _resolves(of_right)):
+        return lambda rows, columns: _exponents_by_differences(left[rows], right[columns])
+
+    def by_product(rows: slice, columns: slice) -> np.ndarray:
+        block = left[rows] @ right[columns].T
+        block += of_left[rows, None]
+        block += of_right[columns]
+        return block
+
+    return by_product
+
+
+def _exponents_by_differences(left: np.ndarray, right: np.ndarray) -> np.ndarray:
+    """The same however far the rows are from the origin; a distance too large for a number has the kernel 0."""
+    block = np.zeros((len(left), len(right)))
+    with np.errstate(over="ignore"):
+        for of_left, of_right in zip(left.T, right.T, strict=True):
+            block -= 0.5 * (of_left[:, None] - of_right) ** 2
+    return block
 
 
 def _membership(part: GroupedSample) -> np.ndarray:
@@ -180,21 +232,32 @@ def exact_kernel(sigma: float, dtype: type = np.float64) -> Kernel:
 
 def _row_sums(
     scaled: np.ndarray, weights: np.ndarray, starts: np.ndarray, *, with_scores: bool, dtype: type
-) -> np.ndarray:
-    """``sum_{j in b} u_j K_ij (1, z_j)`` for every group b and row i, of shape (k, 1 or at least 1 + d, n)."""
+) -> tuple[np.ndarray, np.ndarray | None]:
+    """``F_ib = sum_{j in b} u_j K_ij`` (k, n) and ``sum_{j in b} u_j K_ij (z_i - z_j)`` (k, d, n), by groups b."""
     n, d = scaled.shape
-    squares = np.einsum("ij,ij->i", scaled, scaled)[:, None] * -0.5
-    ones = np.ones((n, 1))
+    half_squares = _half_squares(scaled)
+    if not _resolves(half_squares):
+        shape = (len(starts) - 1, n, 1 + d if with_scores else 1)
+        sums = _over_threads(functools.partial(_sum_far_blocks, scaled, weights, shape), starts)
+        return sums[:, 0], sums[:, 1:] if with_scores else None
+    if not _resolves(half_squares, dtype):
+        dtype = np.float64
+    squares, ones = half_squares[:, None], np.ones((n, 1))
     # One product gives the whole exponent: z_i . z_j - |z_i|^2 / 2 - |z_j|^2 / 2.
     left: np.ndarray = np.hstack([scaled, squares, ones]).astype(dtype)
     right: np.ndarray = np.hstack([scaled, ones, squares]).astype(dtype)
     # Zeros up to a multiple of four columns: a product with an odd number of them costs more.
     carried = np.hstack([ones, scaled, np.zeros((n, -(d + 1) % 4))]) if with_scores else ones
     carried = (weights[:, None] * carried).astype(dtype)
-    tasks = list(_triangle(starts))
-    n_threads = min(_cores(), len(tasks)) if n * n > 2 * _THREAD_WORTH else 1
     shape = (len(starts) - 1, n, carried.shape[1])
-    work = functools.partial(_sum_blocks, left, right, carried, shape)
+    sums = _over_threads(functools.partial(_sum_blocks, left, right, carried, shape), starts)
+    return sums[:, 0], sums[:, :1] * scaled.T - sums[:, 1 : d + 1] if with_scores else None
+
+
+def _over_threads(work: Callable[[Sequence[_Block]], np.ndarray], starts: np.ndarray) -> np.ndarray:
+    """Sums (k, n, columns) over all blocks, with the rows as the last axis."""
+    n, tasks = int(starts[-1]), list(_triangle(starts))
+    n_threads = min(_cores(), len(tasks)) if n * n > 2 * _THREAD_WORTH else 1
     if n_threads == 1:
         sums = work(tasks)
     else:
@@ -254,6 +317,27 @@ def _sum_blocks(
         sums[b, rows] += block @ carried[columns]
         if rows != columns:
             sums[a, columns] += block.T @ carried[rows]
+    return sums
+
+
+def _sum_far_blocks(
+    scaled: np.ndarray, weights: np.ndarray, shape: tuple[int, ...], tasks: Sequence[_Block]
+) -> np.ndarray:
+    """As :func:`_sum_blocks`, for scores so large that only differences of rows keep their digits.
+
+    Slower, and the first column is followed by sums of ``K_ij (z_i - z_j)`` itself, not of ``K_ij z_j``.
+    """
+    sums = np.zeros(shape)
+    for a, rows, b, columns in tasks:
+        left, right = scaled[rows], scaled[columns]
+        block = _exponents_by_differences(left, right)
+        np.exp(block, out=block)
+        for c in range(shape[2]):
+            product = block if c == 0 else block * (left[:, [c - 1]] - right[:, c - 1])
+            sums[b, rows, c] += product @ weights[columns]
+            if rows != columns:
+                other = weights[rows] @ product
+                sums[a, columns, c] += other if c == 0 else -other
     return sums
 
 

@@ -67,7 +67,7 @@ def audit(
     sensitive_features: Any,
     y: Any = None,
     *,
-    n_components: int | Iterable[int] = (1, 2, 3, 5, 10),
+    n_components: int | Iterable[int] | None = None,
     methods: Iterable[str] | Mapping[str, Any] | None = None,
     feature_names: Sequence[str] | None = None,
     title: str = "Audit of PCA by group",

@@ -1,0 +1,23 @@
+"""The components of whatever a user passes as a projection."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+from sklearn.utils.validation import check_is_fitted
+
+__all__ = ["fitted_components"]
+
+
+def fitted_components(projector: Any, name: str) -> np.ndarray:
+    """``components_`` of a fitted linear estimator, or the array itself; ``name`` is what the argument is called."""
+    components = getattr(projector, "components_", projector)
+    if components is projector and hasattr(projector, "fit"):
+        kind = type(projector).__name__
+        check_is_fitted(projector, msg=f"{name} is a {kind} that is not fitted; call its fit first.")
+        raise ValueError(
+            f"{name} is a {kind}, which has no components_: kernel methods and other nonlinear ones have no linear "
+            "reconstruction; give a linear estimator."
+        )
+    return np.asarray(components, dtype=np.float64)
