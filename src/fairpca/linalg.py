@@ -126,6 +126,16 @@ def extend_basis(basis: np.ndarray, vectors: np.ndarray, *, tol: float = 1e-10) 
     return np.hstack([basis, orthonormalise(new - basis @ (basis.T @ new))])
 
 
+def extend_by_leading(basis: np.ndarray, matrix: np.ndarray, count: int) -> np.ndarray:
+    """Complete an orthonormal ``basis`` to ``count`` columns: the leading eigenvectors of ``matrix`` beside it."""
+    outside = np.eye(len(basis)) - basis @ basis.T
+    missing = count - basis.shape[1]
+    # Lifted, so that what lies in the basis already comes last even where the matrix has nothing left.
+    lift = max(float(np.trace(matrix)), 1.0) * outside
+    _, vectors = np.linalg.eigh(outside @ matrix @ outside + lift)
+    return orthonormalise(np.hstack([basis, vectors[:, ::-1][:, :missing]]))
+
+
 def fix_signs(basis: np.ndarray) -> np.ndarray:
     """Flip each column so that its entry of largest magnitude is positive (the first of equals)."""
     size = np.abs(basis)

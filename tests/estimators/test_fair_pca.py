@@ -198,3 +198,34 @@ def test_constant_data(rng):
     pca = FairPCA(1).fit(np.ones((10, 3)), sensitive_features=np.arange(10) % 2)
     assert pca.objective_ == 0
     assert np.array_equal(pca.explained_variance_ratio_, [0.0])
+
+
+def test_directions_of_which_the_deciding_group_has_nothing_serve_the_other(rng):
+    """Three rows span three directions at most; the other components are those of the other group beside them."""
+    X = np.vstack([rng.normal(size=(3, 8)) * 0.3, rng.normal(size=(200, 8)) * np.linspace(5, 1, 8)])
+    X -= X.mean(axis=0)
+    groups = np.repeat([0, 1], [3, 200])
+    with pytest.warns(UserWarning, match="Groups smaller than"):
+        pca = FairPCA(5, criterion="variance").fit(X, sensitive_features=groups)
+    own = np.linalg.svd(X[:3])[2][:3]
+    beside = X[3:] - X[3:] @ own.T @ own
+    left_over = (np.linalg.svd(beside, compute_uv=False)[2:] ** 2).sum() / 200
+    assert pca.group_errors_[0] < 1e-6
+    assert np.isclose(pca.group_errors_[1], left_over, rtol=1e-5)
+    assert pca.components_.shape == (5, 8)
+
+
+@pytest.mark.parametrize("solver", ["auto", "mw", "sdp"])
+def test_as_many_components_as_asked_for_from_data_of_lower_rank(rng, solver):
+    X = rng.normal(size=(60, 2)) @ rng.normal(size=(2, 6))
+    pca = FairPCA(4, solver=solver).fit(X, sensitive_features=np.arange(60) % 2)
+    assert pca.components_.shape == (4, 6)
+    assert np.allclose(pca.components_ @ pca.components_.T, np.eye(4), atol=1e-10)
+    assert np.allclose(pca.group_errors_, 0.0, atol=1e-10)
+
+
+def test_nash_needs_variance_in_every_group(rng):
+    X = rng.normal(size=(30, 3))
+    X[:10] = 1.0
+    with pytest.raises(ValueError, match="needs variance in every group; the rows of 'a'"):
+        FairPCA(1, criterion="nash", center="group").fit(X, sensitive_features=np.repeat(["a", "b"], [10, 20]))

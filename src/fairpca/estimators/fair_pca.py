@@ -23,7 +23,13 @@ from fairpca.joint_range import JointRange
 from fairpca.moments import GroupFactors, GroupMoments, RowSpace
 from fairpca.problems import CRITERIA, balanced_problem
 from fairpca.protocols import RangeProblem, RelaxedSolution, SolverResult, Status
-from fairpca.solvers import minimise_on_operators, minimise_on_range, multiplicative_weights, solve_sdp
+from fairpca.solvers import (
+    minimise_on_operators,
+    minimise_on_range,
+    multiplicative_weights,
+    solve_sdp,
+    spend_idle_directions,
+)
 
 __all__ = ["FairPCA", "RelaxedProjection"]
 
@@ -240,8 +246,11 @@ feature_names_in_, n_samples_seen_
         joint = JointRange(matrices, n_components)
         vertices = [joint.point(unit) for unit in np.eye(len(matrices))]
         best = np.array([point.support for point in vertices])
+        if criterion == "nash" and not (best > 0).all():
+            constant = moments.labels[int(np.argmin(best))]
+            raise ValueError(f"criterion='nash' needs variance in every group; the rows of {constant!r} are all equal.")
         problem = balanced_problem(criterion, matrices, best)
-        result = self._run(problem, joint, vertices)
+        result = spend_idle_directions(problem, joint, self._run(problem, joint, vertices))
         self._set_projection(result.basis, moments)
         matrices *= scale
         self._set_groups(moments, matrices, best * scale)

@@ -81,8 +81,11 @@ feature_names_in_, n_samples_seen_
     radii_ : ndarray of shape (n_groups,)
         The eps_a.
     group_weights_ : ndarray of shape (n_groups,)
-        The weights w, of any sign and with absolute values summing to one, for which the result is the PCA of
-        ``sum_a w_a M_a``. A negative weight means that the gap is closed by raising that group's error.
+        Weights w, of any sign and with absolute values summing to one, by which the result trades the groups'
+        errors: as a rule it is the PCA of ``sum_a w_a M_a``. Where the best projection is the PCA of no weighted sum
+        (the errors that can be had form no convex set), they are those of the bound (two groups) or make the
+        result stationary (three or more). A negative weight means that the gap is closed by raising that
+        group's error.
     objective_, lower_bound_, duality_gap_ : float
         The minimised quantity at the returned components, a bound that no projection can beat, and the
         difference. For three or more groups the bound is that of a convex relaxation, tight only where the

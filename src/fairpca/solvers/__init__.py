@@ -2,6 +2,7 @@
 
 from fairpca.solvers.convex_concave import descend_pieces
 from fairpca.solvers.dual import minimise_on_range
+from fairpca.solvers.idle import spend_idle_directions
 from fairpca.solvers.krylov import minimise_on_operators
 from fairpca.solvers.mw import multiplicative_weights
 from fairpca.solvers.range_sweep import sweep_range, trace_boundary
@@ -15,6 +16,7 @@ __all__ = [
     "minimise_on_range",
     "multiplicative_weights",
     "solve_sdp",
+    "spend_idle_directions",
     "sweep_range",
     "trace_boundary",
 ]
