@@ -63,7 +63,7 @@ def group_moments(X: Any, sensitive_features: Any = None, *, sample_weight: Any 
     -----
     float64 data is summed in float64 throughout. float32 data of a million numbers or more (in one call or chunk) is
     multiplied in float32 by parts of a few thousand rows and summed over the parts in float64: each scatter is then
-    within a few 1e-7 of its largest entry at worst (measured: 2e-8 for a million rows), twice as fast. Convert X to
+    within 1e-6 of its largest entry at worst (measured: 2e-8 for a million rows), twice as fast. Convert X to
     float64 to have every digit.
 
     Examples

@@ -25,8 +25,8 @@ _TILE = 128
 _DENSE_COLUMN = 0.5
 #: Squares of a float32 column below this (on average) begin to lose digits or vanish.
 _TINY_SQUARE = 1e-30
-#: A column that begins with this many equal values is centred by that value: a constant becomes exactly zero.
-_SAME_ROWS = 64
+#: Rows from which the centre of a block is guessed; it need not be its mean.
+_CENTRE_ROWS = 256
 #: Sums over a column are formed in this many parts, so that float32 adds up few terms at a time.
 _SUM_PARTS = 32
 _SUM_ROWS = 1024
@@ -132,10 +132,10 @@ class MixedTotal(GroupTotal):
             if not self._far and self._add_as_is(rows, count):
                 return
             self._far = True
-            self._add_centred(rows, _sums(None, rows) / count, None, count)
+            self._add_centred(rows, None, count)
         else:
             roots, count = np.sqrt(weights).astype(np.float32), float(weights.sum())
-            self._add_centred(rows, _sums(roots * roots, rows) / count, roots, count)
+            self._add_centred(rows, roots, count)
 
     def _add_as_is(self, rows: np.ndarray, count: float) -> bool:
         """Spare the centring where every mean is within one standard deviation of zero."""
@@ -148,10 +148,8 @@ class MixedTotal(GroupTotal):
             return True
         return False
 
-    def _add_centred(self, rows: np.ndarray, mean: np.ndarray, roots: np.ndarray | None, count: float) -> None:
-        constant = (rows[:_SAME_ROWS] == rows[0]).all(axis=0) & (np.abs(rows[0] - mean) <= 1e-3 * np.abs(mean))
-        centre = np.where(constant, rows[0], mean).astype(np.float32)
-        centre[~np.isfinite(centre)] = 0.0  # the sum overflowed, as the product will: float64 takes over
+    def _add_centred(self, rows: np.ndarray, roots: np.ndarray | None, count: float) -> None:
+        centre = _round_centre(rows)
         rows -= centre
         if roots is not None:
             rows *= roots[:, None]
@@ -205,6 +203,21 @@ def _sums_of_columns(weights: np.ndarray, columns: np.ndarray) -> np.ndarray:
     parts = columns[:, :whole].reshape(len(columns), n_parts, _SUM_ROWS).transpose(1, 0, 2)
     sums = np.matmul(parts, weights[:whole].reshape(n_parts, _SUM_ROWS, 1))
     return sums.sum(axis=(0, 2), dtype=np.float64) + columns[:, whole:] @ weights[whole:].astype(np.float64)
+
+
+def _round_centre(rows: np.ndarray) -> np.ndarray:
+    """A median of each column, rounded to a fraction of its spread: within a deviation or two of the mean.
+
+    Round numbers (counts, indicators) stay round and their products exact: being alike, they would all round alike, and
+    such errors add up instead of cancelling. A constant becomes exactly zero.
+    """
+    sample = np.sort(rows[:: max(len(rows) // _CENTRE_ROWS, 1)], axis=0)
+    low, middle, high = sample[[len(sample) // 4, len(sample) // 2, 3 * len(sample) // 4]].astype(np.float64)
+    with np.errstate(all="ignore"):  # no spread, or no number: the median itself, or zero
+        grid = np.exp2(np.floor(np.log2(high - low)) - 2)
+        centre = np.where(high > low, np.rint(middle / grid) * grid, middle).astype(np.float32)
+    centre[~np.isfinite(centre)] = 0.0
+    return centre
 
 
 def _in_range(rows: np.ndarray, diagonal: np.ndarray, count: float) -> bool:

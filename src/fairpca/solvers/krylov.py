@@ -13,7 +13,7 @@ which exceeds the sum found in the subspace by the squares of the residuals only
 iteration on Gaussian vectors drawn after Q and w are fixed: if u is the leading eigenvector of N, then
 ``||N^q g|| >= lambda_max(N)^q |u . g|``, and all of r vectors have ``|u . g| <= 1/10`` with probability at most
 ``(0.08)^r``. With r = 10 the bound fails with a probability below 1e-10 (after Halko, Martinsson and Tropp 2011,
-Lemma 4.1).
+Lemma 4.1). The same holds for any polynomial in N; Chebyshev's take over where the powers are too slow.
 
 The subspace grows by the residuals of the leading Ritz vectors of each A_a and of B(w): block Lanczos on all of them
 together. No p x p matrix is ever formed.
