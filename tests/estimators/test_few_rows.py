@@ -123,3 +123,18 @@ def test_the_papers_subgradient_keeps_its_steps(rows, monkeypatch):
     monkeypatch.setattr(_base, "MANY_FEATURES", 50)
     pca = RobustFairPCA(2, solver="subgradient", n_init=1, max_iter=5, random_state=0).fit(X, sensitive_features=groups)
     assert pca._moments is not None
+
+
+@pytest.mark.parametrize("few_rows", [0, 10**6])
+def test_a_sparse_column_far_from_zero_costs_no_digits(rng, monkeypatch, few_rows):
+    """In the space of the rows, and with operators; filled columns are moved next to zero before they are squared."""
+    monkeypatch.setattr(_base, "MANY_FEATURES", 50)
+    monkeypatch.setattr(_base, "FEW_ROWS", few_rows)
+    X = rng.normal(size=(120, 60)) * (rng.random((120, 60)) < 0.2) * np.linspace(3, 0.5, 60)
+    X[:, 7] = 1e7 + rng.normal(size=120)
+    groups = np.arange(120) % 2
+    thin = FairPCA(2).fit(sparse.csr_array(X), sensitive_features=groups)
+    filled = FairPCA(2).fit(X, sensitive_features=groups)
+    assert np.allclose(thin.mean_, filled.mean_, rtol=1e-12)
+    assert np.allclose(thin.group_errors_, filled.group_errors_, rtol=1e-6)
+    assert np.allclose(thin.explained_variance_ratio_, filled.explained_variance_ratio_, rtol=1e-5)

@@ -8,6 +8,7 @@ import numpy as np
 from scipy import sparse
 
 from fairpca._validation import Groups, check_choice, check_finite
+from fairpca.moments._filled_columns import shift_filled_columns
 from fairpca.moments._group_moments import Counted, fixed_by_group
 
 __all__ = ["GroupFactors"]
@@ -49,17 +50,16 @@ class GroupFactors(Counted):
         codes, starts = np.unique(groups.codes[order], return_index=True)
         ends = np.append(starts[1:], len(order))
         self._parts = [slice(start, end) for start, end in zip(starts, ends, strict=True)]
-        self._X = X
+        self._X, shift = shift_filled_columns(X)
         self.labels = tuple(groups.labels[code] for code in codes)
         self.counts = np.array([self._weights[part].sum() for part in self._parts])
-        self.means = np.stack([self._sum(part, self._weights[part]) for part in self._parts]) / self.counts[:, None]
-        if not np.isfinite(self.means).all() or len(order) < len(weights):
+        means = np.stack([self._sum(part, self._weights[part]) for part in self._parts]) / self.counts[:, None]
+        if not np.isfinite(means).all() or len(order) < len(weights):
             check_finite(given)  # a missing value always reaches the mean, so this pass is spared as a rule
-        self.pooled_mean = self.shares @ self.means
-        self._centres = self.means if center == "group" else np.broadcast_to(self.pooled_mean, self.means.shape)
-        self._within = np.stack(
-            [self._variation(part, mean) for part, mean in zip(self._parts, self.means, strict=True)]
-        )
+        self._means, self._centre = means, self.shares @ means
+        self.means, self.pooled_mean = means + shift, self._centre + shift
+        self._centres = means if center == "group" else np.broadcast_to(self._centre, means.shape)
+        self._within = np.stack([self._variation(part, mean) for part, mean in zip(self._parts, means, strict=True)])
 
     @property
     def n_matrices(self) -> int:
@@ -71,12 +71,12 @@ class GroupFactors(Counted):
 
     def traces(self) -> np.ndarray:
         """``tr M_a``."""
-        offsets = self.means - self._centres
+        offsets = self._means - self._centres
         return self._within.sum(axis=1) / self.counts + np.einsum("aj,aj->a", offsets, offsets)
 
     def pooled_variance(self) -> float:
         """``tr S``."""
-        offsets = self.means - self.pooled_mean
+        offsets = self._means - self._centre
         between = self.counts @ np.einsum("aj,aj->a", offsets, offsets)
         return float(self._within.sum() + between) / self.total_count
 
@@ -94,7 +94,7 @@ class GroupFactors(Counted):
 
     def pooled_form(self, basis: np.ndarray) -> np.ndarray:
         """``V^T S V``."""
-        scores = (self._X @ basis.astype(self._X.dtype, copy=False)).astype(np.float64) - self.pooled_mean @ basis
+        scores = (self._X @ basis.astype(self._X.dtype, copy=False)).astype(np.float64) - self._centre @ basis
         return (scores * self._weights[:, None]).T @ scores / self.total_count
 
     def columns_fixed_by_group(self) -> np.ndarray:

@@ -11,6 +11,7 @@ from scipy import linalg, sparse
 from fairpca._validation import Groups
 from fairpca.linalg import orthonormalise
 from fairpca.moments._accumulate import accumulate
+from fairpca.moments._filled_columns import shift_filled_columns
 from fairpca.moments._group_moments import Counted, fixed_by_group
 
 __all__ = ["RowSpace"]
@@ -57,12 +58,13 @@ class RowSpace(Counted):
         if not weights.all():
             kept = weights > 0
             X, weights, groups = X[kept], weights[kept], Groups(groups.labels, groups.codes[kept])
-        self._X = X
+        self._X, shift = shift_filled_columns(X)
         self._members = np.zeros((len(weights), len(groups)))  # weights in the column of each row's group
         self._members[np.arange(len(weights)), groups.codes] = weights
         self._members = self._members[:, self._members.any(axis=0)]
-        self.means = np.asarray(X.T @ self._members, dtype=np.float64).T / self._members.sum(axis=0)[:, None]
-        self.pooled_mean = self._members.sum(axis=0) @ self.means / weights.sum()
+        self._means = np.asarray(self._X.T @ self._members, dtype=np.float64).T / self._members.sum(axis=0)[:, None]
+        self._centre = self._members.sum(axis=0) @ self._means / weights.sum()
+        self.means, self.pooled_mean = self._means + shift, self._centre + shift
         squares, vectors = linalg.eigh(self._gram())
         rank = int((squares > _RANK_TOLERANCE * max(squares[-1], 0.0)).sum())
         self._roots = np.sqrt(squares[::-1][:rank])
@@ -98,12 +100,12 @@ class RowSpace(Counted):
         """``X_c X_c^T``; dense rows are centred first, which keeps the digits of rows far from the origin."""
         if sparse.issparse(self._X):
             X = self._X.astype(np.float64)
-            towards_mean = X @ self.pooled_mean
+            towards_mean = X @ self._centre
             gram = (X @ X.T).toarray() - towards_mean[:, None] - towards_mean
-            return gram + self.pooled_mean @ self.pooled_mean
+            return gram + self._centre @ self._centre
         gram = np.zeros((self._X.shape[0],) * 2)
         for columns, block in self._blocks():
-            block -= self.pooled_mean[columns]
+            block -= self._centre[columns]
             gram += block @ block.T
         return gram
 
@@ -111,10 +113,10 @@ class RowSpace(Counted):
         """Weighted squares about the groups' means, by column."""
         if sparse.issparse(self._X):
             squares = self._X.multiply(self._X).T @ self._members.sum(axis=1)
-            return np.maximum(squares - self.counts @ self.means**2, 0.0)
+            return np.maximum(squares - self.counts @ self._means**2, 0.0)
         within = np.zeros(self.n_features)
         for columns, block in self._blocks():
-            for members, mean in zip(self._members.T, self.means, strict=True):
+            for members, mean in zip(self._members.T, self._means, strict=True):
                 rows = members > 0
                 within[columns] += members[rows] @ (block[rows] - mean[columns]) ** 2
         return within
@@ -127,7 +129,7 @@ class RowSpace(Counted):
         else:
             for columns, block in self._blocks():
                 spread[columns] = block.T @ coefficients
-        return spread - np.outer(self.pooled_mean, coefficients.sum(axis=0))
+        return spread - np.outer(self._centre, coefficients.sum(axis=0))
 
     def _scores(self, vectors: np.ndarray) -> np.ndarray:
         """``X_c V``."""
@@ -135,7 +137,7 @@ class RowSpace(Counted):
             scores = np.asarray(self._X @ vectors)
         else:
             scores = sum(block @ vectors[columns] for columns, block in self._blocks())
-        return scores - self.pooled_mean @ vectors
+        return scores - self._centre @ vectors
 
     def _orthogonal_directions(self, count: int) -> np.ndarray:
         """Random directions, less their part in the row space; twice, since once leaves rounding behind."""

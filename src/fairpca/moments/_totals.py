@@ -16,13 +16,13 @@ import numpy as np
 from scipy import sparse
 from scipy.linalg import blas
 
+from fairpca.moments._filled_columns import DENSE_COLUMN
+
 __all__ = ["GroupTotal", "MixedTotal"]
 
 #: From this many features on, filling in and mirroring a symmetric matrix is worth avoiding.
 _WIDE = 256
 _TILE = 128
-#: Columns of a sparse group filled more than this are handled as dense, because they can be centred exactly.
-_DENSE_COLUMN = 0.5
 #: Squares of a float32 column below this (on average) begin to lose digits or vanish.
 _TINY_SQUARE = 1e-30
 #: Rows from which the centre of a block is guessed; it need not be its mean.
@@ -70,7 +70,7 @@ class GroupTotal:
         weights = np.ones(rows.shape[0]) if weights is None else weights
         count = float(weights.sum())
         rows = rows.tocsc().astype(np.float64)
-        filled = np.diff(rows.indptr) > _DENSE_COLUMN * rows.shape[0]
+        filled = np.diff(rows.indptr) > DENSE_COLUMN * rows.shape[0]
         mean = (rows.T @ weights) / count
         root = np.sqrt(weights)[:, None]
         scatter = np.zeros_like(self._within)
