@@ -104,9 +104,10 @@ def minimise_on_operators(
         worth_proving = 0.1 * missing
         bound = problem.bound(inner.weights, span.proven_support(inner.weights, dimension, 0.5 * tol, rng))
         proven, objective = best, np.inf
-        if last or inner.lower_bound - bound <= tol:
-            proven = span.proven_best(inner.weights, dimension, 0.1 * tol, rng)
-            objective = make_problem(proven).value(joint.captured(inner.basis))
+        for accepted in (tol, 0.1 * tol) if last or inner.lower_bound - bound <= tol else ():
+            if objective - bound > tol:  # as a rule the first will do
+                proven = span.proven_best(inner.weights, dimension, accepted, rng)
+                objective = make_problem(proven).value(joint.captured(inner.basis))
         if last or objective - bound <= tol or not span.grow(residuals):
             break
     if not np.isfinite(objective):  # no bound above some b_a: its Ritz values, which nothing vouches for
