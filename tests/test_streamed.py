@@ -238,7 +238,7 @@ def test_the_row_numbers_of_pandas_are_no_feature(tmp_path, rng):
     whole, streamed = both_ways(tmp_path, described)
     assert whole.feature_names == ["x"]
     for found in (whole, streamed):
-        assert "left out '__index_level_0__': pandas' numbering of the rows" in found.remarks
+        assert "left out '__index_level_0__': the index of a pandas frame" in found.remarks
     whole, _ = both_ways(tmp_path, table)  # without the description it is a column like others
     assert whole.feature_names == ["x", "__index_level_0__"]
 

@@ -1,14 +1,15 @@
-"""Files that appear complete or not at all."""
+"""Files that appear complete or not at all, and what their metadata tell of columns."""
 
 from __future__ import annotations
 
+import json
 import os
 import tempfile
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
-__all__ = ["replace_file", "write_text"]
+__all__ = ["replace_file", "row_index", "write_text"]
 
 
 def write_text(path: Any, text: str) -> Path:
@@ -39,3 +40,12 @@ def _umask() -> int:
     current = os.umask(0)
     os.umask(current)
     return current
+
+
+def row_index(schema: Any) -> tuple[str, ...]:
+    """Columns that pandas wrote for the index of a frame; no features, unless somebody asks for them."""
+    try:
+        described = json.loads((schema.metadata or {}).get(b"pandas", b"{}"))["index_columns"]
+        return tuple(name for name in described if isinstance(name, str) and name in schema.names)
+    except (ValueError, KeyError, TypeError):  # anybody may write such metadata
+        return ()

@@ -3,8 +3,6 @@
 from __future__ import annotations
 
 import hashlib
-import json
-import re
 from collections.abc import Iterator, Sequence
 from pathlib import Path
 from typing import Any
@@ -21,7 +19,6 @@ __all__ = [
     "is_number",
     "is_text",
     "plain_values",
-    "row_index",
     "texts_of_arrow",
     "unusable_columns",
 ]
@@ -164,16 +161,6 @@ def unusable_columns(schema: Any, file: str) -> dict[str, str]:
         for field in schema
         if types.is_nested(field.type) or isinstance(field.type, pyarrow.BaseExtensionType)
     }
-
-
-def row_index(schema: Any) -> tuple[str, ...]:
-    """Columns that pandas wrote for the numbering of the rows; a named index is a column like others."""
-    try:
-        described = json.loads((schema.metadata or {}).get(b"pandas", b"{}"))["index_columns"]
-    except (ValueError, KeyError, TypeError):  # anybody may write such metadata
-        return ()
-    found = [name for name in described if isinstance(name, str) and re.fullmatch(r"__index_level_\d+__", name)]
-    return tuple(name for name in found if name in schema.names)
 
 
 def is_number(kind: Any) -> bool:

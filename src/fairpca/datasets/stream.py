@@ -15,13 +15,13 @@ from typing import Any
 
 import numpy as np
 
+from fairpca._files import row_index
 from fairpca.datasets.arrow import (
     ArrowFile,
     is_arrow,
     is_number,
     is_text,
     plain_values,
-    row_index,
     unusable_columns,
 )
 from fairpca.datasets.table import (

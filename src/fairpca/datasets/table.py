@@ -13,13 +13,13 @@ from typing import Any
 
 import numpy as np
 
+from fairpca._files import row_index
 from fairpca.datasets.arrow import (
     arrow_kind,
     check_unique,
     column_of_arrow,
     import_pyarrow,
     plain_values,
-    row_index,
     unusable_columns,
 )
 
@@ -414,8 +414,8 @@ def _usable(table: Table, names: list[str], remarks: list[str]) -> list[str]:
 
 
 def without_row_index(names: Sequence[str], index: Sequence[str], remarks: list[str]) -> list[str]:
-    """The numbers of the rows say nothing about who is in them."""
-    remarks += [f"left out {name!r}: pandas' numbering of the rows" for name in names if name in index]
+    """What names the rows says nothing about who is in them."""
+    remarks += [f"left out {name!r}: the index of a pandas frame" for name in names if name in index]
     return [name for name in names if name not in index]
 
 

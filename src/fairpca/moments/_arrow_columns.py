@@ -6,6 +6,8 @@ from collections import Counter
 from collections.abc import Sequence
 from typing import Any, Self
 
+from fairpca._files import row_index
+
 __all__ = ["ColumnRoles"]
 
 _LEAVE_OUT = "leave it out by listing the features in columns="
@@ -28,7 +30,7 @@ class ColumnRoles:
     @classmethod
     def from_schema(cls, schema: Any, where: str, sensitive: str | Sequence[str], weight: str | None) -> Self:
         """Every column is a feature, but those with another role and the index of a pandas frame."""
-        others = [*_as_names(sensitive), weight, *_index_columns(schema)]
+        others = [*_as_names(sensitive), weight, *row_index(schema)]
         features = [name for name in schema.names if name not in others]
         if not features:
             raise ValueError(f"There is no feature column in {where} beside the sensitive one; add the features to it.")
@@ -75,12 +77,6 @@ class ColumnRoles:
 def _as_names(names: str | Sequence[str]) -> list[str]:
     """A single name is a list of one."""
     return [names] if isinstance(names, str) else list(names)
-
-
-def _index_columns(schema: Any) -> list[str]:
-    """Columns that pandas wrote for the index of a frame; a range is not written as a column."""
-    described = (schema.pandas_metadata or {}).get("index_columns", [])
-    return [name for name in described if isinstance(name, str)]
 
 
 def _check_numbers(field: Any, where: str, remedy: str) -> None:
