@@ -49,7 +49,7 @@ class Table:
     """Columns of a file: arrays of float64 (NaN where missing) or of str ('' where missing).
 
     ``rows_before`` counts the rows of the file that come before these, where a table is a part of it; ``unusable``
-    tells why a column makes no feature; ``row_index`` names columns that number the rows; ``kept`` holds some columns
+    tells why a column makes no feature; ``row_index`` names the index of a pandas frame; ``kept`` holds some columns
     as the file has them: Arrow arrays, or the texts of a CSV file.
     """
 
