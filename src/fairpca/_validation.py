@@ -30,6 +30,7 @@ __all__ = [
     "check_several_groups",
     "groups_from_codes",
     "intersect_groups",
+    "is_missing",
     "ordered_labels",
 ]
 
@@ -273,7 +274,7 @@ def _encode_by_hashing(array: np.ndarray) -> Groups:
             "sensitive_features contains values that cannot be labels (lists, sets or the like); use numbers, "
             "strings or booleans."
         ) from None
-    if any(_is_missing(label) for label in distinct):
+    if any(is_missing(label) for label in distinct):
         _raise_missing()
     labels = ordered_labels(distinct)
     code_of = {label: code for code, label in enumerate(labels)}
@@ -321,7 +322,8 @@ def _code_type(n_groups: int) -> np.dtype:
     return np.dtype(np.uint16 if n_groups <= _TABLE_SPAN else np.int64)
 
 
-def _is_missing(label: Any) -> bool:
+def is_missing(label: Any) -> bool:
+    """Whether a label is None, NaN or pandas' NA."""
     if label is None or type(label).__name__ in {"NAType", "NaTType"}:
         return True
     return isinstance(label, numbers.Number) and label != label

@@ -26,9 +26,8 @@ from sklearn.utils.validation import check_is_fitted
 
 from fairpca import estimators
 from fairpca._files import replace_file
-from fairpca._validation import check_choice, check_number
+from fairpca._validation import check_number
 from fairpca.estimators.fair_pca import RelaxedProjection
-from fairpca.estimators.kernel_parity_pca import _KERNELS
 from fairpca.moments import GroupMoments
 
 __all__ = ["SavedModel", "load_model", "read_model", "save_model"]
@@ -392,11 +391,8 @@ def _check_parameters(estimator: Any) -> None:
         if name not in _NOT_SAVED and not _is_of_type(value, hints[name]):
             raise TypeError(f"the parameter {name} is {value!r}, which fit does not take")
     check_number("n_components", estimator.n_components, at_least=1, integer=True)
-    if hasattr(estimator, "kernel"):  # the only parameters that transform uses
-        check_choice("kernel", estimator.kernel, _KERNELS)
-        check_number("degree", estimator.degree, at_least=1)
-        if estimator.gamma is not None:
-            check_number("gamma", estimator.gamma, at_least=0)
+    if isinstance(estimator, estimators.KernelParityPCA):
+        estimator.check_kernel()  # the only parameters that transform uses
 
 
 def _is_of_type(value: Any, hint: Any) -> bool:

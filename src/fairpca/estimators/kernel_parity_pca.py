@@ -149,7 +149,7 @@ class KernelParityPCA(FloatTransformer):
         -------
         self
         """
-        self._check_kernel()
+        self.check_kernel()
         X = check_matrix(self, X, reset=True, min_samples=2).astype(np.float64)
         groups = check_groups(sensitive_features, X.shape[0])
         weights = check_sample_weight(sample_weight, X.shape[0])
@@ -174,7 +174,8 @@ class KernelParityPCA(FloatTransformer):
         ]
         return (np.concatenate(blocks) - self._shift).astype(X.dtype, copy=False)
 
-    def _check_kernel(self) -> None:
+    def check_kernel(self) -> None:
+        """Refuse parameters that make no kernel."""
         check_choice("kernel", self.kernel, _KERNELS)
         gamma: Any = self.gamma
         number = isinstance(gamma, numbers.Real) and not isinstance(gamma, bool)

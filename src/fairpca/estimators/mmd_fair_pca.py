@@ -15,13 +15,13 @@ from sklearn.utils import check_random_state
 
 from fairpca._validation import (
     Groups,
-    _is_missing,
     check_choice,
     check_groups,
     check_matrix,
     check_n_components,
     check_sample_weight,
     check_several_groups,
+    is_missing,
 )
 from fairpca.estimators._base import LinearProjection
 from fairpca.linalg import orthonormalise, top_eigenpairs
@@ -343,7 +343,7 @@ def _cells(groups: Groups, y: Any, notion: str) -> tuple[Groups, np.ndarray]:
 def _distinct_labels(y: Any) -> np.ndarray:
     labels = np.asarray(y)
     missing = labels.dtype.kind == "f" and np.isnan(labels).any()
-    if missing or (labels.dtype.kind == "O" and any(map(_is_missing, labels.tolist()))):
+    if missing or (labels.dtype.kind == "O" and any(map(is_missing, labels.tolist()))):
         raise ValueError("y contains missing values (NaN or None); drop those rows or give them a label.")
     try:
         return np.unique(labels)

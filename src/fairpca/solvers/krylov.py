@@ -113,24 +113,20 @@ def minimise_on_operators(
     if not np.isfinite(objective):  # no bound above some b_a: its Ritz values, which nothing vouches for
         proven = np.where(np.isfinite(proven), proven, best)
         objective, bound = make_problem(proven).value(joint.captured(inner.basis)), -np.inf
-    unproven = inner.status if not inner.converged else Status.UNPROVEN
-    inner = dataclasses.replace(
-        inner,
-        objective=objective,
-        lower_bound=bound,
-        status=Status.OPTIMAL if objective - bound <= tol else unproven,
-        n_iter=steps,
-        n_oracle_calls=span.products,
-    )
-    return _lifted(inner, joint, span.basis, proven)
+    inner = dataclasses.replace(inner, objective=objective, lower_bound=bound, n_iter=steps)
+    return _lifted(inner, joint, span, proven, tol)
 
 
-def _lifted(inner: SolverResult, joint: JointRange, span: np.ndarray, best: np.ndarray) -> OperatorSolution:
-    """The result of the subspace, in the whole space."""
+def _lifted(inner: SolverResult, joint: JointRange, span: _Span, best: np.ndarray, tol: float) -> OperatorSolution:
+    """The result of the subspace, in the whole space, and whether it is proven there."""
     relaxed = inner.relaxed or RelaxedSolution(inner.basis, np.ones(inner.basis.shape[1]))
-    whole = RelaxedSolution(span @ relaxed.basis, relaxed.eigenvalues)
+    whole = RelaxedSolution(span.basis @ relaxed.basis, relaxed.eigenvalues)
+    unproven = Status.UNPROVEN if inner.converged else inner.status
+    status = Status.OPTIMAL if inner.objective - inner.lower_bound <= tol else unproven
     return OperatorSolution(
-        result=dataclasses.replace(inner, basis=span @ inner.basis, relaxed=whole),
+        result=dataclasses.replace(
+            inner, basis=span.basis @ inner.basis, relaxed=whole, status=status, n_oracle_calls=span.products
+        ),
         best=best,
         relaxed=whole,
         captured=joint.captured(inner.basis),
