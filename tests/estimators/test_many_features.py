@@ -200,6 +200,27 @@ def test_polynomials_bound_closely_where_powers_do_not():
     assert 1.0 <= bound < 1.06
 
 
+@pytest.mark.parametrize("value", [1.05, 1.5, 4.0])
+def test_polynomials_find_an_eigenvalue_of_which_the_probe_has_just_enough(value):
+    from fairpca.solvers.krylov import _LEAST_PRODUCT, _chebyshev_bound
+
+    probe = np.array([[_LEAST_PRODUCT]])
+    assert np.isclose(_chebyshev_bound(lambda vectors: value * vectors, probe, 1.0, value), value, rtol=1e-6)
+
+
+def test_unsettled_directions_do_not_spoil_the_proof_for_settled_ones():
+    from fairpca.solvers.krylov import _Span
+
+    rng = np.random.default_rng(0)
+    values = np.concatenate([[3.0, 2.9, 2.89, 2.88, 2.87], np.linspace(2.7, 0.0, 195)])
+    span = _Span(_Matrices(np.diag(values)[None]), 1.0, 10, rng)
+    unsettled = np.vstack([np.zeros((5, 5)), np.linalg.qr(rng.standard_normal((195, 5)))[0]])
+    span.basis = np.hstack([np.eye(200)[:, :5], unsettled])
+    span._images = span._apply(span.basis)
+    assert span.proven_support(np.ones(1), 2, np.inf, rng) > 6.5  # of the whole subspace alone
+    assert np.isclose(span.proven_support(np.ones(1), 2, 0.0, rng), 5.9, rtol=1e-12)
+
+
 @pytest.mark.usefixtures("small_threshold")
 @pytest.mark.parametrize("kind", ["dense", "sparse"])
 def test_flat_spectra_are_certified_too(rng, monkeypatch, kind):
