@@ -28,11 +28,12 @@ LAYERS = {
     "estimators": 3,
     "persistence": 4,
     "metrics": 4,
-    "model_selection": 5,
-    "plotting": 6,
-    "report": 7,
-    "reproductions": 8,
-    "cli": 9,
+    "inference": 5,
+    "model_selection": 6,
+    "plotting": 7,
+    "report": 8,
+    "reproductions": 9,
+    "cli": 10,
 }
 #: Same-layer or otherwise forbidden pairs that deserve their own line.
 FORBIDDEN = {("problems", "solvers"), ("solvers", "problems"), ("metrics", "estimators")}

@@ -159,8 +159,13 @@ def check_groups_given(sensitive_features: Any) -> None:
 
 
 def check_groups(sensitive_features: Any, n_samples: int) -> Groups:
-    """Encode ``sensitive_features``: one column of labels, or several whose intersections are the groups."""
+    """Encode ``sensitive_features``: one column of labels, or several whose intersections are the groups.
+
+    Groups that are encoded already stay as they are.
+    """
     check_groups_given(sensitive_features)
+    if isinstance(sensitive_features, Groups):
+        return sensitive_features
     columns = _columns(sensitive_features)
     for column in columns:
         if len(column) != n_samples:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import functools
-from contextlib import AbstractContextManager
+from contextlib import AbstractContextManager, nullcontext
 
 import numpy as np
 from scipy import linalg
@@ -13,9 +13,11 @@ from threadpoolctl import ThreadpoolController
 __all__ = [
     "Geodesic",
     "blas_libraries",
+    "blas_threads",
     "canonical_basis",
     "eigenvalue_sum_bound",
     "extend_basis",
+    "few_blas_threads",
     "fix_signs",
     "orthonormalise",
     "scipy_threads_only",
@@ -33,6 +35,11 @@ def blas_libraries() -> ThreadpoolController:
     return ThreadpoolController().select(user_api="blas")
 
 
+def blas_threads() -> int:
+    """Threads that the linear algebra may use now; our own, where they take its place, are as many."""
+    return max((library["num_threads"] for library in blas_libraries().info()), default=1)
+
+
 @functools.cache
 def _numpy_blas() -> ThreadpoolController:
     found = blas_libraries()
@@ -43,6 +50,11 @@ def _numpy_blas() -> ThreadpoolController:
 def single_blas_thread() -> AbstractContextManager:
     """Where our own threads share out the rows, those of the linear algebra would only fight them."""
     return blas_libraries().limit(limits=1)
+
+
+def few_blas_threads(size: int) -> AbstractContextManager:
+    """For many eigenproblems of this size: below some hundreds, threads spend more time waiting than working."""
+    return single_blas_thread() if size <= _DIRECT_SIZE else nullcontext()
 
 
 def scipy_threads_only() -> AbstractContextManager:

@@ -137,3 +137,43 @@ def test_only_fitted_linear_estimators_are_measured(two_groups):
             measure(X, kernel)
     with pytest.raises(NotFittedError, match="components is a FairPCA that is not fitted"):
         communality(FairPCA())
+
+
+def test_reference_rows_find_the_own_components(two_groups):
+    """Both sides are judged on new rows; the own optimum is not fitted to them again."""
+    X, groups = two_groups
+    train, new = np.arange(0, 300, 2), np.arange(1, 300, 2)
+    pca = PCA(2).fit(X[train])
+    values = reconstruction_loss(X[new], pca, sensitive_features=groups[new], reference=(X[train], groups[train]))
+    for label in "ab":
+        mine, known = X[new][groups[new] == label] - pca.mean_, X[train][groups[train] == label] - pca.mean_
+        own = np.linalg.svd(known, full_matrices=False)[2][:2]
+        expected = ((mine @ own.T) ** 2).sum(axis=1).mean() - ((mine @ pca.components_.T) ** 2).sum(axis=1).mean()
+        assert values[label] == pytest.approx(expected)
+        assert values[label] < reconstruction_loss(X[new], pca, sensitive_features=groups[new])[label]
+    assert values.overall == pytest.approx(0.0, abs=1e-12)  # the own components of all rows are those of PCA
+    gap = reconstruction_gap(
+        X[new], pca, sensitive_features=groups[new], of="loss", reference=(X[train], groups[train])
+    )
+    assert gap == pytest.approx(values.gap)
+
+
+def test_reference_on_the_same_rows_is_the_papers_loss(two_groups):
+    X, groups = two_groups
+    pca = PCA(3).fit(X)
+    plain = reconstruction_loss(X, pca, sensitive_features=groups)
+    referred = reconstruction_loss(X, pca, sensitive_features=groups, reference=(X, groups))
+    assert dict(referred) == pytest.approx(dict(plain))
+
+
+def test_reference_is_checked(two_groups):
+    X, groups = two_groups
+    pca = PCA(2).fit(X)
+    with pytest.raises(TypeError, match="reference must be a pair"):
+        reconstruction_loss(X, pca, sensitive_features=groups, reference=X)
+    with pytest.raises(ValueError, match="no rows of group 'b'"):
+        reconstruction_loss(X, pca, sensitive_features=groups, reference=(X[:200], groups[:200]))
+    with pytest.raises(ValueError, match="reference has 3 features"):
+        reconstruction_loss(X, pca, sensitive_features=groups, reference=(X[:, :3], groups))
+    with pytest.raises(ValueError, match="concerns losses"):
+        reconstruction_gap(X, pca, sensitive_features=groups, reference=(X, groups))

@@ -8,13 +8,21 @@ from typing import Any, Literal
 
 import numpy as np
 
-from fairpca._validation import check_choice, check_groups, check_plain_matrix, check_sample_weight
+from fairpca._validation import (
+    check_choice,
+    check_groups,
+    check_groups_given,
+    check_plain_matrix,
+    check_sample_weight,
+)
+from fairpca.linalg import top_eigenpairs
 from fairpca.metrics._components import fitted_components
 from fairpca.moments import GroupMoments, accumulate
 from fairpca.problems import best_captured, group_errors, group_losses
 
 __all__ = [
     "GroupValues",
+    "check_projector",
     "explained_variance_ratio",
     "reconstruction_error",
     "reconstruction_gap",
@@ -109,12 +117,25 @@ def reconstruction_loss(
     sample_weight: Any = None,
     center: Center = "pooled",
     mean: Any = None,
+    reference: tuple[Any, Any] | None = None,
 ) -> float | GroupValues:
-    """Error beyond the best that as many dimensions could do for each group alone, on these rows.
+    """Error beyond the best that as many dimensions could do for each group alone.
 
-    ``l_a = b_a - <M_a, V V^T> >= 0``, with b_a the sum of the largest eigenvalues of M_a (Samadi et al. 2018,
-    Definition 4.3). The overall figure is the loss of all rows taken as one group. Parameters as in
-    :func:`reconstruction_error`.
+    ``l_a = b_a - <M_a, V V^T>``, with b_a the sum of the largest eigenvalues of M_a (Samadi et al. 2018, Definition
+    4.3): what the group's own best components capture of it. The overall value is the loss of all rows taken as one
+    group. Other parameters as in :func:`reconstruction_error`.
+
+    Parameters
+    ----------
+    reference : (X, sensitive_features), optional
+        The rows on which each group's own components are found; default: these very rows, the papers' definition. Own
+        components of the rows that they are judged on overfit, the more the fewer rows a group has. On rows that were
+        not used in fitting, give the training rows: both sides of the comparison are then judged on new rows, and a
+        loss may be negative.
+
+    See Also
+    --------
+    fairpca.inference.cross_validate_groups : Losses on new rows with intervals, corrected for what training rows lack.
 
     Examples
     --------
@@ -123,12 +144,40 @@ def reconstruction_loss(
     >>> X = np.array([[1.0, 0.0], [-1.0, 0.0], [0.0, 2.0], [0.0, -2.0]])
     >>> dict(reconstruction_loss(X, np.array([[1.0, 0.0]]), sensitive_features=["a", "a", "b", "b"]))
     {'a': 0.0, 'b': 4.0}
+
+    New rows of group b, of which the training rows knew the wrong direction:
+
+    >>> new = np.array([[3.0, 0.0], [-3.0, 0.0], [3.0, 0.0], [-3.0, 0.0]])
+    >>> loss = reconstruction_loss(
+    ...     new, np.array([[1.0, 0.0]]), sensitive_features=["a", "a", "b", "b"], reference=(X, ["a", "a", "b", "b"])
+    ... )
+    >>> loss["b"]
+    -9.0
     """
     view = _View(X, projector, sensitive_features, sample_weight, center, mean)
+    if reference is not None:
+        return view.report(*view.losses_against(_reference_moments(reference, view)))
     losses = group_losses(view.matrices, view.basis, best_captured(view.matrices, view.basis.shape[1]))
     pooled = view.pooled[None]
     overall = group_losses(pooled, view.basis, best_captured(pooled, view.basis.shape[1]))[0]
     return view.report(np.maximum(losses, 0.0), overall=max(float(overall), 0.0))
+
+
+def _reference_moments(reference: Any, view: _View) -> GroupMoments:
+    """Moments of the rows on which own components are found, checked against the rows that are judged."""
+    if not isinstance(reference, tuple) or len(reference) != 2:
+        raise TypeError(
+            "reference must be a pair (X, sensitive_features), for example the training rows and their groups."
+        )
+    rows = check_plain_matrix(reference[0])
+    if rows.shape[1] != view.n_features:
+        raise ValueError(f"reference has {rows.shape[1]} features, but X has {view.n_features}: give the same columns.")
+    labels = reference[1] if view.grouped else np.zeros(rows.shape[0], dtype=np.uint8)
+    moments = accumulate(rows, check_groups(labels, rows.shape[0]))
+    missing = [label for label in view.labels if label not in moments.labels]
+    if missing:
+        raise ValueError(f"reference has no rows of group {missing[0]!r}, which occurs in sensitive_features.")
+    return moments
 
 
 def reconstruction_gap(
@@ -140,8 +189,11 @@ def reconstruction_gap(
     sample_weight: Any = None,
     center: Center = "pooled",
     mean: Any = None,
+    reference: tuple[Any, Any] | None = None,
 ) -> float:
     """The largest difference between two groups' errors (or losses): ABDiff of Vu et al. (2022) for two groups.
+
+    ``reference``, for losses only, as in :func:`reconstruction_loss`.
 
     Examples
     --------
@@ -151,15 +203,14 @@ def reconstruction_gap(
     >>> reconstruction_gap(X, np.array([[1.0, 0.0]]), sensitive_features=["a", "a", "b", "b"])
     4.0
     """
-    measure = {"error": reconstruction_error, "loss": reconstruction_loss}[check_choice("of", of, ("error", "loss"))]
-    values = measure(
-        X,
-        projector,
-        sensitive_features=check_groups(sensitive_features, np.shape(X)[0]).codes,
-        sample_weight=sample_weight,
-        center=center,
-        mean=mean,
-    )
+    check_groups_given(sensitive_features)
+    options = {"sensitive_features": sensitive_features, "sample_weight": sample_weight, "center": center, "mean": mean}
+    if check_choice("of", of, ("error", "loss")) == "loss":
+        values = reconstruction_loss(X, projector, reference=reference, **options)
+    elif reference is not None:
+        raise ValueError("reference concerns losses; leave it out, or ask for of='loss'.")
+    else:
+        values = reconstruction_error(X, projector, **options)
     assert isinstance(values, GroupValues)
     return values.gap
 
@@ -191,6 +242,10 @@ def explained_variance_ratio(
     return view.report(shares, overall=float(overall))
 
 
+def _captured(matrix: np.ndarray, basis: np.ndarray) -> float:
+    return float(np.vdot(basis, matrix @ basis))
+
+
 def _ratio(errors: np.ndarray, totals: Any) -> np.ndarray:
     totals = np.broadcast_to(totals, errors.shape)
     return np.divide(errors, totals, out=np.zeros_like(errors), where=totals > 0)
@@ -203,14 +258,27 @@ class _View:
         self, X: Any, projector: Any, sensitive_features: Any, sample_weight: Any, center: str, mean: Any
     ) -> None:
         X = check_plain_matrix(X)
-        self._grouped = sensitive_features is not None
-        labels = sensitive_features if self._grouped else np.zeros(X.shape[0], dtype=np.uint8)
+        self.grouped = sensitive_features is not None
+        labels = sensitive_features if self.grouped else np.zeros(X.shape[0], dtype=np.uint8)
         groups = check_groups(labels, X.shape[0])
         self._moments = accumulate(X, groups, check_sample_weight(sample_weight, X.shape[0]))
-        self.basis = _basis(projector, X.shape[1])
+        self.basis = check_projector(projector, X.shape[1])
         point = _mean(projector, mean, self._moments)
         check_choice("center", center, ("pooled", "group"))
-        self.matrices = self._moments.second_moments("group" if center == "group" else point)
+        self._center = "group" if center == "group" else point
+        self.matrices = self._moments.second_moments(self._center)
+        self.labels, self.n_features = self._moments.labels, self._moments.n_features
+
+    def losses_against(self, reference: GroupMoments) -> tuple[np.ndarray, float]:
+        """Losses where own components are those of other rows, of each group and of all rows as one."""
+        own, d = reference.second_moments(self._center), self.basis.shape[1]
+        positions = [reference.labels.index(label) for label in self.labels]
+        pooled = np.tensordot(reference.shares, own, axes=1)
+        pairs = [*zip(self.matrices, own[positions], strict=True), (self.pooled, pooled)]
+        losses = [
+            _captured(matrix, top_eigenpairs(other, d)[1]) - _captured(matrix, self.basis) for matrix, other in pairs
+        ]
+        return np.array(losses[:-1]), float(losses[-1])
 
     @property
     def pooled(self) -> np.ndarray:
@@ -219,13 +287,14 @@ class _View:
     def report(self, values: np.ndarray, overall: float | None = None) -> float | GroupValues:
         if overall is None:
             overall = float(self._moments.shares @ values)
-        if not self._grouped:
+        if not self.grouped:
             return overall
         by_group = dict(zip(self._moments.labels, map(float, values), strict=True))
         return GroupValues(by_group, overall)
 
 
-def _basis(projector: Any, n_features: int) -> np.ndarray:
+def check_projector(projector: Any, n_features: int) -> np.ndarray:
+    """Orthonormal columns that span what a projector keeps."""
     components = np.atleast_2d(fitted_components(projector, "projector"))
     if components.ndim != 2 or components.shape[1] != n_features:
         raise ValueError(

@@ -2,43 +2,16 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
 
 from fairpca._validation import Groups
+from fairpca.inference import Estimate, GroupEstimates
 from fairpca.linalg import top_eigenpairs
 from fairpca.moments import GroupMoments
 
-__all__ = ["Estimate", "GroupEstimates", "RowFigures"]
-
-
-@dataclass(frozen=True)
-class Estimate:
-    """A figure and its interval."""
-
-    value: float
-    low: float
-    high: float
-
-
-@dataclass(frozen=True)
-class GroupEstimates:
-    """One figure a group, the figure of all rows, and the largest difference between two groups.
-
-    The interval of the gap is that of the difference between the same two groups in every resample, so it may reach
-    below zero: then the order of the two groups is not certain.
-    """
-
-    by_group: dict[Any, Estimate]
-    overall: float
-    gap: Estimate
-
-    @property
-    def worst(self) -> Any:
-        """The group with the largest figure."""
-        return max(self.by_group, key=lambda label: self.by_group[label].value)
+__all__ = ["RowFigures"]
 
 
 class RowFigures:
@@ -125,4 +98,5 @@ def _group_estimates(
     }
     high, low = int(means.argmax()), int(means.argmin())
     differences = np.quantile(replicates[high] - replicates[low], tails)
-    return GroupEstimates(by_group, overall, Estimate(float(means[high] - means[low]), *map(float, differences)))
+    gap = Estimate(float(means[high] - means[low]), *map(float, differences))
+    return GroupEstimates(by_group, overall, gap, (labels[high], labels[low]))

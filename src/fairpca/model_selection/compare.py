@@ -16,9 +16,10 @@ from sklearn.utils.parallel import Parallel, delayed
 
 from fairpca._validation import Groups, check_groups, check_n_components, check_number, check_several_groups
 from fairpca.estimators._base import label_array
+from fairpca.inference import Estimate, GroupEstimates, needs_moments_only
 from fairpca.metrics import explained_variance_ratio
 from fairpca.model_selection._held_out import HeldOut, Split, measure, sample_rows, split_rows
-from fairpca.model_selection._intervals import Estimate, GroupEstimates, RowFigures
+from fairpca.model_selection._intervals import RowFigures
 from fairpca.model_selection.methods import Method, choose_methods
 from fairpca.moments import GroupMoments, accumulate
 
@@ -256,7 +257,7 @@ class _Study:
         """
         if method.max_rows is None:
             estimator = method.fit(d, self.seed, self.X, self.labels, self.moments)
-            return estimator, self.n_rows if method.needs_no_rows(estimator) else len(self.X)
+            return estimator, self.n_rows if needs_moments_only(estimator) else len(self.X)
         rows = sample_rows(self.split.train, self.groups.codes, method.max_rows, self.seed)
         return method.fit(d, self.seed, self.X[rows], self.labels[rows], self.train_moments), len(rows)
 

@@ -11,7 +11,7 @@ from sklearn.base import clone
 from sklearn.decomposition import PCA
 
 from fairpca.estimators import FairPCA, MMDFairPCA, ParityPCA, RobustFairPCA
-from fairpca.linalg import fix_signs
+from fairpca.inference import fit_to_moments, needs_moments_only
 from fairpca.moments import GroupMoments
 
 __all__ = ["METHODS", "Method", "choose_methods"]
@@ -39,43 +39,19 @@ class Method:
     make: Callable[[int, int], Any]
     max_rows: int | None = None
 
-    @staticmethod
-    def needs_no_rows(estimator: Any) -> bool:
-        """Whether :meth:`fit` used the moments alone, or could have."""
-        return isinstance(estimator, PCA) or hasattr(estimator, "fit_moments")
-
     def fit(self, n_components: int, seed: int, X: np.ndarray, groups: np.ndarray, moments: GroupMoments) -> Any:
         """A fitted estimator; ``moments`` are those of X and groups, or of the rows that X is a sample of.
 
         In that case the estimators that need no rows are fitted to all of them.
         """
         estimator = self.make(n_components, seed)
-        if isinstance(estimator, PCA):
-            return estimator.fit(X) if len(X) == moments.total_count else _fit_pca_to_moments(estimator, moments)
-        if hasattr(estimator, "fit_moments"):
-            return estimator.fit_moments(moments)
+        if needs_moments_only(estimator):
+            return fit_to_moments(estimator, moments)
         return estimator.fit(X, sensitive_features=groups)
 
 
 def _pca(n_components: int, seed: int) -> PCA:
     return PCA(n_components, svd_solver="full")
-
-
-def _fit_pca_to_moments(estimator: PCA, moments: GroupMoments) -> PCA:
-    """What scikit-learn's own fit sets, from the covariance of all rows."""
-    count, p, d = moments.total_count, moments.n_features, estimator.n_components
-    covariance = moments.pooled_covariance() * (count / (count - 1.0))
-    values, vectors = np.linalg.eigh(covariance)
-    values, vectors = np.maximum(values[::-1], 0.0), vectors[:, ::-1]
-    total = values.sum()
-    estimator.components_ = np.ascontiguousarray(fix_signs(vectors[:, :d]).T)
-    estimator.mean_ = moments.pooled_mean.copy()
-    estimator.explained_variance_ = values[:d].copy()
-    estimator.explained_variance_ratio_ = values[:d] / total if total > 0 else np.zeros(d)
-    estimator.singular_values_ = np.sqrt(values[:d] * (count - 1.0))
-    estimator.noise_variance_ = float(values[d:].mean()) if d < p else 0.0
-    estimator.n_components_, estimator.n_features_in_, estimator.n_samples_ = d, p, int(count)
-    return estimator
 
 
 METHODS: dict[str, Method] = {

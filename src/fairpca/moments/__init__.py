@@ -2,8 +2,42 @@
 
 from fairpca.moments._accumulate import accumulate, chunk_moments, group_moments
 from fairpca.moments._factors import GroupFactors
+from fairpca.moments._folds import FoldMoments
 from fairpca.moments._group_moments import GroupMoments
 from fairpca.moments._grouped_sample import GroupedSample
 from fairpca.moments._row_space import RowSpace
+from fairpca.moments._row_squares import Views, on_row_ranges, row_squares
+from fairpca.moments._sources import (
+    Cells,
+    ChunkSource,
+    GivenCells,
+    MemorySource,
+    RandomCells,
+    RowSource,
+    cell_moments,
+    row_counts,
+    spread_evenly,
+)
 
-__all__ = ["GroupFactors", "GroupMoments", "GroupedSample", "RowSpace", "accumulate", "chunk_moments", "group_moments"]
+__all__ = [
+    "Cells",
+    "ChunkSource",
+    "FoldMoments",
+    "GivenCells",
+    "GroupFactors",
+    "GroupMoments",
+    "GroupedSample",
+    "MemorySource",
+    "RandomCells",
+    "RowSource",
+    "RowSpace",
+    "Views",
+    "accumulate",
+    "cell_moments",
+    "chunk_moments",
+    "group_moments",
+    "on_row_ranges",
+    "row_counts",
+    "row_squares",
+    "spread_evenly",
+]

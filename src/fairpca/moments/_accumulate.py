@@ -17,11 +17,11 @@ import numpy as np
 from scipy import sparse
 
 from fairpca._validation import Groups, check_finite, check_groups, check_plain_matrix, check_sample_weight
-from fairpca.linalg import blas_libraries, single_blas_thread
+from fairpca.linalg import blas_threads, single_blas_thread
 from fairpca.moments._group_moments import GroupMoments
 from fairpca.moments._totals import GroupTotal, MixedTotal
 
-__all__ = ["accumulate", "accumulate_columns", "chunk_moments", "group_moments"]
+__all__ = ["accumulate", "accumulate_columns", "blocks_by_group", "chunk_moments", "group_moments"]
 
 #: A block of rows should stay in the second-level cache while it is sorted, centred and multiplied ...
 _BLOCK_BYTES = 2 << 20
@@ -144,7 +144,7 @@ def _from_dense_in_parallel(
 
     With few features sorting and centring cost as much as the products, and only this way do they run in parallel.
     """
-    n_threads = max((library["num_threads"] for library in blas_libraries().info()), default=1)
+    n_threads = blas_threads()
     if n_threads == 1:
         return _from_dense(X, groups, sample_weight, mixed)
     bounds = np.linspace(0, len(X), n_threads + 1).astype(int)
@@ -222,12 +222,12 @@ def _sum_blocks(
 ) -> GroupMoments:
     """``gather`` returns the rows of the given indices, at most ``step``, in memory that may be overwritten."""
     totals = _totals(groups, n_features, mixed)
-    for code, rows in _blocks_by_group(groups.codes, len(totals), step):
+    for code, rows in blocks_by_group(groups.codes, len(totals), step):
         totals[code].add_dense(gather(rows), None if sample_weight is None else sample_weight[rows])
     return _finish(groups, totals)
 
 
-def _blocks_by_group(codes: np.ndarray, n_groups: int, step: int) -> Iterator[tuple[int, np.ndarray]]:
+def blocks_by_group(codes: np.ndarray, n_groups: int, step: int) -> Iterator[tuple[int, np.ndarray]]:
     """Indices of rows, group by group within each span: at most ``step`` of them, evenly divided."""
     span = _SPAN * step
     for start in range(0, len(codes), span):

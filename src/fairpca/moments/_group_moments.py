@@ -123,6 +123,16 @@ class GroupMoments(Counted):
             self.labels, self.counts, self.means[:, chosen], self.scatters[:, chosen[:, None], chosen[None, :]]
         )
 
+    def pick(self, positions: Sequence[int] | np.ndarray, labels: tuple[Any, ...]) -> GroupMoments:
+        """Some of the groups, under other names."""
+        chosen = list(positions)
+        return GroupMoments(labels, self.counts[chosen], self.means[chosen], self.scatters[chosen])
+
+    def merge_groups(self, label: Any) -> GroupMoments:
+        """All groups as one."""
+        count, mean, scatter = _merge_one(list(zip(self.counts, self.means, self.scatters, strict=True)))
+        return GroupMoments((label,), np.array([count]), mean[None], scatter[None])
+
     def standardised(self, offsets: np.ndarray, scales: np.ndarray) -> GroupMoments:
         """The moments of ``(x - offsets) / scales``, without another look at the rows.
 

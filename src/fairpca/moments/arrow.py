@@ -22,7 +22,7 @@ from fairpca.moments._accumulate import accumulate_columns
 from fairpca.moments._arrow_columns import ColumnRoles
 from fairpca.moments._group_moments import GroupMoments
 
-__all__ = ["feature_columns", "moments_from_batches", "moments_from_parquet"]
+__all__ = ["ParquetChunks", "feature_columns", "moments_from_batches", "moments_from_parquet"]
 
 #: Called with the rows done, the rows in all, and what is being done.
 Progress = Callable[[int, int, str], None]
@@ -82,8 +82,7 @@ def moments_from_parquet(
     """
     workers = _n_threads(n_jobs)
     roles, files = _checked_files(path, sensitive, columns, weight)
-    if batch_rows is None:
-        batch_rows = max(_BATCH_SIZE // len(roles.features), 1024)
+    batch_rows = _rows_of_batch(batch_rows, roles)
     reducer = _Reducer(roles, sum(file.n_rows for file in files), progress)
     parts = [part for file in files for part in file.split(workers if len(files) < workers else 1)]
     with single_blas_thread():
@@ -91,6 +90,48 @@ def moments_from_parquet(
             batches = (batch for part in parts for batch in part.batches(roles, batch_rows, use_threads=True))
             return reducer.pipeline(batches, workers)
         return reducer.side_by_side((part.batches(roles, batch_rows) for part in parts), workers)
+
+
+class ParquetChunks:
+    """A Parquet file, a folder of them or a list as chunks of rows, read from disk again at every pass.
+
+    For what needs more than one pass: :func:`fairpca.inference.cross_validate_groups` and
+    :func:`fairpca.inference.loss_test`. Memory holds one batch. Parameters as in :func:`moments_from_parquet`.
+
+    Examples
+    --------
+    >>> import os, tempfile
+    >>> import numpy as np, pyarrow.parquet
+    >>> from fairpca import FairPCA
+    >>> from fairpca.inference import cross_validate_groups
+    >>> from fairpca.moments.arrow import ParquetChunks
+    >>> rng = np.random.default_rng(0)
+    >>> table = pyarrow.table({"a": rng.normal(size=90), "b": rng.normal(size=90), "sex": ["f", "m", "f"] * 30})
+    >>> with tempfile.TemporaryDirectory() as folder:
+    ...     file = os.path.join(folder, "people.parquet")
+    ...     pyarrow.parquet.write_table(table, file)
+    ...     figures = cross_validate_groups(FairPCA(1), ParquetChunks(file, "sex"), cv=5)
+    >>> figures.counts
+    {'f': 60.0, 'm': 30.0}
+    """
+
+    def __init__(
+        self,
+        path: str | os.PathLike | Sequence[str | os.PathLike],
+        sensitive: str | Sequence[str],
+        *,
+        columns: Sequence[str] | None = None,
+        weight: str | None = None,
+        batch_rows: int | None = None,
+    ) -> None:
+        self._roles, self._files = _checked_files(path, sensitive, columns, weight)
+        self._batch_rows = _rows_of_batch(batch_rows, self._roles)
+
+    def __iter__(self) -> Iterator[tuple[np.ndarray, Groups, np.ndarray | None]]:
+        for file in self._files:
+            for batch in file.batches(self._roles, self._batch_rows, use_threads=True):
+                columns, groups, weights = _decode(batch, self._roles)
+                yield np.column_stack(columns), groups, weights
 
 
 def moments_from_batches(
@@ -279,13 +320,7 @@ class _Reducer:
         return moments
 
     def _moments(self, batch: Any) -> GroupMoments:
-        columns = [_numbers(batch, name) for name in self._roles.features]
-        encoded = [_groups(batch, name) for name in self._roles.sensitive]
-        groups = encoded[0] if len(encoded) == 1 else intersect_groups(encoded)
-        weight = self._roles.weight
-        weights = None if weight is None else _numbers(batch, weight).astype(np.float64)
-        if weights is not None:
-            columns, groups, weights = _without_zero_weights(columns, groups, weights)
+        columns, groups, weights = _decode(batch, self._roles)
         moments = GroupMoments.empty(len(columns))
         if len(groups.codes):
             moments = accumulate_columns(columns, groups, weights)
@@ -305,6 +340,20 @@ class _Reducer:
             self._done += n_rows
             if self._progress is not None:
                 self._progress(self._done, self._n_rows, "rows read")
+
+
+def _rows_of_batch(batch_rows: int | None, roles: ColumnRoles) -> int:
+    return max(_BATCH_SIZE // len(roles.features), 1024) if batch_rows is None else batch_rows
+
+
+def _decode(batch: Any, roles: ColumnRoles) -> tuple[list[np.ndarray], Groups, np.ndarray | None]:
+    """Features, groups and weights of the rows that count."""
+    columns = [_numbers(batch, name) for name in roles.features]
+    encoded = [_groups(batch, name) for name in roles.sensitive]
+    groups = encoded[0] if len(encoded) == 1 else intersect_groups(encoded)
+    if roles.weight is None:
+        return columns, groups, None
+    return _without_zero_weights(columns, groups, _numbers(batch, roles.weight).astype(np.float64))
 
 
 def _without_zero_weights(

@@ -23,11 +23,13 @@ from fairpca.linalg import single_blas_thread
 from fairpca.moments._accumulate import accumulate
 from fairpca.moments._group_moments import GroupMoments
 from fairpca.moments._grouped_sample import GroupedSample
+from fairpca.moments._sources import merge_moments
 
 __all__ = [
     "GATHERED_NUMBERS",
     "GATHERED_ROWS",
     "DaskSample",
+    "DaskSource",
     "as_dask_features",
     "distinct_values",
     "is_dask",
@@ -126,7 +128,7 @@ def moments_from_dask(X: Any, sensitive_features: Any, sample_weight: Any = None
 
     X, sensitive_features = as_dask_features(X, sensitive_features)
     n_features = _n_features(X)
-    chunk, merge = dask.delayed(_chunk_moments, pure=True), dask.delayed(_merge, pure=True)
+    chunk, merge = dask.delayed(_chunk_moments, pure=True), dask.delayed(merge_moments, pure=True)
     chunks = _chunks(X, sensitive_features=sensitive_features, sample_weight=sample_weight)
     moments = _compute(_tree(merge, [chunk(*each, n_features) for each in chunks]))[0]
     if not moments.labels:
@@ -158,6 +160,40 @@ def distinct_values(X: Any, values: Any, name: str) -> np.ndarray:
     return np.unique(np.concatenate(_compute(*[unique(part) for _, part in _chunks(X, **{name: values})])))
 
 
+class DaskSource:
+    """Rows of a Dask collection, visited chunk by chunk where they are: a :class:`~fairpca.moments.RowSource`."""
+
+    owns_threads = False
+
+    def __init__(self, X: Any, sensitive_features: Any, sample_weight: Any = None) -> None:
+        X, sensitive_features = as_dask_features(X, sensitive_features)
+        self.n_features = _n_features(X)
+        self._chunks = _chunks(X, sensitive_features=sensitive_features, sample_weight=sample_weight)
+
+    def map_reduce(self, function: Callable[..., Any], merge: Callable[[Sequence[Any]], Any]) -> Any:
+        """Values of chunks without rows are left out."""
+        import dask
+
+        apply, combine = dask.delayed(_apply_to_chunk, pure=False), dask.delayed(_merge_present, pure=False)
+        values = [apply(function, number, *chunk) for number, chunk in enumerate(self._chunks)]
+        found = _compute(_tree(lambda parts: combine(merge, parts), values))[0]
+        if found is None:
+            raise ValueError("X has no rows (of positive weight).")
+        return found
+
+
+def _apply_to_chunk(
+    function: Callable[..., Any], number: int, X: Any, sensitive_features: Any, sample_weight: Any
+) -> Any:
+    checked = _checked_chunk(X, sensitive_features, sample_weight)
+    return None if checked is None else function(number, *checked)
+
+
+def _merge_present(merge: Callable[[Sequence[Any]], Any], parts: Sequence[Any]) -> Any:
+    present = [part for part in parts if part is not None]
+    return present[0] if len(present) == 1 else merge(present) if present else None
+
+
 @dataclass(frozen=True, eq=False)
 class _Plan:
     """How a chunk becomes a :class:`GroupedSample`: the cells of all chunks, their weights, and the common centre."""
@@ -173,7 +209,7 @@ class _Plan:
         if n == 0:
             return GroupedSample(self.labels, np.zeros((0, len(self.centre))), np.zeros(k + 1, np.intp), np.zeros(0))
         X = check_plain_matrix(X)
-        cells, weights = self.cells(_groups_of(sensitive_features, n), y)
+        cells, weights = self.cells(check_groups(sensitive_features, n), y)
         if sample_weight is not None:
             weights = weights * np.asarray(sample_weight, dtype=np.float64)
         code_of = {label: code for code, label in enumerate(self.labels)}
@@ -482,16 +518,19 @@ def _refuse_name(name: str, column: str) -> None:
     )
 
 
-def _groups_of(sensitive_features: Any, n_rows: int) -> Groups:
-    """Groups of a chunk, which are encoded already where they came from memory."""
-    return sensitive_features if isinstance(sensitive_features, Groups) else check_groups(sensitive_features, n_rows)
-
-
 def _chunk_moments(X: Any, sensitive_features: Any, sample_weight: Any, n_features: int) -> GroupMoments:
-    if X.shape[0] == 0:
+    checked = _checked_chunk(X, sensitive_features, sample_weight)
+    if checked is None:
         return GroupMoments.empty(n_features)
+    return accumulate(*checked, parallel=False)  # the scheduler has its own threads
+
+
+def _checked_chunk(X: Any, sensitive_features: Any, sample_weight: Any) -> tuple[Any, Groups, np.ndarray | None] | None:
+    """Rows, groups and weights of a chunk, or None if it has no rows, or no weight."""
+    if X.shape[0] == 0:
+        return None
     X = check_plain_matrix(X, finite=False)
-    groups = _groups_of(sensitive_features, X.shape[0])
+    groups = check_groups(sensitive_features, X.shape[0])
     weights = None if sample_weight is None else np.asarray(sample_weight, dtype=np.float64)
     if weights is not None:
         if isinstance(sample_weight, numbers.Number):
@@ -499,9 +538,5 @@ def _chunk_moments(X: Any, sensitive_features: Any, sample_weight: Any, n_featur
         if weights.shape != (X.shape[0],) or not (np.isfinite(weights) & (weights >= 0)).all():
             check_sample_weight(weights, X.shape[0])  # raises, in the words used everywhere
         if not weights.any():
-            return GroupMoments.empty(n_features)  # only all chunks together need a positive weight
-    return accumulate(X, groups, weights, parallel=False)  # the scheduler has its own threads
-
-
-def _merge(parts: Sequence[GroupMoments]) -> GroupMoments:
-    return parts[0].merge(*parts[1:])
+            return None  # only all chunks together need a positive weight
+    return X, groups, weights

@@ -1,0 +1,23 @@
+"""What chance alone would show, and what holds on new rows."""
+
+from fairpca.inference._estimates import Estimate, GroupEstimates
+from fairpca.inference._fitting import fit_to_moments, needs_moments_only
+from fairpca.inference.chance import ChanceLoss, ChanceLosses, chance_losses
+from fairpca.inference.cross_validation import GroupFigures, cross_validate_groups
+from fairpca.inference.permutation import DimensionTest, GroupChance, LossTest, loss_test
+
+__all__ = [
+    "ChanceLoss",
+    "ChanceLosses",
+    "DimensionTest",
+    "Estimate",
+    "GroupChance",
+    "GroupEstimates",
+    "GroupFigures",
+    "LossTest",
+    "chance_losses",
+    "cross_validate_groups",
+    "fit_to_moments",
+    "loss_test",
+    "needs_moments_only",
+]

@@ -1,0 +1,118 @@
+"""Checks that the tests and the cross-validation share."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+from sklearn.utils import _safe_indexing, check_random_state
+
+from fairpca._validation import (
+    Groups,
+    check_groups,
+    check_groups_given,
+    check_n_components,
+    check_plain_matrix,
+    check_sample_weight,
+    check_several_groups,
+)
+from fairpca.moments import ChunkSource, MemorySource, RowSource
+from fairpca.moments.dask import DaskSource, is_dask
+
+__all__ = ["CountedRows", "as_source", "check_clusters", "check_dimensions", "check_one_group_each", "seed_of"]
+
+#: More features than this would need p x p matrices that are too large, one for every group and fold.
+_MANY_FEATURES = 3000
+
+
+def as_source(X: Any, sensitive_features: Any, sample_weight: Any) -> RowSource:
+    """Rows in memory, a Dask collection, or an iterable of chunks that can be read again."""
+    if is_dask(X):
+        source: RowSource = DaskSource(X, sensitive_features, sample_weight)
+    elif sensitive_features is None and not hasattr(X, "shape") and _yields_tuples(X):
+        source = ChunkSource(X)
+    else:
+        source = _in_memory(X, sensitive_features, sample_weight)
+    if source.n_features > _MANY_FEATURES:
+        raise ValueError(
+            f"X has {source.n_features} features, too many for a matrix per group and fold (at most {_MANY_FEATURES}). "
+            "With fewer rows than features, use sklearn.decomposition.PCA().fit_transform(X) in place of X: it keeps "
+            "every distance between rows, so errors and losses are the same."
+        )
+    return source
+
+
+def _yields_tuples(X: Any) -> bool:
+    """Whether X may be chunks; an iterator counts, and is refused later with advice."""
+    return not isinstance(X, list | tuple) or (len(X) > 0 and isinstance(X[0], tuple) and len(X[0]) in (2, 3))
+
+
+@dataclass(frozen=True)
+class CountedRows(MemorySource):
+    """Checked rows in memory that have a positive weight; ``kept`` tells which of the given rows these are."""
+
+    kept: np.ndarray | None = None
+
+    def select(self, values: Any) -> Any:
+        """The entries of a column of the given rows that belong to rows which count."""
+        return values if values is None or self.kept is None else _safe_indexing(values, self.kept)
+
+    @property
+    def n_given(self) -> int:
+        """Rows that were given."""
+        return self.X.shape[0] if self.kept is None else len(self.kept)
+
+
+def _in_memory(X: Any, sensitive_features: Any, sample_weight: Any) -> CountedRows:
+    check_groups_given(sensitive_features)
+    X = check_plain_matrix(X, min_samples=2)
+    groups = check_groups(sensitive_features, X.shape[0])
+    weights = check_sample_weight(sample_weight, X.shape[0])
+    kept = None
+    if weights is not None and not weights.all():  # a row that does not count is not there
+        kept = weights > 0
+        X, weights = X[kept], weights[kept]
+        present, codes = np.unique(groups.codes[kept], return_inverse=True)
+        groups = Groups(tuple(groups.labels[code] for code in present), codes)
+    check_several_groups(groups.labels, X.shape[0])
+    return CountedRows(X, groups, weights, kept)
+
+
+def check_clusters(clusters: Any, rows: CountedRows) -> np.ndarray | None:
+    """Codes from 0, one per row that counts."""
+    if clusters is None:
+        return None
+    try:
+        codes = check_groups(clusters, rows.n_given).codes.astype(np.intp)
+        return np.unique(rows.select(codes), return_inverse=True)[1]
+    except (TypeError, ValueError) as problem:
+        raise type(problem)(str(problem).replace("sensitive_features", "clusters")) from None
+
+
+def check_one_group_each(clusters: np.ndarray, groups: Groups) -> None:
+    """Labels of clusters can be permuted only where a cluster has one."""
+    first = np.full(clusters.max() + 1, -1, dtype=np.int64)
+    first[clusters[::-1]] = groups.codes[::-1]
+    if (first[clusters] != groups.codes).any():
+        mixed = len(np.unique(clusters[first[clusters] != groups.codes]))
+        raise ValueError(
+            f"clusters: {mixed} of them have rows of more than one group. The labels of whole clusters are permuted, "
+            "so each must belong to one group: use a finer identity (the person instead of the household)."
+        )
+
+
+def check_dimensions(n_components: Any, n_features: int) -> tuple[int, ...]:
+    """Numbers of components, ascending."""
+    if n_components is None:
+        raise ValueError("n_components is needed where no estimator has it: give one number or several.")
+    numbers = list(n_components) if isinstance(n_components, Iterable) else [n_components]
+    if not numbers:
+        raise ValueError("n_components is empty; give one number or several.")
+    return tuple(sorted({check_n_components(number, n_features) for number in numbers}))
+
+
+def seed_of(random_state: Any) -> int:
+    """A seed for generators of our own; None is a fixed one, so that a result can be quoted."""
+    return 0 if random_state is None else int(check_random_state(random_state).randint(2**31))

@@ -1,0 +1,73 @@
+"""Results that print as a small table: as text, as HTML in a notebook, and as a data frame."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from html import escape
+from typing import Any
+
+__all__ = ["TableResult", "number", "p_text"]
+
+
+class TableResult:
+    """What a result needs to show itself: rows of texts with headings, sentences around them, plain records."""
+
+    def _headings(self) -> list[str]:
+        raise NotImplementedError
+
+    def _rows(self) -> list[list[str]]:
+        raise NotImplementedError
+
+    def _sentences(self) -> tuple[list[str], list[str]]:
+        """Those above the table, and those below it."""
+        raise NotImplementedError
+
+    def _records(self) -> list[dict[str, Any]]:
+        """One dictionary of plain values per row of the data frame."""
+        raise NotImplementedError
+
+    def to_frame(self) -> Any:
+        """The values as a :class:`pandas.DataFrame`, one row per group (needs pandas)."""
+        try:
+            import pandas
+        except ImportError as missing:
+            raise ImportError("to_frame needs pandas: pip install 'fairpca[frame]'.") from missing
+        return pandas.DataFrame(self._records())
+
+    def __repr__(self) -> str:
+        above, below = self._sentences()
+        return "\n".join([*above, "", *_text_table(self._headings(), self._rows()), *below])
+
+    def _repr_html_(self) -> str:
+        above, below = self._sentences()
+        head = "".join(f"<th>{escape(heading)}</th>" for heading in self._headings())
+        body = "".join("<tr>" + "".join(f"<td>{escape(cell)}</td>" for cell in row) + "</tr>" for row in self._rows())
+        before, after = ("".join(f"<p>{escape(line)}</p>" for line in lines) for lines in (above, below))
+        return f"<div>{before}<table><thead><tr>{head}</tr></thead><tbody>{body}</tbody></table>{after}</div>"
+
+
+def _text_table(headings: Sequence[str], rows: Sequence[Sequence[str]]) -> list[str]:
+    """Columns aligned: the first to the left, numbers to the right."""
+    widths = [max(map(len, column)) for column in zip(headings, *rows, strict=True)]
+
+    def line(cells: Sequence[str]) -> str:
+        first, *others = cells
+        return "  ".join(
+            [first.ljust(widths[0]), *(cell.rjust(width) for cell, width in zip(others, widths[1:], strict=True))]
+        ).rstrip()
+
+    return [line(headings), *map(line, rows)]
+
+
+def number(value: float) -> str:
+    """Three significant digits at least, and two decimals at most where there is a whole part."""
+    if abs(value) >= 0.1 or value == 0:
+        return f"{value:,.2f}"
+    return f"{value:.2g}"
+
+
+def p_text(p_value: float, n_permutations: int) -> str:
+    """``= 0.04``, or ``<= 0.001`` where no random division reached what was observed."""
+    smallest = 1.0 / (n_permutations + 1)
+    sign = "<=" if p_value <= smallest * (1 + 1e-9) else "="
+    return f"{sign} {p_value:.2g}"

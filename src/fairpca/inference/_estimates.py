@@ -1,0 +1,112 @@
+"""Values by group with intervals, and differences between groups with intervals that hold for all pairs together."""
+
+from __future__ import annotations
+
+import functools
+from collections.abc import Sequence
+from dataclasses import dataclass
+from itertools import combinations
+from typing import Any
+
+import numpy as np
+from scipy import stats
+
+__all__ = ["Estimate", "GroupEstimates", "critical_value", "estimates_by_group"]
+
+#: Draws from which the critical value for several pairs is found; its own error is then below 1 %.
+_DRAWS = 20_000
+
+
+@dataclass(frozen=True)
+class Estimate:
+    """A value and its interval."""
+
+    value: float
+    low: float
+    high: float
+
+
+@dataclass(frozen=True)
+class GroupEstimates:
+    """One value per group, the value of all rows, and the largest difference between two groups.
+
+    The interval of the gap is that of the difference between the two groups named in ``between``, so it may reach below
+    zero: then the order of the two groups is not certain. With three groups or more it allows for having looked at all
+    pairs.
+    """
+
+    by_group: dict[Any, Estimate]
+    overall: float
+    gap: Estimate
+    between: tuple[Any, Any]
+
+    @property
+    def worst(self) -> Any:
+        """The group with the largest value."""
+        return self.between[0]
+
+    @property
+    def gap_excludes_zero(self) -> bool:
+        """Whether the interval of the gap lies above zero."""
+        return self.gap.low > 0
+
+
+def estimates_by_group(
+    labels: Sequence[Any],
+    values: np.ndarray,
+    errors: np.ndarray,
+    overall: float,
+    confidence: float,
+    *,
+    own_errors: np.ndarray | None = None,
+    least: float = -np.inf,
+) -> GroupEstimates:
+    """Normal intervals for independent groups.
+
+    Parameters
+    ----------
+    labels, values, errors
+        Of each group: its name, its value and the standard error that counts in differences.
+    overall : float
+        The value of all rows.
+    confidence : float
+    own_errors : ndarray, optional
+        Standard errors of single groups, where they differ from those in differences.
+    least : float
+        What no value can be below; ends of intervals of single groups are cut there.
+    """
+    own = (errors if own_errors is None else own_errors) * stats.norm.ppf(0.5 + confidence / 2)
+    by_group = {
+        label: Estimate(float(value), max(float(value - half), least), float(value + half))
+        for label, value, half in zip(labels, values, own, strict=True)
+    }
+    high, low = _extremes(values)
+    half = critical_value(errors, confidence) * float(np.hypot(errors[high], errors[low]))
+    difference = float(values[high] - values[low])
+    gap = Estimate(difference, difference - half, difference + half)
+    return GroupEstimates(by_group, float(overall), gap, (labels[high], labels[low]))
+
+
+def _extremes(values: np.ndarray) -> tuple[int, int]:
+    """The groups with the largest and the smallest value; two different ones even where all are equal."""
+    high, low = int(values.argmax()), int(values.argmin())
+    return (high, low) if high != low else (0, 1)
+
+
+def critical_value(errors: np.ndarray, confidence: float) -> float:
+    """By how many standard errors all pairwise differences of independent groups stay within, together."""
+    if len(errors) <= 2 or not np.isfinite(errors).all() or not errors.any():
+        return float(stats.norm.ppf(0.5 + confidence / 2))
+    relative = tuple(np.round(errors / errors.max(), 3))
+    return _simultaneous(relative, confidence)
+
+
+@functools.lru_cache(maxsize=256)
+def _simultaneous(errors: tuple[float, ...], confidence: float) -> float:
+    draws = np.random.default_rng(0).standard_normal((_DRAWS, len(errors))) * errors
+    largest = np.zeros(_DRAWS)
+    for a, b in combinations(range(len(errors)), 2):
+        scale = np.hypot(errors[a], errors[b])
+        if scale > 0:
+            np.maximum(largest, np.abs(draws[:, a] - draws[:, b]) / scale, out=largest)
+    return float(np.quantile(largest, confidence))

@@ -1,0 +1,108 @@
+"""Fitting whatever has a ``fit``: with groups where it takes them, from moments where it needs no more."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+import sklearn
+from scipy import sparse
+from sklearn.base import clone
+from sklearn.decomposition import PCA
+from sklearn.utils.metadata_routing import get_routing_for_object
+from sklearn.utils.validation import has_fit_parameter
+
+from fairpca.estimators._base import LinearProjection
+from fairpca.linalg import fix_signs
+from fairpca.moments import GroupMoments
+
+__all__ = [
+    "fit_rows",
+    "fit_to_moments",
+    "is_fitted",
+    "is_projection",
+    "n_components_of",
+    "needs_moments_only",
+    "reconstruction_errors",
+    "uses_groups",
+]
+
+#: Solvers of scikit-learn's PCA that find the exact components.
+_EXACT_PCA = ("auto", "full", "covariance_eigh")
+
+
+def is_fitted(estimator: Any) -> bool:
+    """Whether it has learnt components, or is a matrix of them."""
+    return not hasattr(estimator, "fit") or hasattr(estimator, "components_")
+
+
+def uses_groups(estimator: Any) -> bool:
+    """Whether ``fit`` wants ``sensitive_features``: its own argument, or one that metadata routing passes on."""
+    if has_fit_parameter(estimator, "sensitive_features"):
+        return True
+    if not sklearn.get_config()["enable_metadata_routing"]:
+        return False
+    return bool(get_routing_for_object(estimator).consumes("fit", ["sensitive_features"]))
+
+
+def needs_moments_only(estimator: Any) -> bool:
+    """Whether counts, means and scatters of the groups are all that its fit needs."""
+    if type(estimator) is PCA:
+        return isinstance(estimator.n_components, int | np.integer) and estimator.svd_solver in _EXACT_PCA
+    return hasattr(estimator, "fit_moments")
+
+
+def fit_to_moments(estimator: Any, moments: GroupMoments) -> Any:
+    """A fitted copy of an estimator that :func:`needs_moments_only`."""
+    estimator = clone(estimator)
+    if type(estimator) is PCA:
+        return _fit_pca(estimator, moments)
+    return estimator.fit_moments(moments)
+
+
+def fit_rows(estimator: Any, X: Any, y: Any, groups: np.ndarray, weights: np.ndarray | None) -> Any:
+    """A copy fitted to rows, given the groups and weights if it takes them."""
+    options = {"sensitive_features": groups} if uses_groups(estimator) else {}
+    if weights is not None:
+        if not has_fit_parameter(estimator, "sample_weight"):
+            raise ValueError(
+                f"sample_weight was given, but {type(estimator).__name__}.fit takes none; leave sample_weight out."
+            )
+        options["sample_weight"] = weights
+    return clone(estimator).fit(X, y, **options)
+
+
+def is_projection(fitted: Any) -> bool:
+    """Whether it reconstructs rows by an orthogonal projection about its mean, on ``components_``."""
+    return isinstance(fitted, LinearProjection) or type(fitted) is PCA
+
+
+def n_components_of(fitted: Any) -> int:
+    """Numbers that describe a row after ``transform``."""
+    if is_projection(fitted):
+        return len(fitted.components_)
+    return int(fitted.transform(np.zeros((1, fitted.n_features_in_))).shape[1])
+
+
+def reconstruction_errors(fitted: Any, X: Any) -> np.ndarray:
+    """Squared distance of each row to what ``inverse_transform`` makes of its scores."""
+    restored = np.asarray(fitted.inverse_transform(fitted.transform(X)))
+    difference = (X.toarray() if sparse.issparse(X) else X) - restored
+    return np.einsum("ij,ij->i", difference, difference)
+
+
+def _fit_pca(estimator: PCA, moments: GroupMoments) -> PCA:
+    """What scikit-learn's own fit sets, from the covariance of all rows."""
+    count, p, d = moments.total_count, moments.n_features, int(estimator.n_components)
+    covariance = moments.pooled_covariance() * (count / (count - 1.0))
+    values, vectors = np.linalg.eigh(covariance)
+    values, vectors = np.maximum(values[::-1], 0.0), vectors[:, ::-1]
+    total = values.sum()
+    estimator.components_ = np.ascontiguousarray(fix_signs(vectors[:, :d]).T)
+    estimator.mean_ = moments.pooled_mean.copy()
+    estimator.explained_variance_ = values[:d].copy()
+    estimator.explained_variance_ratio_ = values[:d] / total if total > 0 else np.zeros(d)
+    estimator.singular_values_ = np.sqrt(values[:d] * (count - 1.0))
+    estimator.noise_variance_ = float(values[d:].mean()) if d < p else 0.0
+    estimator.n_components_, estimator.n_features_in_, estimator.n_samples_ = d, p, int(count)
+    return estimator

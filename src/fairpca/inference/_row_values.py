@@ -1,0 +1,160 @@
+"""Values of single rows whose means are the errors and losses of groups, and the sums that standard errors need."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+
+from fairpca._validation import Groups
+from fairpca.moments import Cells, Views, on_row_ranges, row_squares
+
+__all__ = ["RowValues", "ValueSums", "correct"]
+
+#: Error on new rows, corrected loss, loss against the group's own optimum.
+N_VALUES = 3
+
+
+@dataclass(frozen=True)
+class ValueSums:
+    """Sums over independent units (rows, or clusters of them) of each group; the sums of parts add up.
+
+    A unit has a weight W and totals T of its weighted values. The mean of a group is ``sum T / sum W``, and its
+    standard error follows from the squares of ``T - mean W``.
+
+    Attributes
+    ----------
+    units, weight, weight_squares : ndarray of shape (k,)
+    totals, cross, squares : ndarray of shape (k, n_values)
+    """
+
+    units: np.ndarray
+    weight: np.ndarray
+    weight_squares: np.ndarray
+    totals: np.ndarray
+    cross: np.ndarray
+    squares: np.ndarray
+
+    @classmethod
+    def of(
+        cls,
+        values: np.ndarray,
+        codes: np.ndarray,
+        n_groups: int,
+        weights: np.ndarray | None = None,
+        clusters: np.ndarray | None = None,
+    ) -> ValueSums:
+        """From values (n, n_values) of rows and the group of each."""
+        weight = np.ones(len(values)) if weights is None else weights
+        total = values if weights is None else values * weights[:, None]
+        if clusters is not None:  # a cluster with rows in two groups is a unit of each
+            pairs, unit = np.unique(clusters.astype(np.int64) * n_groups + codes, return_inverse=True)
+            codes = pairs % n_groups
+            weight = np.bincount(unit, weight)
+            total = np.stack([np.bincount(unit, column) for column in total.T], axis=1)
+
+        def add(terms: np.ndarray) -> np.ndarray:
+            if terms.ndim == 1:
+                return np.bincount(codes, terms, minlength=n_groups)
+            return np.stack([np.bincount(codes, column, minlength=n_groups) for column in terms.T], axis=1)
+
+        return cls(
+            units=np.bincount(codes[weight > 0], minlength=n_groups).astype(float),
+            weight=add(weight),
+            weight_squares=add(weight**2),
+            totals=add(total),
+            cross=add(total * weight[:, None]),
+            squares=add(total**2),
+        )
+
+    @classmethod
+    def zeros(cls, n_groups: int, n_values: int) -> ValueSums:
+        """Sums of no rows, to be added to."""
+        single, several = (n_groups,), (n_groups, n_values)
+        return cls(*(np.zeros(shape) for shape in (single, single, single, several, several, several)))
+
+    def add(self, group: int, values: np.ndarray, weights: np.ndarray | None) -> None:
+        """Add rows of one group, each a unit by itself."""
+        if weights is None:
+            weights = np.ones(len(values))
+        self.units[group] += np.count_nonzero(weights)
+        self.weight[group] += weights.sum()
+        self.weight_squares[group] += weights @ weights
+        self.totals[group] += weights @ values
+        self.cross[group] += weights**2 @ values
+        self.squares[group] += weights**2 @ values**2
+
+    @staticmethod
+    def merge(parts: Sequence[ValueSums]) -> ValueSums:
+        return ValueSums(*(sum(column) for column in zip(*(vars(part).values() for part in parts), strict=True)))
+
+    @property
+    def means(self) -> np.ndarray:
+        """Of shape (k, n_values)."""
+        return self.totals / self.weight[:, None]
+
+    @property
+    def errors(self) -> np.ndarray:
+        """Standard errors of the means; infinite for a group of one unit."""
+        means, units = self.means, self.units[:, None]
+        spread = self.squares - 2.0 * means * self.cross + means**2 * self.weight_squares[:, None]
+        with np.errstate(divide="ignore", invalid="ignore"):
+            found = np.sqrt(np.maximum(spread, 0.0) * units / (units - 1.0)) / self.weight[:, None]
+        return np.where(units > 1, found, np.inf)
+
+
+@dataclass(frozen=True)
+class RowValues:
+    """Applied to a chunk: sums of (error on new rows, corrected loss, loss against the group's own optimum).
+
+    ``views`` has three bases for every cell of group and fold: own components of the group, own components without the
+    fold, the method's without the fold. ``share`` is the part of the rows that is looked at, drawn at random.
+    """
+
+    cells: Cells
+    views: Views
+    clusters: np.ndarray | None = None
+    parallel: bool = True
+    share: float = 1.0
+
+    def __call__(self, number: int, X: Any, groups: Groups, weights: np.ndarray | None) -> ValueSums:
+        codes, n_folds = self.cells.codes(number, groups), self.cells.n_cells[0]
+        n_groups = len(self.cells.labels)
+        if self.share < 1.0:
+            chosen = np.flatnonzero(np.random.default_rng([1, number]).random(X.shape[0]) < self.share)
+            X, codes, weights = X[chosen], codes[chosen], None if weights is None else weights[chosen]
+        if self.clusters is not None:  # whose rows lie anywhere
+            values = self.of_rows(X, codes)
+            return ValueSums.of(values, codes // n_folds, n_groups, weights, self.clusters)
+
+        def add(rows: slice) -> ValueSums:
+            sums = ValueSums.zeros(n_groups, N_VALUES)
+            part = None if weights is None else weights[rows]
+            for cell, chosen, squares in row_squares(X[rows], codes[rows], self.views):
+                sums.add(cell // n_folds, self._values(squares), None if part is None else part[chosen])
+            return sums
+
+        return ValueSums.merge(on_row_ranges(X, add, parallel=self.parallel))
+
+    def of_rows(self, X: Any, codes: np.ndarray) -> np.ndarray:
+        """The values themselves, of shape (n, 3)."""
+        values = np.empty((X.shape[0], N_VALUES))
+        for _, rows, squares in row_squares(X, codes, self.views):
+            values[rows] = self._values(squares)
+        return values
+
+    def _values(self, squares: np.ndarray) -> np.ndarray:
+        total, own, own_without, method = squares.T
+        return correct(total - method, total - own, total - own_without, self.cells.n_cells[0])
+
+
+def correct(error: np.ndarray, own: np.ndarray, own_without: np.ndarray, n_folds: int) -> np.ndarray:
+    """From three errors per row to (error, corrected loss, loss against the group's own optimum), as columns.
+
+    In the sample the own error is too small by some delta, cross-validated too large by ``delta K / (K - 1)``: weighted
+    by K and K - 1 the two cancel.
+    """
+    reference = (n_folds * own + (n_folds - 1) * own_without) / (2 * n_folds - 1)
+    return np.column_stack([error, error - reference, error - own])

@@ -1,0 +1,482 @@
+"""The exact test of exchangeability: would a random division into groups of these sizes show such losses?"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Sequence
+from concurrent.futures import ThreadPoolExecutor
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+from joblib import effective_n_jobs
+from scipy import sparse
+from sklearn.base import clone
+from sklearn.utils.parallel import Parallel, delayed
+
+from fairpca._validation import check_number, check_several_groups
+from fairpca.inference._checks import (
+    CountedRows,
+    as_source,
+    check_clusters,
+    check_dimensions,
+    check_one_group_each,
+    seed_of,
+)
+from fairpca.inference._display import TableResult, number, p_text
+from fairpca.inference._fitting import fit_rows, fit_to_moments, is_fitted, needs_moments_only, uses_groups
+from fairpca.inference._judges import Division, FixedComponents, Judge, RefittedToMoments, RefittedToRows
+from fairpca.inference._units import BlockUnits, ClusterUnits, RowUnits, Units, draw_division
+from fairpca.linalg import blas_threads, single_blas_thread, top_eigenpairs
+from fairpca.metrics import check_projector
+from fairpca.moments import GroupMoments, MemorySource, RandomCells, RowSource, accumulate, cell_moments, row_counts
+
+__all__ = ["DimensionTest", "GroupChance", "LossTest", "loss_test"]
+
+Progress = Callable[[int, int, str], None]
+
+#: "What random divisions show" is what this share of them stays under; the test speaks at the same level.
+LEVEL = 0.95
+#: Divisions drawn by one task. Fixed, so that results do not depend on how many tasks run at once.
+_BATCH = 25
+#: Losses below this share of the total variance are rounding.
+_ROUNDING = 1e-12
+#: Two statistics closer than this are equal: the same division summed in another order.
+_TIE = 1e-9
+#: More numbers than this in memory, and blocks of rows are permuted instead of rows.
+_MANY_NUMBERS = 20_000_000
+#: Blocks in all, at least, and in the smallest group.
+_MIN_BLOCKS, _MIN_BLOCKS_OF_GROUP = 100, 3
+#: Bytes that the moments of all blocks may take.
+_BLOCK_BYTES = 1 << 30
+
+
+@dataclass(frozen=True)
+class GroupChance:
+    """A group's loss, its mean over random divisions, and the p-value adjusted for all groups and dimensions."""
+
+    rows: float
+    loss: float
+    expected: float
+    p_value: float
+
+
+@dataclass(frozen=True)
+class DimensionTest:
+    """The part of a :class:`LossTest` that concerns one number of components.
+
+    Attributes
+    ----------
+    n_components : int
+    p_value : float
+        Adjusted for all numbers of components that were tested together.
+    gap, expected_gap, level : float
+        The largest difference between two losses, its mean over random divisions, and what 95 % of them stay under.
+    by_group : dict
+        Label -> :class:`GroupChance`.
+    """
+
+    n_components: int
+    p_value: float
+    gap: float
+    expected_gap: float
+    level: float
+    by_group: dict[Any, GroupChance]
+
+
+@dataclass(frozen=True, repr=False)
+class LossTest(TableResult):
+    """Result of :func:`loss_test`.
+
+    With several numbers of components, ``gap``, ``expected_gap``, ``level`` and ``by_group`` are those of the number at
+    which the losses stand out most; ``test[d]`` has those of d.
+
+    Attributes
+    ----------
+    statistic : float
+        The largest of all losses, each relative to its mean over random divisions, in units of the level that 95 % of
+        them stay under (at each number of components).
+    p_value : float
+    null : ndarray of shape (n_permutations,)
+        The statistic of each random division.
+    dimensions : dict
+        Number of components -> :class:`DimensionTest`.
+    method : str
+    unit : {"rows", "clusters", "blocks"}
+        What was moved between groups.
+    gap, expected_gap, level : float
+    by_group : dict
+    """
+
+    statistic: float
+    p_value: float
+    null: np.ndarray
+    dimensions: dict[int, DimensionTest]
+    method: str = "PCA"
+    unit: str = "rows"
+
+    @property
+    def n_permutations(self) -> int:
+        return len(self.null)
+
+    def __getitem__(self, n_components: int) -> DimensionTest:
+        return self.dimensions[n_components]
+
+    @property
+    def clearest(self) -> DimensionTest:
+        """The number of components at which the losses stand out most."""
+        return min(self.dimensions.values(), key=lambda one: one.p_value)
+
+    @property
+    def gap(self) -> float:
+        return self.clearest.gap
+
+    @property
+    def expected_gap(self) -> float:
+        return self.clearest.expected_gap
+
+    @property
+    def level(self) -> float:
+        return self.clearest.level
+
+    @property
+    def by_group(self) -> dict[Any, GroupChance]:
+        return self.clearest.by_group
+
+    @property
+    def rejected(self) -> bool:
+        """Whether at most one random division in twenty shows as much."""
+        return self.p_value <= 1.0 - LEVEL + 1e-12
+
+    @property
+    def sentence(self) -> str:
+        """What the test says, and no more."""
+        verb = "would not show this" if self.rejected else "could show this as well"
+        moved = " of the clusters" if self.unit == "clusters" else ""
+        text = p_text(self.p_value, self.n_permutations)
+        return f"A random division{moved} into groups of these sizes {verb} (p {text})."
+
+    def _headings(self) -> list[str]:
+        several = ["components"] if len(self.dimensions) > 1 else []
+        return ["group", *several, "rows", "loss", "expected by chance", "adjusted p"]
+
+    def _rows(self) -> list[list[str]]:
+        rows = []
+        for d, test in self.dimensions.items():
+            several = [str(d)] if len(self.dimensions) > 1 else []
+            for label, one in test.by_group.items():
+                p_value = p_text(one.p_value, self.n_permutations).removeprefix("= ")
+                numbers = [f"{one.rows:,.0f}", number(one.loss), number(one.expected), p_value]
+                rows.append([str(label), *several, *numbers])
+        return rows
+
+    def _sentences(self) -> tuple[list[str], list[str]]:
+        numbers = ", ".join(map(str, self.dimensions))
+        above = [
+            f"Losses of {self.method}, {numbers} components; {self.n_permutations} random divisions",
+            self.sentence,
+        ]
+        below = [
+            f"Largest difference{f' ({d} components)' if len(self.dimensions) > 1 else ''}: {number(test.gap)}; random "
+            f"divisions: {number(test.expected_gap)} on average, 95 % stay under {number(test.level)}."
+            for d, test in self.dimensions.items()
+        ]
+        return above, below
+
+    def _records(self) -> list[dict[str, Any]]:
+        return [
+            {"n_components": d, "group": label, **vars(one)}
+            for d, test in self.dimensions.items()
+            for label, one in test.by_group.items()
+        ]
+
+
+def loss_test(
+    X: Any,
+    *,
+    sensitive_features: Any = None,
+    n_components: int | Sequence[int] | None = None,
+    estimator: Any = None,
+    n_permutations: int = 999,
+    clusters: Any = None,
+    sample_weight: Any = None,
+    random_state: Any = None,
+    n_jobs: int | None = None,
+    progress: Progress | None = None,
+) -> LossTest:
+    """Test whether a random division into groups of the same sizes would show losses like these.
+
+    Exact at every sample size: if the labels say nothing about the rows, every permutation of the labels is as likely
+    as the observed one. A rejection says just that: a random division would not show this. It does not say that the
+    losses differ on new rows; :func:`cross_validate_groups` answers that.
+
+    Parameters
+    ----------
+    X : array-like, sparse matrix, or Dask array or data frame of shape (n_samples, n_features); or chunks
+        Chunks are an iterable, not an iterator, of ``(X, sensitive_features)`` or ``(X, sensitive_features,
+        sample_weight)`` that starts again at every pass.
+    sensitive_features : array-like
+        The group of each row; left out when X is an iterable of chunks.
+    n_components : int or sequence of int
+        Number of components; several are tested together, with p-values adjusted for that. Needed unless ``estimator``
+        has it.
+    estimator : estimator or array of shape (n_components, n_features), optional
+        Default: ordinary PCA. An estimator that is not fitted and uses the groups (such as FairPCA) is fitted again to
+        each random division; one that does not use them is fitted once. A fitted one, or a matrix of components, is
+        taken as it is: it must not have seen these labels.
+    n_permutations : int, default=999
+    clusters : array-like, optional
+        The person (household, patient, ...) that each row belongs to; then the labels of persons are permuted. Without
+        it, rows of the same person would count as independent, and chance would be called a finding. Rows in memory
+        only.
+    sample_weight : array-like of shape (n_samples,), optional
+        Counts like repeated rows in the losses; weights stay with their rows.
+    random_state : int, RandomState or None
+        None gives the same divisions every time.
+    n_jobs : int, optional
+        Tasks at once; default: as many threads as the linear algebra may use, or one where estimators are fitted again.
+    progress : callable, optional
+        Called as ``progress(done, total, "random divisions")``.
+
+    Returns
+    -------
+    LossTest
+
+    See Also
+    --------
+    chance_losses : What random groups show on average, without resampling.
+    cross_validate_groups : What holds on new rows.
+
+    Notes
+    -----
+    The statistic is the largest loss of a group, relative to the mean of that group's loss over all divisions: what
+    chance adds is about proportional to ``1/N_a - 1/N``, so that only such ratios make groups of different sizes
+    comparable. It is told relative to the level that 95 % of the divisions stay under, which makes several numbers of
+    components comparable too. Losses are about the pooled mean.
+
+    Dask collections, chunks, and arrays of more than 20 million numbers are divided into blocks of rows, at random
+    within groups, and the labels of blocks are permuted (at least 100 blocks, 3 of them in the smallest group).
+
+    Examples
+    --------
+    >>> from fairpca.datasets import load_german_credit
+    >>> from fairpca.inference import loss_test
+    >>> X, sex = load_german_credit(return_X_s=True)
+    >>> loss_test(X, sensitive_features=sex, n_components=5, n_permutations=199, random_state=0)
+    Losses of PCA, 5 components; 199 random divisions
+    A random division into groups of these sizes would not show this (p <= 0.005).
+    <BLANKLINE>
+    group   rows  loss  expected by chance  adjusted p
+    female   310  2.86                1.27    <= 0.005
+    male     690  0.33                0.28        0.32
+    Largest difference: 2.53; random divisions: 0.99 on average, 95 % stay under 1.39.
+    """
+    check_number("n_permutations", n_permutations, at_least=1, integer=True)
+    seed = seed_of(random_state)
+    data = _data(as_source(X, sensitive_features, sample_weight), clusters, seed)
+    judge = data.judge(estimator, n_components)
+    sizes = np.bincount(data.units.codes, minlength=len(data.labels))
+    largest = int(sizes.argmax())
+    true = [np.flatnonzero(data.units.codes == code) for code in range(len(sizes)) if code != largest]
+    observed = judge.losses([true], largest)[0]
+    random = _random_losses(judge, sizes, n_permutations, seed, n_jobs, progress)
+    return _summarise(data, judge, observed, random, "PCA" if estimator is None else _name(estimator))
+
+
+@dataclass(frozen=True)
+class _Data:
+    """The units that are permuted, and the moments of the true groups; rows only where they are in memory."""
+
+    units: Units
+    moments: GroupMoments
+    unit: str
+    rows: MemorySource | None = None
+    clusters: np.ndarray | None = None
+
+    @property
+    def labels(self) -> tuple[Any, ...]:
+        return self.moments.labels
+
+    def judge(self, estimator: Any, n_components: Any) -> Judge:
+        """How the losses of a division are found."""
+        if estimator is None:
+            dimensions = check_dimensions(n_components, self.moments.n_features)
+            vectors = top_eigenpairs(self.moments.pooled_covariance(), max(dimensions))[1]
+            return FixedComponents(self.units, {d: vectors[:, :d] for d in dimensions})
+        if is_fitted(estimator):
+            return self._judge_fitted(estimator, n_components)
+        estimators = _by_dimension(estimator, n_components, self.moments.n_features)
+        if not uses_groups(estimator):
+            fitted = [self._fit(one) for one in estimators.values()]
+            return FixedComponents(self.units, {len(one.components_): one.components_.T for one in fitted})
+        if needs_moments_only(estimator):
+            return RefittedToMoments(self.units, estimators)
+        return RefittedToRows(self.units, estimators, self._needed_rows(estimator), self.clusters)
+
+    def _judge_fitted(self, estimator: Any, n_components: Any) -> Judge:
+        basis = check_projector(estimator, self.moments.n_features)
+        if n_components is not None and n_components != basis.shape[1]:
+            raise ValueError(
+                f"n_components={n_components!r}, but the fitted estimator has {basis.shape[1]} components: leave "
+                "n_components out."
+            )
+        if self._has_seen_these_labels(estimator):
+            raise ValueError(
+                "estimator was fitted to these very labels, so that random labels cannot be compared with them: give "
+                "it unfitted (sklearn.base.clone(estimator)), and it is fitted again to every random division."
+            )
+        return FixedComponents(self.units, {basis.shape[1]: basis})
+
+    def _has_seen_these_labels(self, estimator: Any) -> bool:
+        counts = getattr(estimator, "group_counts_", np.zeros(0))
+        same_counts = np.array_equal(np.sort(counts), np.sort(self.moments.counts))
+        return same_counts and np.allclose(estimator.mean_, self.moments.pooled_mean)
+
+    def _fit(self, estimator: Any) -> Any:
+        """An estimator that does not use the groups."""
+        if needs_moments_only(estimator):
+            return fit_to_moments(estimator, self.moments)
+        rows = self._needed_rows(estimator)
+        return fit_rows(estimator, rows.X, None, rows.groups.codes, rows.weights)
+
+    def _needed_rows(self, estimator: Any) -> MemorySource:
+        if self.rows is None:
+            raise ValueError(
+                f"{_name(estimator)} needs rows in memory; here only moments of blocks of rows are held. Give a random "
+                "sample of the rows, or an estimator with fit_moments."
+            )
+        return self.rows
+
+
+def _data(source: RowSource, clusters: Any, seed: int) -> _Data:
+    if isinstance(source, CountedRows):
+        if clusters is not None or source.X.shape[0] * source.n_features <= _MANY_NUMBERS:
+            return _row_data(source, check_clusters(clusters, source))
+    elif clusters is not None:
+        raise ValueError("clusters can be given for rows in memory only; give a random sample of the clusters.")
+    return _block_data(source, seed)
+
+
+def _row_data(source: CountedRows, clusters: np.ndarray | None) -> _Data:
+    X, groups, weights = source.X, source.groups, source.weights
+    moments = accumulate(X, groups, weights)
+    rows = RowUnits(X.toarray() if sparse.issparse(X) else X, groups, weights, moments.pooled_mean)
+    if clusters is None:
+        return _Data(rows, moments, "rows", source)
+    check_one_group_each(clusters, groups)
+    return _Data(ClusterUnits(rows, clusters), moments, "clusters", source, clusters)
+
+
+def _block_data(source: RowSource, seed: int) -> _Data:
+    counts = row_counts(source)
+    check_several_groups(counts, sum(counts.values()))
+    n_blocks = _blocks_per_group(counts, source.n_features)
+    cells = RandomCells(tuple(counts), n_blocks, seed)
+    blocks = cell_moments(source, cells)
+    ends = np.cumsum(n_blocks)
+    codes = np.searchsorted(ends, blocks.labels, side="right")
+    positions = [np.flatnonzero(codes == code) for code in range(len(ends))]
+    parts = [blocks.pick(chosen, tuple(range(len(chosen)))) for chosen in positions]
+    merged = [part.merge_groups(label) for part, label in zip(parts, cells.labels, strict=True)]
+    moments = merged[0].merge(*merged[1:])
+    return _Data(BlockUnits(blocks, codes, moments.pooled_mean), moments, "blocks")
+
+
+def _blocks_per_group(counts: dict[Any, int], n_features: int) -> tuple[int, ...]:
+    """Blocks of about the same size everywhere: enough in all, and some in the smallest group."""
+    sizes = np.array(list(counts.values()))
+    rows = min(sizes.sum() / _MIN_BLOCKS, sizes.min() / _MIN_BLOCKS_OF_GROUP)
+    n_blocks = np.maximum(np.rint(sizes / rows), 1).astype(int)
+    smallest = list(counts)[int(sizes.argmin())]
+    if rows < 1:
+        raise ValueError(f"Group {smallest!r} has {sizes.min()} rows; blocks of rows need at least 3.")
+    if n_blocks.sum() * n_features**2 * 8 > _BLOCK_BYTES:
+        raise ValueError(
+            f"Group {smallest!r} is so small ({sizes.min():,} of {sizes.sum():,} rows) that {n_blocks.sum():,} blocks "
+            "of rows would be needed; leave it out, merge it with another group, or give a random sample of the rows "
+            "in memory."
+        )
+    return tuple(n_blocks.tolist())
+
+
+def _by_dimension(estimator: Any, n_components: Any, n_features: int) -> dict[int, Any]:
+    """One copy for each number of components."""
+    own = getattr(estimator, "n_components", None)
+    dimensions = check_dimensions(own if n_components is None else n_components, n_features)
+    if n_components is None:
+        return {dimensions[0]: estimator}
+    return {d: clone(estimator).set_params(n_components=d) for d in dimensions}
+
+
+def _name(estimator: Any) -> str:
+    return type(estimator).__name__ if hasattr(estimator, "fit") else "the given components"
+
+
+def _random_losses(
+    judge: Judge, sizes: np.ndarray, count: int, seed: int, n_jobs: int | None, progress: Progress | None
+) -> np.ndarray:
+    """Losses of random divisions, of shape (count, dimensions, groups)."""
+    bounds = range(0, count, _BATCH)
+    seeds = np.random.SeedSequence(seed).spawn(len(bounds))
+    tasks = [(judge, sizes, min(_BATCH, count - start), child) for start, child in zip(bounds, seeds, strict=True)]
+    found: list[np.ndarray] = []
+    for losses in _run(tasks, judge.refits, n_jobs):
+        found.append(losses)
+        if progress is not None:
+            progress(sum(map(len, found)), count, "random divisions")
+    return np.concatenate(found)
+
+
+def _run(tasks: list[tuple], refits: bool, n_jobs: int | None) -> Iterator[np.ndarray]:
+    if refits:
+        with single_blas_thread():  # many small problems: threads of the linear algebra would only wait for each other
+            run = Parallel(n_jobs=n_jobs, return_as="generator")
+            yield from run(delayed(_losses_of_batch)(*task) for task in tasks)
+        return
+    n_threads = blas_threads() if n_jobs is None else effective_n_jobs(n_jobs)
+    with single_blas_thread(), ThreadPoolExecutor(n_threads) as pool:
+        yield from pool.map(lambda task: _losses_of_batch(*task), tasks)
+
+
+def _losses_of_batch(judge: Judge, sizes: np.ndarray, count: int, seed: np.random.SeedSequence) -> np.ndarray:
+    rng = np.random.default_rng(seed)
+    divisions: list[Division] = [draw_division(sizes, rng) for _ in range(count)]
+    return judge.losses(divisions, int(sizes.argmax()))
+
+
+def _divide(values: np.ndarray, by: np.ndarray) -> np.ndarray:
+    return np.divide(values, by, out=np.zeros_like(values), where=by > 0)
+
+
+def _summarise(data: _Data, judge: Judge, observed: np.ndarray, random: np.ndarray, method: str) -> LossTest:
+    """From losses (dimensions, groups) and (permutations, dimensions, groups) to p-values."""
+    rounding = _ROUNDING * float(np.trace(data.moments.pooled_covariance()))
+    observed, random = (np.where(losses > rounding, losses, 0.0) for losses in (observed, random))
+    ratios = np.concatenate([observed[None], random])
+    # Means and levels are those of all divisions, the true one included, which keeps the test exact.
+    ratios = _divide(ratios, ratios.mean(axis=0))
+    levels = np.quantile(ratios.max(axis=2), LEVEL, axis=0)
+    ratios = _divide(ratios, levels[:, None])
+    null = ratios[1:].max(axis=(1, 2))
+
+    def p_value(statistic: float) -> float:
+        return float(1 + np.count_nonzero(null >= statistic * (1.0 - _TIE))) / (1 + len(null))
+
+    dimensions = {}
+    for i, d in enumerate(judge.dimensions):
+        gaps = np.where(np.ptp(random[:, i], axis=1) > rounding, np.ptp(random[:, i], axis=1), 0.0)
+        by_group = {
+            label: GroupChance(
+                float(count), float(observed[i, a]), float(random[:, i, a].mean()), p_value(ratios[0, i, a])
+            )
+            for a, (label, count) in enumerate(zip(data.labels, data.moments.counts, strict=True))
+        }
+        dimensions[d] = DimensionTest(
+            n_components=d,
+            p_value=p_value(ratios[0, i].max()),
+            gap=float(np.ptp(observed[i]) if np.ptp(observed[i]) > rounding else 0.0),
+            expected_gap=float(gaps.mean()),
+            level=float(np.quantile(gaps, LEVEL)),
+            by_group=by_group,
+        )
+    statistic = float(ratios[0].max())
+    return LossTest(statistic, p_value(statistic), null, dimensions, method, data.unit)

@@ -1,0 +1,191 @@
+"""Where rows come from when they are visited more than once: memory, an iterable of chunks, a Dask collection.
+
+A source applies one function to every chunk and merges what comes back. Cells divide each group further: into folds
+for cross-validation, or into blocks that a permutation test moves between groups.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from dataclasses import dataclass
+from typing import Any, Protocol
+
+import numpy as np
+
+from fairpca._validation import Groups, check_groups, check_plain_matrix, check_sample_weight, ordered_labels
+from fairpca.moments._accumulate import accumulate
+from fairpca.moments._group_moments import GroupMoments
+
+__all__ = [
+    "Cells",
+    "ChunkSource",
+    "GivenCells",
+    "MemorySource",
+    "RandomCells",
+    "RowSource",
+    "cell_moments",
+    "merge_moments",
+    "row_counts",
+    "spread_evenly",
+]
+
+#: ``function(number of the chunk, X, groups, weights) -> value``
+ChunkFunction = Callable[[int, Any, Groups, "np.ndarray | None"], Any]
+
+
+class RowSource(Protocol):
+    """Rows that can be visited again; ``owns_threads`` if no scheduler runs chunks at the same time."""
+
+    owns_threads: bool
+
+    @property
+    def n_features(self) -> int: ...
+
+    def map_reduce(self, function: ChunkFunction, merge: Callable[[Sequence[Any]], Any]) -> Any:
+        """Apply ``function`` to every chunk that has rows, and merge the values; both must be picklable for Dask."""
+
+
+@dataclass(frozen=True)
+class MemorySource:
+    """Checked rows in memory, as a single chunk."""
+
+    X: Any
+    groups: Groups
+    weights: np.ndarray | None = None
+    owns_threads = True
+
+    @property
+    def n_features(self) -> int:
+        return self.X.shape[1]
+
+    def map_reduce(self, function: ChunkFunction, merge: Callable[[Sequence[Any]], Any]) -> Any:
+        return function(0, self.X, self.groups, self.weights)
+
+
+class ChunkSource:
+    """An iterable that yields ``(X, sensitive_features[, sample_weight])`` every time it is asked."""
+
+    owns_threads = True
+
+    def __init__(self, chunks: Iterable[tuple]) -> None:
+        if isinstance(chunks, Iterator):
+            raise TypeError(
+                "X is an iterator, which can be read only once, but several passes are needed: give a list of chunks, "
+                "or an object whose __iter__ starts again (for Parquet files: fairpca.moments.arrow.ParquetChunks)."
+            )
+        self._chunks = chunks
+        self.n_features = next(self._checked())[1].shape[1]
+
+    def _checked(self) -> Iterator[tuple[int, Any, Groups, np.ndarray | None]]:
+        found = False
+        for number, chunk in enumerate(self._chunks):
+            if not isinstance(chunk, tuple) or len(chunk) not in (2, 3):
+                raise ValueError(
+                    "Without sensitive_features, X must be an iterable of (X, sensitive_features) or "
+                    "(X, sensitive_features, sample_weight) tuples."
+                )
+            X, labels, weights = (*chunk, None)[:3]
+            X = check_plain_matrix(X, min_samples=0)
+            if X.shape[0]:
+                found = True
+                weights = check_sample_weight(weights, X.shape[0], part=True)
+                yield number, X, check_groups(labels, X.shape[0]), weights
+        if not found:
+            raise ValueError("X is an iterable of chunks without rows; give at least two rows.")
+
+    def map_reduce(self, function: ChunkFunction, merge: Callable[[Sequence[Any]], Any]) -> Any:
+        merged = None
+        for chunk in self._checked():
+            value = function(*chunk)
+            merged = value if merged is None else merge([merged, value])
+        return merged
+
+
+class Cells(Protocol):
+    """Divides the rows of every group into cells, the same way at every visit."""
+
+    @property
+    def labels(self) -> tuple[Any, ...]: ...
+
+    @property
+    def n_cells(self) -> tuple[int, ...]: ...
+
+    def codes(self, number: int, groups: Groups) -> np.ndarray:
+        """The cell of each row of a chunk: those of the first group come first, then those of the second, ..."""
+
+
+@dataclass(frozen=True)
+class GivenCells:
+    """Cells of rows in memory."""
+
+    labels: tuple[Any, ...]
+    n_cells: tuple[int, ...]
+    given: np.ndarray
+
+    def codes(self, number: int, groups: Groups) -> np.ndarray:
+        return self.given
+
+
+@dataclass(frozen=True)
+class RandomCells:
+    """Every row to a cell of its group at random, in each chunk as evenly as can be."""
+
+    labels: tuple[Any, ...]
+    n_cells: tuple[int, ...]
+    seed: int
+
+    def codes(self, number: int, groups: Groups) -> np.ndarray:
+        rng = np.random.default_rng([self.seed, number])
+        starts = np.cumsum([0, *self.n_cells])
+        codes = np.empty(len(groups.codes), dtype=np.int64)
+        for code, label in enumerate(groups.labels):
+            rows = np.flatnonzero(groups.codes == code)
+            a = self.labels.index(label)
+            codes[rows] = starts[a] + spread_evenly(len(rows), self.n_cells[a], rng)
+        return codes
+
+
+def spread_evenly(n_rows: int, n_cells: int, rng: np.random.Generator) -> np.ndarray:
+    """A cell for each row at random; sizes differ by one at most, and which cells are larger is random as well."""
+    return (rng.permutation(n_rows) + rng.integers(n_cells)) % n_cells
+
+
+@dataclass(frozen=True)
+class _CellSums:
+    """The moments of each cell of a chunk."""
+
+    cells: Cells
+    parallel: bool
+
+    def __call__(self, number: int, X: Any, groups: Groups, weights: np.ndarray | None) -> GroupMoments:
+        cells = Groups(tuple(range(sum(self.cells.n_cells))), self.cells.codes(number, groups))
+        return accumulate(X, cells, weights, parallel=self.parallel)
+
+
+def cell_moments(source: RowSource, cells: Cells) -> GroupMoments:
+    """Moments of every cell that has rows, in one pass; the labels are the codes of the cells."""
+    return source.map_reduce(_CellSums(cells, source.owns_threads), merge_moments)
+
+
+def merge_moments(parts: Sequence[GroupMoments]) -> GroupMoments:
+    return parts[0].merge(*parts[1:])
+
+
+def row_counts(source: RowSource) -> dict[Any, int]:
+    """Rows of positive weight in each group, in the order of the labels."""
+    found = source.map_reduce(_count, _add_counts)
+    return {label: found[label] for label in ordered_labels(found)}
+
+
+def _count(number: int, X: Any, groups: Groups, weights: np.ndarray | None) -> dict[Any, int]:
+    codes = groups.codes if weights is None else groups.codes[weights > 0]
+    counts = np.bincount(codes, minlength=len(groups)).tolist()
+    return {label: count for label, count in zip(groups.labels, counts, strict=True) if count}
+
+
+def _add_counts(parts: Sequence[dict[Any, int]]) -> dict[Any, int]:
+    total: dict[Any, int] = {}
+    for part in parts:
+        for label, count in part.items():
+            total[label] = total.get(label, 0) + count
+    return total

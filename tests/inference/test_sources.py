@@ -1,0 +1,157 @@
+"""Chunks, Parquet files and Dask collections: the same values as rows in memory, where these can be the same."""
+
+from __future__ import annotations
+
+import itertools
+
+import numpy as np
+import pytest
+from sklearn.decomposition import PCA
+from sklearn.model_selection import KFold
+
+from fairpca import FairPCA, MMDFairPCA
+from fairpca._validation import check_groups
+from fairpca.inference import cross_validate_groups, loss_test
+from fairpca.moments import ChunkSource, FoldMoments, RandomCells, group_moments
+from fairpca.moments.arrow import ParquetChunks
+
+
+@pytest.fixture
+def people(rng):
+    X = rng.normal(size=(3000, 6)) * np.linspace(2, 1, 6)
+    groups = np.repeat(["f", "m"], [1000, 2000])[rng.permutation(3000)]
+    X[groups == "f"] *= np.linspace(0.6, 1.6, 6)
+    return X, groups
+
+
+@pytest.fixture
+def chunks(people):
+    X, groups = people
+    bounds = [0, 700, 700, 1900, 3000]  # one of them has no rows
+    return [(X[low:high], groups[low:high]) for low, high in itertools.pairwise(bounds)]
+
+
+@pytest.fixture
+def parquet(people, tmp_path):
+    pyarrow = pytest.importorskip("pyarrow")
+    parquet = pytest.importorskip("pyarrow.parquet")
+    X, groups = people
+    file = tmp_path / "people.parquet"
+    columns = {f"x{j}": X[:, j] for j in range(6)} | {"sex": groups}
+    parquet.write_table(pyarrow.table(columns), file, row_group_size=800)
+    return ParquetChunks(file, "sex", batch_rows=900)
+
+
+@pytest.fixture
+def collection(people):
+    dask_array = pytest.importorskip("dask.array")
+    X, groups = people
+    return dask_array.from_array(X, chunks=(800, 6)), dask_array.from_array(groups, chunks=800)
+
+
+def test_folds_of_chunks_merge_to_all_rows(people, chunks):
+    X, groups = people
+    folds = FoldMoments.from_source(ChunkSource(chunks), RandomCells(("f", "m"), (4, 4), 0))
+    whole = group_moments(X, groups)
+    np.testing.assert_allclose(folds.whole.scatters, whole.scatters)
+    assert max(part.total_count for part in folds.parts) - min(part.total_count for part in folds.parts) <= 8
+    merged = folds.training(0).merge(folds.parts[0])
+    np.testing.assert_allclose(merged.scatters, whole.scatters)
+
+
+def test_cross_validation_of_chunks_files_and_dask(people, chunks, parquet, collection):
+    X, groups = people
+    memory = cross_validate_groups(FairPCA(2), X, sensitive_features=groups)
+    results = [
+        cross_validate_groups(FairPCA(2), chunks),
+        cross_validate_groups(FairPCA(2), parquet),
+        cross_validate_groups(FairPCA(2), collection[0], sensitive_features=collection[1]),
+    ]
+    for figures in results:
+        assert figures.counts == {"f": 1000.0, "m": 2000.0}
+        for label in "fm":
+            # In the sample nothing depends on the folds, so the values are the same; else the folds differ.
+            assert figures.loss.by_group[label].value == pytest.approx(memory.loss.by_group[label].value)
+            exact, found = memory.error.by_group[label], figures.error.by_group[label]
+            assert found.value == pytest.approx(exact.value, abs=(exact.high - exact.low) / 4)
+            assert found.high - found.low == pytest.approx(exact.high - exact.low, rel=0.05)
+
+
+def test_one_chunk_equals_memory_with_the_same_folds(people):
+    X, groups = people
+    cells = RandomCells(("f", "m"), (10, 10), 0).codes(0, check_groups(groups, len(X)))
+    splits = [(np.flatnonzero(cells % 10 != fold), np.flatnonzero(cells % 10 == fold)) for fold in range(10)]
+    chunk = cross_validate_groups(FairPCA(2), [(X, groups)])
+    memory = cross_validate_groups(FairPCA(2), X, sensitive_features=groups, cv=splits)
+    for name in ("error", "corrected_loss"):
+        first, second = getattr(chunk, name).gap, getattr(memory, name).gap
+        assert (first.value, first.low) == pytest.approx((second.value, second.low), rel=1e-9)
+
+
+def test_permuting_blocks_of_chunks_files_and_dask(people, chunks, parquet, collection):
+    X, groups = people
+    memory = loss_test(X, sensitive_features=groups, n_components=2, n_permutations=199)
+    results = [
+        loss_test(chunks, n_components=2, n_permutations=199),
+        loss_test(parquet, n_components=2, n_permutations=199),
+        loss_test(collection[0], sensitive_features=collection[1], n_components=2, n_permutations=199),
+    ]
+    assert memory.rejected
+    for test in results:
+        assert test.unit == "blocks"
+        assert test.rejected
+        assert test.gap == pytest.approx(memory.gap)
+        assert test.by_group["f"].loss == pytest.approx(memory.by_group["f"].loss)
+        assert test.by_group["f"].expected == pytest.approx(memory.by_group["f"].expected, rel=0.35)
+
+
+def test_blocks_of_random_labels_are_rarely_rejected(rng):
+    X = rng.standard_t(5, size=(600, 5))
+    rejected = []
+    for i in range(60):
+        groups = rng.permutation(np.repeat([0, 1], [150, 450]))
+        chunks = [(X[:300], groups[:300]), (X[300:], groups[300:])]
+        rejected.append(loss_test(chunks, n_components=2, n_permutations=39, random_state=i).rejected)
+    assert np.mean(rejected) <= 0.15
+
+
+def test_large_arrays_are_permuted_by_blocks(people, monkeypatch):
+    from fairpca.inference import permutation
+
+    X, groups = people
+    monkeypatch.setattr(permutation, "_MANY_NUMBERS", 1000)
+    assert loss_test(X, sensitive_features=groups, n_components=2, n_permutations=19).unit == "blocks"
+
+
+def test_weighted_chunks(people, rng):
+    X, groups = people
+    weights = rng.integers(0, 3, 3000).astype(float)
+    chunks = [(X[part], groups[part], weights[part]) for part in np.array_split(np.arange(3000), 3)]
+    figures = cross_validate_groups(PCA(2), chunks)
+    memory = cross_validate_groups(PCA(2), X, sensitive_features=groups, sample_weight=weights)
+    assert figures.counts == memory.counts
+    assert figures.loss.by_group["f"].value == pytest.approx(memory.loss.by_group["f"].value)
+    exact, found = memory.error.by_group["f"], figures.error.by_group["f"]
+    assert found.high - found.low == pytest.approx(exact.high - exact.low, rel=0.05)
+
+
+def test_what_chunks_cannot_do_is_said(people, chunks):
+    with pytest.raises(TypeError, match="can be read only once"):
+        cross_validate_groups(FairPCA(2), iter(chunks))
+    with pytest.raises(ValueError, match="needs rows in memory"):
+        cross_validate_groups(MMDFairPCA(2), chunks)
+    with pytest.raises(ValueError, match="clusters can be given for rows in memory only"):
+        cross_validate_groups(FairPCA(2), chunks, clusters=np.arange(3000))
+    with pytest.raises(ValueError, match="cv must be a number of folds"):
+        cross_validate_groups(FairPCA(2), chunks, cv=KFold(3))
+    with pytest.raises(ValueError, match=r"\(X, sensitive_features\)"):
+        cross_validate_groups(FairPCA(2), [*chunks, (people[0],)])
+    with pytest.raises(ValueError, match="needs rows in memory"):
+        loss_test(chunks, estimator=MMDFairPCA(1), n_permutations=3)
+    with pytest.raises(ValueError, match="single group"):
+        loss_test([(people[0], np.zeros(3000, int))], n_components=2)
+
+
+def test_thousands_of_features_are_refused_with_a_way_out(rng):
+    with pytest.raises(ValueError, match="fit_transform"):
+        cross_validate_groups(PCA(2), rng.normal(size=(20, 3001)), sensitive_features=np.arange(20) % 2)
