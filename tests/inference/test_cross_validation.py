@@ -178,11 +178,11 @@ def test_clusters_widen_the_intervals(rng):
 
 
 def test_many_rows_are_sampled_for_standard_errors_only(two_groups, monkeypatch):
-    from fairpca.inference import _cross_fits
+    from fairpca.inference import _fold_study
 
     X, groups = two_groups
     all_rows = cross_validate_groups(FairPCA(2), X, sensitive_features=groups)
-    monkeypatch.setattr(_cross_fits, "_ROWS_FOR_ERRORS", 60)
+    monkeypatch.setattr(_fold_study, "_ROWS_FOR_ERRORS", 60)
     sampled = cross_validate_groups(FairPCA(2), X, sensitive_features=groups)
     for label in "ab":
         exact, part = all_rows.error.by_group[label], sampled.error.by_group[label]
@@ -194,7 +194,7 @@ def test_many_rows_are_sampled_for_standard_errors_only(two_groups, monkeypatch)
 def test_small_groups_and_dominating_rows_are_flagged(rng):
     X, groups = rng.normal(size=(120, 30)), np.repeat([0, 1], [20, 100])
     few = cross_validate_groups(PCA(2), X, sensitive_features=groups, cv=4)
-    assert any("20 rows for 30 features" in remark for remark in few.remarks)
+    assert any("(20 rows for 30 features)" in remark for remark in few.remarks)
     X = rng.normal(size=(400, 5))
     X[:2] *= 80
     dominated = cross_validate_groups(PCA(2), X, sensitive_features=np.arange(400) % 2, cv=4)

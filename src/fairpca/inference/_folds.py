@@ -14,7 +14,7 @@ from fairpca._validation import Groups, check_number, check_several_groups
 from fairpca.inference._checks import CountedRows, check_clusters
 from fairpca.moments import Cells, GivenCells, RandomCells, RowSource, row_counts, spread_evenly
 
-__all__ = ["Folds", "make_folds"]
+__all__ = ["Folds", "held_out_part", "make_folds"]
 
 
 @dataclass(frozen=True)
@@ -29,12 +29,38 @@ class Folds:
     clusters : ndarray of shape (n,) or None
     smallest : int
         Rows of the smallest group.
+    held_out : float or None
+        Where there is a single division into held-out rows (fold 0) and others (fold 1): the share of the former.
+    judged : tuple of int
+        Folds whose rows are judged by what was fitted without them; of a single held-out part, only that one.
+    n_effective : float
+        One over the share of rows that each of them leaves out.
     """
 
     cells: Cells
     smallest: int
     fold: np.ndarray | None = None
     clusters: np.ndarray | None = None
+    held_out: float | None = None
+
+    @property
+    def judged(self) -> tuple[int, ...]:
+        return tuple(range(self.n_folds)) if self.judges_all else (0,)
+
+    @property
+    def judges_all(self) -> bool:
+        return self.held_out is None
+
+    @property
+    def n_effective(self) -> float:
+        return float(self.n_folds) if self.held_out is None else 1.0 / self.held_out
+
+    def judged_cells(self, number: int, groups: Groups) -> np.ndarray:
+        """The cell of group and judged fold of each row of a chunk; -1 for rows that are not judged."""
+        codes = self.cells.codes(number, groups)
+        if self.judges_all:
+            return codes
+        return np.where(codes % self.n_folds == 0, codes // self.n_folds, -1)
 
     @property
     def n_folds(self) -> int:
@@ -61,6 +87,14 @@ def make_folds(source: RowSource, cv: Any, clusters: Any, seed: int) -> Folds:
     _check_every_group(groups, fold, n_folds)
     cells = GivenCells(groups.labels, (n_folds,) * len(groups), groups.codes * np.int64(n_folds) + fold)
     return Folds(cells, int(np.bincount(groups.codes).min()), fold, codes)
+
+
+def held_out_part(groups: Groups, test: np.ndarray, clusters: np.ndarray | None) -> Folds:
+    """A single division of rows in memory into those of numbers ``test``, which are judged, and the others."""
+    fold = np.ones(len(groups.codes), dtype=np.int64)
+    fold[test] = 0
+    cells = GivenCells(groups.labels, (2,) * len(groups), groups.codes * np.int64(2) + fold)
+    return Folds(cells, int(np.bincount(groups.codes[test]).min()), fold, clusters, len(test) / len(fold))
 
 
 def _is_number(cv: Any) -> bool:

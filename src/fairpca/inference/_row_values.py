@@ -9,12 +9,13 @@ from typing import Any
 import numpy as np
 
 from fairpca._validation import Groups
-from fairpca.moments import Cells, Views, on_row_ranges, row_squares
+from fairpca.inference._folds import Folds
+from fairpca.moments import Views, on_row_ranges, row_squares
 
-__all__ = ["RowValues", "ValueSums", "correct"]
+__all__ = ["N_VALUES", "RowValues", "ValueSums", "values_of"]
 
-#: Error on new rows, corrected loss, loss against the group's own optimum.
-N_VALUES = 3
+#: Error on new rows, corrected loss, loss against the group's own optimum, change against ordinary PCA.
+N_VALUES = 4
 
 
 @dataclass(frozen=True)
@@ -107,54 +108,72 @@ class ValueSums:
 
 @dataclass(frozen=True)
 class RowValues:
-    """Applied to a chunk: sums of (error on new rows, corrected loss, loss against the group's own optimum).
+    """Applied to a chunk: sums of the values of its rows, see :func:`values_of`.
 
-    ``views`` has three bases for every cell of group and fold: own components of the group, own components without the
-    fold, the method's without the fold. ``share`` is the part of the rows that is looked at, drawn at random.
+    ``views`` has four bases for every cell of group and judged fold: own components of the group, own components
+    without the fold, ordinary ones without the fold, the method's without the fold. ``share`` is the part of the rows
+    that is looked at, drawn at random.
     """
 
-    cells: Cells
+    folds: Folds
     views: Views
-    clusters: np.ndarray | None = None
     parallel: bool = True
     share: float = 1.0
 
     def __call__(self, number: int, X: Any, groups: Groups, weights: np.ndarray | None) -> ValueSums:
-        codes, n_folds = self.cells.codes(number, groups), self.cells.n_cells[0]
-        n_groups = len(self.cells.labels)
-        if self.share < 1.0:
-            chosen = np.flatnonzero(np.random.default_rng([1, number]).random(X.shape[0]) < self.share)
-            X, codes, weights = X[chosen], codes[chosen], None if weights is None else weights[chosen]
-        if self.clusters is not None:  # whose rows lie anywhere
-            values = self.of_rows(X, codes)
-            return ValueSums.of(values, codes // n_folds, n_groups, weights, self.clusters)
+        codes, clusters = self.folds.judged_cells(number, groups), self.folds.clusters
+        chosen = self._chosen(number, codes)
+        if chosen is not None:
+            X, codes = X[chosen], codes[chosen]
+            weights, clusters = (None if column is None else column[chosen] for column in (weights, clusters))
+        n_groups, n_folds = len(self.folds.cells.labels), len(self.folds.judged)
+        if clusters is not None:  # whose rows lie anywhere
+            return ValueSums.of(self._of_rows(X, codes), codes // n_folds, n_groups, weights, clusters)
 
         def add(rows: slice) -> ValueSums:
             sums = ValueSums.zeros(n_groups, N_VALUES)
             part = None if weights is None else weights[rows]
-            for cell, chosen, squares in row_squares(X[rows], codes[rows], self.views):
-                sums.add(cell // n_folds, self._values(squares), None if part is None else part[chosen])
+            for cell, found, squares in row_squares(X[rows], codes[rows], self.views):
+                values = values_of(squares, self.folds.n_effective)
+                sums.add(cell // n_folds, values, None if part is None else part[found])
             return sums
 
         return ValueSums.merge(on_row_ranges(X, add, parallel=self.parallel))
 
-    def of_rows(self, X: Any, codes: np.ndarray) -> np.ndarray:
-        """The values themselves, of shape (n, 3)."""
+    def _chosen(self, number: int, codes: np.ndarray) -> np.ndarray | None:
+        """Rows that are looked at; None for all of them."""
+        if self.share < 1.0:
+            drawn = np.random.default_rng([1, number]).random(len(codes)) < self.share
+            return np.flatnonzero(drawn & (codes >= 0))
+        return None if self.folds.judges_all else np.flatnonzero(codes >= 0)
+
+    def _of_rows(self, X: Any, codes: np.ndarray) -> np.ndarray:
         values = np.empty((X.shape[0], N_VALUES))
         for _, rows, squares in row_squares(X, codes, self.views):
-            values[rows] = self._values(squares)
+            values[rows] = values_of(squares, self.folds.n_effective)
         return values
 
-    def _values(self, squares: np.ndarray) -> np.ndarray:
-        total, own, own_without, method = squares.T
-        return correct(total - method, total - own, total - own_without, self.cells.n_cells[0])
 
+def values_of(squares: np.ndarray, n_folds: float) -> np.ndarray:
+    """From squares to values, row by row.
 
-def correct(error: np.ndarray, own: np.ndarray, own_without: np.ndarray, n_folds: int) -> np.ndarray:
-    """From three errors per row to (error, corrected loss, loss against the group's own optimum), as columns.
+    Parameters
+    ----------
+    squares : ndarray of shape (n, 5)
+        Squared length, and what is captured of it by: own components of the group, own components without the fold,
+        ordinary PCA without the fold, the method without the fold.
+    n_folds : float
 
-    In the sample the own error is too small by some delta, cross-validated too large by ``delta K / (K - 1)``: weighted
-    by K and K - 1 the two cancel.
+    Returns
+    -------
+    ndarray of shape (n, 4)
+        Error on new rows; corrected loss; loss against the own optimum; change of the error against ordinary PCA.
+
+    Notes
+    -----
+    In the sample, own components capture too much by some delta, cross-validated too little by ``delta K / (K - 1)``:
+    weighted by K and K - 1 the two cancel.
     """
-    reference = (n_folds * own + (n_folds - 1) * own_without) / (2 * n_folds - 1)
-    return np.column_stack([error, error - reference, error - own])
+    total, own, own_without, ordinary, method = squares.T
+    reference = (n_folds * own + (n_folds - 1.0) * own_without) / (2.0 * n_folds - 1.0)
+    return np.column_stack([total - method, reference - method, own - method, ordinary - method])

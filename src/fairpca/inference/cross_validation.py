@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -9,13 +10,13 @@ import numpy as np
 
 from fairpca._validation import check_number
 from fairpca.inference._checks import as_source, seed_of
-from fairpca.inference._cross_fits import CrossFits, Progress, cross_fit
+from fairpca.inference._cross_fits import Progress, check_can_be_judged, fit_each_fold
 from fairpca.inference._display import TableResult, number
 from fairpca.inference._estimates import GroupEstimates, estimates_by_group
+from fairpca.inference._fitting import n_components_of
+from fairpca.inference._fold_study import FoldStudy, pooled_least_error
 from fairpca.inference._folds import make_folds
 from fairpca.inference.chance import Influence, Noise, add_up
-from fairpca.linalg import top_eigenpairs
-from fairpca.moments import GroupMoments
 
 __all__ = ["GroupFigures", "cross_validate_groups"]
 
@@ -34,8 +35,13 @@ class GroupFigures(TableResult):
     corrected_loss : GroupEstimates
         The loss with both sides judged on new rows: what the group would gain from components of its own if it had
         many rows. It may be negative where sharing helps a group.
+    change : GroupEstimates
+        Error on new rows minus that of ordinary PCA with as many components: negative where the method serves a group
+        better. Rows are compared one by one, so that intervals are much shorter than those of the errors.
     counts : dict
         Label -> number of rows (or total weight).
+    too_small : tuple
+        Groups with fewer rows than features, of which nothing is claimed.
     remarks : tuple of str
         Why some of the values are not to be relied on.
     n_folds : int
@@ -43,14 +49,16 @@ class GroupFigures(TableResult):
     method : str
     n_components : int
 
-    Each of the three has ``by_group`` (label -> ``Estimate(value, low, high)``), ``overall``, ``gap`` (an ``Estimate``)
+    Each of the four has ``by_group`` (label -> ``Estimate(value, low, high)``), ``overall``, ``gap`` (an ``Estimate``)
     and ``between``, the two groups that the gap is between.
     """
 
     error: GroupEstimates
     loss: GroupEstimates
     corrected_loss: GroupEstimates
+    change: GroupEstimates
     counts: dict[Any, float]
+    too_small: tuple[Any, ...]
     remarks: tuple[str, ...]
     n_folds: int
     confidence: float
@@ -58,12 +66,18 @@ class GroupFigures(TableResult):
     n_components: int
 
     @property
+    def claimed(self) -> bool:
+        """Whether it is claimed that the losses differ on new rows: the interval of the gap excludes zero."""
+        judged = not set(self.corrected_loss.between) & set(self.too_small)
+        return judged and self.corrected_loss.gap_excludes_zero
+
+    @property
     def sentence(self) -> str:
         """What the interval of the corrected gap says, and no more."""
         high, low = self.corrected_loss.between
         gap = self.corrected_loss.gap
         interval = f"{number(gap.value)}, {self.confidence:.0%} interval {number(gap.low)} to {number(gap.high)}"
-        if self.corrected_loss.gap_excludes_zero:
+        if self.claimed:
             return f"On new rows the losses of {high} and {low} differ: by {interval}."
         return f"On new rows no difference of losses is shown: {high} against {low} {interval}."
 
@@ -98,7 +112,7 @@ class GroupFigures(TableResult):
             {"group": label, "rows": count}
             | {
                 f"{name}{end}": getattr(getattr(self, name).by_group[label], part)
-                for name in ("error", "loss", "corrected_loss")
+                for name in ("error", "loss", "corrected_loss", "change")
                 for part, end in (("value", ""), ("low", "_low"), ("high", "_high"))
             }
             for label, count in self.counts.items()
@@ -185,52 +199,57 @@ def cross_validate_groups(
     if not 0 < confidence < 1:
         raise ValueError(f"confidence={confidence!r} must lie between 0 and 1, for example 0.95.")
     source = as_source(X, sensitive_features, sample_weight)
-    folds = make_folds(source, cv, clusters, seed_of(random_state))
-    fits = cross_fit(estimator, source, folds, y, n_jobs, progress)
-    return _summarise(fits, confidence)
+    check_can_be_judged(estimator, source)
+    study = FoldStudy(source, make_folds(source, cv, clusters, seed_of(random_state)))
+    whole, without = fit_each_fold(estimator, study, y, n_jobs, progress or _silent)
+    return group_figures(study, whole, without, confidence, type(estimator).__name__)
 
 
-def _summarise(fits: CrossFits, confidence: float) -> GroupFigures:
-    moments, n_folds = fits.moments.whole, fits.folds.n_folds
-    errors, losses = fits.in_sample()
-    means, standard, units = fits.means_and_errors()
-    noise = Noise.from_blocks(fits.moments.by_fold, moments, fits.n_components)
+def group_figures(study: FoldStudy, whole: Any, without: Sequence[Any], confidence: float, method: str) -> GroupFigures:
+    """Judge a method that was fitted to all rows and without each of the judged folds."""
+    moments, d, K = study.moments.whole, n_components_of(whole), study.folds.n_effective
+    errors, losses = study.in_sample(whole)
+    means, standard, units = study.judge(without)
+    noise = Noise.from_blocks(study.moments.by_fold, moments, d)
     # What the method's own overfitting adds to the uncertainty of a single group; it cancels in differences.
-    regret = (means[:, 0] - errors) * (n_folds - 1) / (2 * n_folds - 1)
+    regret = (means[:, 0] - errors) * (K - 1.0) / (2.0 * K - 1.0)
     own = np.sqrt(standard[:, 1] ** 2 + regret**2 * noise.relative_variance())
-    pooled_loss = float(moments.shares @ errors) - _least_error(moments, fits.n_components)
 
-    def estimates(values: np.ndarray, column: int, overall: float, **options: Any) -> GroupEstimates:
-        return estimates_by_group(moments.labels, values, standard[:, column], overall, confidence, **options)
+    def estimates(values: np.ndarray, column: int, overall: float | None = None, **options: Any) -> GroupEstimates:
+        overall = float(moments.shares @ values) if overall is None else overall
+        return estimates_by_group(study.labels, values, standard[:, column], overall, confidence, **options)
 
     return GroupFigures(
-        error=estimates(means[:, 0], 0, float(moments.shares @ means[:, 0]), least=0.0),
-        loss=estimates(losses, 2, pooled_loss),
-        corrected_loss=estimates(means[:, 1], 1, float(moments.shares @ means[:, 1]), own_errors=own),
+        error=estimates(means[:, 0], 0, least=0.0),
+        loss=estimates(losses, 2, float(moments.shares @ errors) - pooled_least_error(moments, d)),
+        corrected_loss=estimates(means[:, 1], 1, own_errors=own),
+        change=estimates(means[:, 3], 3),
         counts=dict(zip(moments.labels, moments.counts.tolist(), strict=True)),
-        remarks=tuple(_remarks(fits, units, noise)),
-        n_folds=n_folds,
+        too_small=tuple(label for label, count in zip(study.labels, units, strict=True) if count < moments.n_features),
+        remarks=tuple(_remarks(study, units, noise)),
+        n_folds=len(without),
         confidence=confidence,
-        method=type(fits.estimator).__name__,
-        n_components=fits.n_components,
+        method=method,
+        n_components=d,
     )
 
 
-def _least_error(moments: GroupMoments, d: int) -> float:
-    """Of any d components, for all rows together."""
-    covariance = moments.pooled_covariance()
-    return float(np.trace(covariance) - top_eigenpairs(covariance, d)[0].sum())
-
-
-def _remarks(fits: CrossFits, units: np.ndarray, noise: Noise) -> list[str]:
-    labels, p = fits.moments.whole.labels, fits.moments.whole.n_features
+def _remarks(study: FoldStudy, units: np.ndarray, noise: Noise) -> list[str]:
+    p = study.moments.whole.n_features
     remarks = [
-        f"{label}: {count:,.0f} {fits.folds.unit} for {p} features; its corrected loss is too large."
-        for label, count in zip(labels, units, strict=True)
+        f"{label} is too small to be judged ({count:,.0f} {study.folds.unit} for {p} features); its corrected loss is "
+        "too large."
+        for label, count in zip(study.labels, units, strict=True)
         if count < p
     ]
-    if noise.d < p:
-        smallest = float(units.min())
-        if noise.rests_on_few_rows(fits.source.map_reduce(Influence(noise, smallest), add_up), smallest):
-            remarks.append("a few rows dominate the losses; intervals may be too short. Look at outliers first.")
+    if noise.d < p and _few_rows_dominate(study, noise, float(units.min())):
+        remarks.append("a few rows dominate the losses; intervals may be too short. Look at outliers first.")
     return remarks
+
+
+def _few_rows_dominate(study: FoldStudy, noise: Noise, smallest: float) -> bool:
+    return noise.rests_on_few_rows(study.source.map_reduce(Influence(noise, smallest), add_up), smallest)
+
+
+def _silent(done: int, total: int, what: str) -> None:
+    """No progress is shown."""
