@@ -16,6 +16,7 @@ import scipy
 import sklearn
 
 import fairpca
+from fairpca._files import write_text
 from fairpca.cli._options import add_comparison_options, add_data_options, load, wanted_dimensions
 from fairpca.cli._progress import Progress
 from fairpca.cli._tables import clean, comparison_text
@@ -24,18 +25,21 @@ from fairpca.moments import GroupMoments
 from fairpca.report import Audit, audit
 from fairpca.streamed import StreamedTable
 
-__all__ = ["add_audit", "provenance"]
+__all__ = ["add_audit", "check_output", "provenance", "test_options", "write_json"]
 
 _DESCRIPTION = """\
-Does PCA treat the groups in your data differently, and what would it cost to mend that?
+Does PCA treat the groups in your data differently, and what would it cost to fix that?
 
 Reads the file, leaves the sensitive and the label column out of the features, fits ordinary PCA and the methods that
 balance quality between groups (FairPCA, RobustFairPCA) or remove the group from the scores (ParityPCA, MMDFairPCA),
-prints the figures of each, and writes a report that opens in a browser without network.
+prints the values of each, and writes a report that opens in a browser without network.
 
   error     mean squared distance between a group's rows and their reconstruction
   loss      how much of that error the group has only because it shares the components with the others
-  gap       difference between the groups with the largest and the smallest figure
+  expected  by chance: what random groups of the same sizes show; own components fit a group's own rows too well
+  corrected loss: both sides judged on new rows, with an interval
+  adjusted p: how often a random division into groups of these sizes shows a loss this large somewhere
+  gap       difference between the groups with the largest and the smallest value
   variance  share of the variance that the components keep
   MMD²      distance between the groups' distributions of scores
   adversary how far a linear classifier tells the groups apart from the scores (0: not at all, 1: entirely)
@@ -45,7 +49,7 @@ _EXAMPLES = """\
 examples:
   fairpca audit credit.csv --sensitive sex --label default
   fairpca audit people.parquet --sensitive sex --sensitive region --drop id --components 2,5,10 --out people.html
-  fairpca audit credit.csv --sensitive sex --json > figures.json
+  fairpca audit credit.csv --sensitive sex --json values.json
 
 exit codes: 0 done, 2 something is wrong with the file or the call (one sentence says what), 130 interrupted
 """
@@ -54,7 +58,7 @@ exit codes: 0 done, 2 something is wrong with the file or the call (one sentence
 def add_audit(commands: Any) -> None:
     """Add the command to the parser."""
     parser = commands.add_parser(
-        "audit", help="does PCA treat the groups in a file differently? figures and a report",
+        "audit", help="does PCA treat the groups in a file differently? values and a report",
         description=_DESCRIPTION, epilog=_EXAMPLES, formatter_class=argparse.RawDescriptionHelpFormatter,
     )  # fmt: skip
     add_data_options(parser)
@@ -77,20 +81,20 @@ def add_audit(commands: Any) -> None:
 def _run(arguments: argparse.Namespace) -> int:
     data = load(arguments)
     check_output(arguments.out)
-    if not arguments.json:
+    if arguments.json != "-":
         print_remarks(data)
     found = _audit(arguments, data)
     path = found.save(arguments.out)
     if arguments.json:
-        print(json.dumps({"data": describe(data), **found.comparison.as_dict(), "report": str(path)}, indent=2))
-    else:
+        write_json({"data": describe(data), **found.figures, "report": str(path)}, arguments.json)
+    if arguments.json != "-":
         print(comparison_text(found.comparison, full=arguments.full_table))
         print(f"\nReport: {path.resolve()}")
     return 0
 
 
 def _audit(arguments: argparse.Namespace, data: TableData) -> Audit:
-    with Progress(quiet=arguments.quiet or arguments.json) as progress:
+    with Progress(quiet=arguments.quiet or arguments.json == "-") as progress:
         return audit(
             data.X, data.groups, data.class_codes,
             n_components=wanted_dimensions(arguments.components, data.X.shape[1]),
@@ -99,13 +103,32 @@ def _audit(arguments: argparse.Namespace, data: TableData) -> Audit:
             title=f"{data.table.name}: PCA by {' and '.join(arguments.sensitive)}",
             points=arguments.points,
             random_state=arguments.seed,
-            n_bootstrap=arguments.bootstrap,
+            **test_options(arguments, data),
             remarks=data.remarks,
             provenance=provenance(arguments.command_line, arguments.seed, data),
             n_jobs=arguments.jobs,
             progress=progress,
             moments=whole_moments(data),
         )  # fmt: skip
+
+
+def test_options(arguments: argparse.Namespace, data: TableData) -> dict[str, Any]:
+    """What concerns chance: who the rows belong to, and how many random divisions are drawn."""
+    return {
+        "clusters": data.clusters,
+        "repeated_rows": arguments.repeated_rows,
+        "n_permutations": arguments.permutations,
+    }
+
+
+def write_json(values: dict[str, Any], target: str) -> None:
+    """Print the values (``-``), or write them to a file that appears complete or not at all."""
+    text = json.dumps(values, indent=2, allow_nan=False)
+    if target == "-":
+        print(text)
+    else:
+        write_text(target, text + "\n")
+        print(f"Values: {Path(target).resolve()}")
 
 
 def check_output(path: str) -> None:

@@ -3,10 +3,9 @@
 from __future__ import annotations
 
 import argparse
-import json
 from typing import Any
 
-from fairpca.cli._audit import describe, print_remarks, whole_moments
+from fairpca.cli._audit import describe, print_remarks, test_options, whole_moments, write_json
 from fairpca.cli._options import add_comparison_options, add_data_options, load, wanted_dimensions
 from fairpca.cli._progress import Progress
 from fairpca.cli._tables import comparison_text
@@ -18,8 +17,8 @@ __all__ = ["add_compare"]
 def add_compare(commands: Any) -> None:
     """Add the command to the parser."""
     parser = commands.add_parser(
-        "compare", help="the figures of an audit, without a report",
-        description="Fits the methods and prints the same figures as `fairpca audit`, but writes nothing. "
+        "compare", help="the values of an audit, without a report",
+        description="Fits the methods and prints the same values as `fairpca audit`, but writes no report. "
         "In Python: fairpca.model_selection.compare.",
         epilog="example: fairpca compare credit.csv --sensitive sex --components 5 --methods FairPCA,ParityPCA",
     )  # fmt: skip
@@ -30,21 +29,21 @@ def add_compare(commands: Any) -> None:
 
 def _run(arguments: argparse.Namespace) -> int:
     data = load(arguments)
-    if not arguments.json:
+    if arguments.json != "-":
         print_remarks(data)
-    with Progress(quiet=arguments.quiet or arguments.json) as progress:
+    with Progress(quiet=arguments.quiet or arguments.json == "-") as progress:
         found = compare(
             data.X, data.groups, data.class_codes,
             n_components=wanted_dimensions(arguments.components, data.X.shape[1]),
             methods=arguments.methods,
-            n_bootstrap=arguments.bootstrap,
+            **test_options(arguments, data),
             random_state=arguments.seed,
             n_jobs=arguments.jobs,
             progress=progress,
             moments=whole_moments(data),
         )  # fmt: skip
     if arguments.json:
-        print(json.dumps({"data": describe(data), **found.as_dict()}, indent=2))
-    else:
+        write_json({"data": describe(data), **found.as_dict()}, arguments.json)
+    if arguments.json != "-":
         print(comparison_text(found, full=arguments.full_table))
     return 0

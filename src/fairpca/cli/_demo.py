@@ -6,17 +6,19 @@ import argparse
 import json
 from typing import Any
 
-from sklearn.decomposition import PCA
-
-from fairpca import FairPCA
 from fairpca.cli._audit import check_output, provenance
 from fairpca.cli._options import add_jobs_option, dimensions
 from fairpca.cli._progress import Progress
+from fairpca.cli._tables import comparison_text, format_table
 from fairpca.datasets import load_german_credit
-from fairpca.metrics import GroupValues, reconstruction_error, reconstruction_loss
+from fairpca.inference import number
+from fairpca.model_selection import Comparison, MethodResult
 from fairpca.report import audit
 
-__all__ = ["add_demo", "demo_rows", "demo_text"]
+__all__ = ["add_demo", "demo_text"]
+
+#: Numbers of components in the tables, of those that were asked for.
+_SHOWN = (2, 5, 10)
 
 
 def add_demo(commands: Any) -> None:
@@ -24,9 +26,9 @@ def add_demo(commands: Any) -> None:
     parser = commands.add_parser(
         "demo",
         help="the audit of the bundled German credit data: start here",
-        description="Error and loss of each group under ordinary PCA and under FairPCA, for several numbers of "
-        "components, on the bundled German credit data (1000 applicants, groups by sex); then the audit with all "
-        "methods, as a report that opens in a browser.",
+        description="The audit of the bundled German credit data (1000 applicants, groups by sex): what PCA does to "
+        "each group, what chance alone would show, what holds on new rows, and what each method changes; with a "
+        "report that opens in a browser.",
     )
     parser.add_argument(
         "--components",
@@ -43,20 +45,16 @@ def add_demo(commands: Any) -> None:
     )
     add_jobs_option(parser)
     parser.add_argument(
-        "--json", action="store_true", help="print the figures as JSON, for scripts, and write no report"
+        "--json", action="store_true", help="print the values as JSON, for scripts, and write no report"
     )
     parser.set_defaults(run=_run)
 
 
 def _run(arguments: argparse.Namespace) -> int:
-    rows = demo_rows(arguments.components)
-    if arguments.json:
-        print(json.dumps(rows, indent=2))
-        return 0
-    check_output(arguments.out)
-    print(demo_text(rows), flush=True)
+    if not arguments.json:
+        check_output(arguments.out)
     data: Any = load_german_credit()
-    with Progress() as progress:
+    with Progress(quiet=arguments.json) as progress:
         found = audit(
             data.data, data.sensitive_features, data.target,
             n_components=arguments.components,
@@ -68,66 +66,44 @@ def _run(arguments: argparse.Namespace) -> int:
             n_jobs=arguments.jobs,
             progress=progress,
         )  # fmt: skip
+    if arguments.json:
+        print(json.dumps(found.figures, indent=2))
+        return 0
+    print(demo_text(found.comparison))
     print(f"\nReport with all methods: {found.save(arguments.out).resolve()}")
     return 0
 
 
-def demo_rows(dimensions: list[int]) -> list[dict[str, Any]]:
-    """One row a number of components and method: error and loss of each group, and the certificate."""
-    X, sex = load_german_credit(return_X_s=True)
-    rows = []
-    for d in dimensions:
-        balanced = FairPCA(d).fit(X, sensitive_features=sex)
-        ordinary = PCA(d, svd_solver="full").fit(X)
-        for name, projector in (("PCA", ordinary), ("FairPCA", balanced)):
-            errors = reconstruction_error(X, projector, sensitive_features=sex)
-            losses = reconstruction_loss(X, projector, sensitive_features=sex)
-            assert isinstance(errors, GroupValues)
-            assert isinstance(losses, GroupValues)
-            rows.append(
-                {
-                    "components": d,
-                    "method": name,
-                    "error": dict(errors),
-                    "loss": dict(losses),
-                    "loss_gap": losses.gap,
-                    "explained_variance": float(projector.explained_variance_ratio_.sum()),
-                    "relative_duality_gap": balanced.duality_gap_ / X.shape[1] if projector is balanced else None,
-                }
-            )
-    return rows
-
-
-def demo_text(rows: list[dict[str, Any]]) -> str:
-    """The rows as a table, with the two sentences a reader needs."""
-    groups = list(rows[0]["error"])
-    width = 9 * len(groups) - 1
-    lines = [
-        "German credit: 1000 applicants, 57 standardised features, groups by sex",
-        "",
-        f"{'':>3}  {'':<7}  {'error of':>{width}}   {'loss of':>{width}}   {'gap of':>8}  {'explained':>9}",
-        f"{'d':>3}  {'method':<7}  {_heads(groups)}   {_heads(groups)}   {'losses':>8}  {'variance':>9}",
+def demo_text(found: Comparison) -> str:
+    """The tables of an audit, and what FairPCA proves."""
+    balanced = [result for result in found.results if result.method == "FairPCA"]
+    rows = [
+        [str(result.n_components), *(number(one.value) for one in (*_losses(found, result), *_losses_of(result))), gap]
+        for result, gap in ((result, f"{max(result.certificate or 0.0, 0.0):.0e}") for result in balanced)
     ]
-    for row in rows:
-        first = row["method"] == "PCA"
-        lines.append(
-            f"{row['components'] if first else '':>3}  {row['method']:<7}  {_cells(row['error'])}   "
-            f"{_cells(row['loss'])}   {row['loss_gap']:>8.4f}  {row['explained_variance']:>9.1%}"
-        )
-    proof = max(row["relative_duality_gap"] for row in rows if row["method"] == "FairPCA")
-    lines += [
-        "",
-        "error: mean squared distance between a group's rows and their reconstruction.",
-        "loss:  how much of that error the group has only because it shares the components with the other one.",
-        "FairPCA makes the larger loss as small as possible. Certificate: no projection has a larger loss smaller",
-        f"than these by more than {proof:.0e} of the total variance (the largest duality gap above).",
-    ]
-    return "\n".join(lines)
+    labels = [str(label) for label in found.groups]
+    heads = ["d", *(f"PCA {label}" for label in labels), *(f"FairPCA {label}" for label in labels), "duality gap"]
+    return "\n".join(
+        [
+            "German credit: 1000 applicants, 57 standardised features, groups by sex",
+            "",
+            comparison_text(found, shown=[d for d in found.dimensions if d in _SHOWN] or None),
+            "",
+            "Losses in the sample, and the proof: FairPCA makes the larger one as small as any projection can",
+            *format_table(heads, rows),
+            "",
+            "error: mean squared distance between a group's rows and their reconstruction.",
+            "loss:  how much of that error the group has only because it shares the components with the other one.",
+            "For these rows no projection can lower the larger loss by more than the duality gap, which is relative to",
+            "the total variance. What holds on new rows is in the tables above.",
+        ]
+    )
 
 
-def _heads(groups: list[str]) -> str:
-    return " ".join(f"{group:>8.8}" for group in groups)
+def _losses(found: Comparison, result: MethodResult) -> list[Any]:
+    """Those of ordinary PCA with as many components."""
+    return _losses_of(found["PCA", result.n_components])
 
 
-def _cells(values: dict[str, float]) -> str:
-    return " ".join(f"{value:>8.4f}" for value in values.values())
+def _losses_of(result: MethodResult) -> list[Any]:
+    return list(result.loss.by_group.values())

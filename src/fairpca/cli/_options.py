@@ -76,8 +76,17 @@ def add_comparison_options(parser: argparse.ArgumentParser) -> None:
     )  # fmt: skip
     add_seed_option(parser)
     parser.add_argument(
-        "--bootstrap", type=_whole_number(2), default=200, metavar="N",
-        help="resamples behind the intervals, at least 2 (default: 200)",
+        "--clusters", metavar="COLUMN",
+        help="the person (household, patient, ...) that each row belongs to, where persons have several rows; it is "
+        "not a feature",
+    )  # fmt: skip
+    parser.add_argument(
+        "--repeated-rows", action="store_true",
+        help="rows repeat persons whose identities are not known: print no p-value",
+    )  # fmt: skip
+    parser.add_argument(
+        "--permutations", type=_whole_number(19), default=999, metavar="N",
+        help="random divisions behind the p-values, at least 19 (default: 999)",
     )  # fmt: skip
     add_jobs_option(parser)
     parser.add_argument(
@@ -85,13 +94,16 @@ def add_comparison_options(parser: argparse.ArgumentParser) -> None:
         type=int,
         default=_SAMPLE_ROWS,
         metavar="N",
-        help="of a streamed file: rows drawn at random for intervals and for the figures of rows not used in fitting "
-        f"(default: {_SAMPLE_ROWS:,}); errors, losses and variance are always those of all rows",
+        help="of a streamed file: rows drawn at random for p-values, intervals and values on new rows "
+        f"(default: {_SAMPLE_ROWS:,}); losses in the sample and variance are always those of all rows",
     )
     parser.add_argument(
         "--full-table", action="store_true", help="print every number of components, not only three of them"
     )
-    parser.add_argument("--json", action="store_true", help="print the figures as JSON, for scripts")
+    parser.add_argument(
+        "--json", nargs="?", const="-", type=_json_target, metavar="FILE",
+        help="write every value to FILE, which must end in .json; without FILE, print them instead of the tables",
+    )  # fmt: skip
     parser.add_argument("--quiet", action="store_true", help="no progress bar")
 
 
@@ -128,6 +140,13 @@ def _jobs(text: str) -> int:
     if not number:
         raise argparse.ArgumentTypeError(f"{text!r} is not a number of processes; give 1 or more, or -1 for all cores")
     return number
+
+
+def _json_target(text: str) -> str:
+    """Only names that end in .json: ``--json credit.csv`` would otherwise overwrite the data."""
+    if text != "-" and not text.endswith(".json"):
+        raise argparse.ArgumentTypeError(f"{text!r} does not end in .json; write --json alone to print the values")
+    return text
 
 
 def _integer(text: str) -> int | None:
@@ -171,6 +190,8 @@ def wanted_dimensions(asked: list[int] | None, n_features: int) -> list[int]:
 def load(arguments: argparse.Namespace) -> TableData:
     """Read the file and divide it into features, groups and label; a large one is streamed and sampled."""
     if is_streamed(arguments):
+        if arguments.clusters is not None:
+            raise ValueError("--clusters needs all rows in memory, but this file is streamed; give a smaller file.")
         if arguments.sample_rows < 1:
             raise ValueError(f"--sample-rows {arguments.sample_rows} must be a positive number.")
         return load_streamed(arguments, arguments.sample_rows)
@@ -182,4 +203,5 @@ def load_in_memory(arguments: argparse.Namespace) -> TableData:
     return prepare_table(
         read_table(arguments.data), arguments.sensitive, getattr(arguments, "label", None),
         drop=arguments.drop, standardise=arguments.standardise, max_levels=arguments.max_levels,
+        clusters=getattr(arguments, "clusters", None),
     )  # fmt: skip

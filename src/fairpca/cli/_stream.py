@@ -34,7 +34,7 @@ def is_streamed(arguments: argparse.Namespace) -> bool:
 
 def load_streamed(arguments: argparse.Namespace, sample_rows: int = 0) -> StreamedTable:
     """Read the file once; ``sample_rows`` says how many of its rows are kept."""
-    with Progress(quiet=arguments.quiet or arguments.json) as progress:
+    with Progress(quiet=arguments.quiet or arguments.json in (True, "-")) as progress:
         return stream_table(
             arguments.data, arguments.sensitive, getattr(arguments, "label", None),
             drop=arguments.drop, standardise=arguments.standardise, max_levels=arguments.max_levels,

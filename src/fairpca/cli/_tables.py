@@ -2,14 +2,22 @@
 
 from __future__ import annotations
 
+import textwrap
 from typing import Any
 
+from fairpca.inference import number, p_text, with_interval
 from fairpca.model_selection import Comparison, MethodResult
-from fairpca.report import number, sample_sentence
+from fairpca.report import outvoted_sentence, sample_sentence
 
 __all__ = ["clean", "comparison_text", "format_table"]
 
 _LABEL_WIDTH = 14
+_WIDTH = 112
+_CHANCE = (
+    "Expected by chance: own components fit a group's own rows too well, the more the smaller the group, so that "
+    "random groups show losses as well; corrected losses judge both sides on new rows."
+)
+_NO_IDENTITIES = "No p-value: rows repeat persons whose identities are not known."
 
 
 def clean(text: str, limit: int = _LABEL_WIDTH) -> str:
@@ -30,14 +38,20 @@ def format_table(heads: list[str], rows: list[list[str]], left: int = 1) -> list
     ]
 
 
-def comparison_text(found: Comparison, *, full: bool = False) -> str:
-    """Two tables: quality for each group, and what can be read off the scores of new rows."""
-    shown = found.dimensions if full else _spread(found.dimensions)
+def comparison_text(found: Comparison, *, full: bool = False, shown: list[int] | None = None) -> str:
+    """Three tables: each group under ordinary PCA, every method on new rows, and what can be read off the scores."""
+    shown = found.dimensions if full else shown or _spread(found.dimensions)
     results = [result for result in found.results if result.n_components in shown]
-    percent = f"{100 * found.settings['confidence']:g} %"
+    percent = f"{100 * found.settings['confidence']:g} % intervals"
     lines = [
-        f"Quality for each group (in brackets: {percent} intervals of the gap)",
-        *_quality(found, results),
+        f"Each group under ordinary PCA (in brackets: {percent})",
+        *_by_group(found, results),
+        *_said(found, shown),
+    ]
+    lines += [
+        "",
+        f"Methods on new rows: change of each error against ordinary PCA, gap of corrected losses ({percent})",
+        *_methods(found, results),
         "",
         "On rows that were not used in fitting (in brackets: the level that 19 of 20 random groups stay under)",
         *_held_out(results),
@@ -50,41 +64,76 @@ def comparison_text(found: Comparison, *, full: bool = False) -> str:
     return "\n".join(lines)
 
 
-def _quality(found: Comparison, results: list[MethodResult]) -> list[str]:
-    labels = [clean(_label(label)) for label in found.groups]
-    if len(labels) > 3:  # too wide for a terminal: the worst and the best of them
-        heads = [
-            "d",
-            "method",
-            "largest error",
-            "smallest",
-            "largest loss",
-            "smallest",
-            "of group",
-            "gap of losses",
-            "",
-            "variance",
-        ]
-    else:
-        heads = [
-            "d",
-            "method",
-            *(f"error {label}" for label in labels),
-            *(f"loss {label}" for label in labels),
-            "gap of losses",
-            "",
-            "variance",
-        ]
+def _by_group(found: Comparison, results: list[MethodResult]) -> list[str]:
+    """Rows, error on new rows, loss, what chance shows, corrected loss, p."""
+    tested = found.test is not None
+    heads = ["d", "group", "rows", "error on new rows", "loss in sample", "expected by chance", "corrected loss"]
     rows = []
     for result in results:
-        if len(labels) > 3:
-            figures = [*_extremes(result.error), *_extremes(result.loss), clean(_label(result.loss.worst))]
+        if result.method != "PCA":
+            continue
+        d, figures = result.n_components, result.figures
+        for position, (label, count) in enumerate(zip(found.groups, found.counts, strict=True)):
+            row = [
+                str(d) if position == 0 else "",
+                clean(_label(label)),
+                f"{count:,}",
+                with_interval(figures.error.by_group[label]),
+                number(figures.loss.by_group[label].value),
+                number(found.expected_losses[d][label]),
+                with_interval(figures.corrected_loss.by_group[label]),
+            ]
+            rows.append([*row, *([_p_value(found, d, label)] if tested else [])])
+    return format_table([*heads, *(["adjusted p"] if tested else [])], rows, left=2)
+
+
+def _p_value(found: Comparison, d: int, label: Any) -> str:
+    assert found.test is not None
+    return p_text(found.test[d].by_group[label].p_value, found.test.n_permutations).removeprefix("= ")
+
+
+def _said(found: Comparison, shown: list[int]) -> list[str]:
+    """What the test and the interval of the corrected difference say, for each number of components that is shown."""
+    lines = [""]
+    for result in found.results:
+        if result.method == "PCA" and result.n_components in shown:
+            test = found.test and found.test.say(*_verdict(found, result.n_components))
+            said = [test or _NO_IDENTITIES, result.figures.sentence, *result.figures.remarks]
+            lines += _wrapped(f"d = {result.n_components}: {' '.join(clean(line, 300) for line in said)}")
+    outvoted = outvoted_sentence(found)
+    return [*lines, "", *_wrapped(f"{_CHANCE} {outvoted}".strip())]
+
+
+def _verdict(found: Comparison, d: int) -> tuple[float, bool]:
+    assert found.test is not None
+    return found.test[d].p_value, found.test[d].rejected
+
+
+def _wrapped(text: str) -> list[str]:
+    return textwrap.wrap(text, _WIDTH, subsequent_indent="  ", break_long_words=False)
+
+
+def _methods(found: Comparison, results: list[MethodResult]) -> list[str]:
+    few = len(found.groups) <= 3
+    labels = [clean(_label(label)) for label in found.groups]
+    changes = [f"error {label}" for label in labels] if few else ["largest decrease", "largest increase"]
+    heads = ["d", "method", *changes, "gap of corrected losses", "variance"]
+    rows = []
+    for result in results:
+        if result.method == "PCA":
+            cells = ["-"] * len(changes)
+        elif few:
+            cells = [_signed(one) for one in result.change.by_group.values()]
         else:
-            figures = [number(e.value) for kind in (result.error, result.loss) for e in kind.by_group.values()]
-        gap = result.loss.gap
-        interval = f"[{number(gap.low)}, {number(gap.high)}]"
-        rows.append([*_head(result), *figures, number(gap.value), interval, f"{result.explained_variance:.1%}"])
+            order = sorted(result.change.by_group.items(), key=lambda item: item[1].value)
+            cells = [f"{_signed(one)} {clean(_label(label))}" for label, one in (order[0], order[-1])]
+        gap = with_interval(result.corrected_loss.gap)
+        rows.append([*_head(result), *cells, gap, f"{result.explained_variance:.1%}"])
     return format_table(heads, rows, left=2)
+
+
+def _signed(estimate: Any) -> str:
+    return f"{'+' if estimate.value > 0 else ''}{with_interval(estimate)}"
 
 
 def _held_out(results: list[MethodResult]) -> list[str]:
@@ -110,11 +159,6 @@ def _held_out(results: list[MethodResult]) -> list[str]:
 def _head(result: MethodResult) -> list[str]:
     first = result.method == "PCA"
     return [str(result.n_components) if first else "", clean(result.method)]
-
-
-def _extremes(estimates: Any) -> list[str]:
-    values = [estimate.value for estimate in estimates.by_group.values()]
-    return [number(max(values)), number(min(values))]
 
 
 def _number(value: float | None) -> str:

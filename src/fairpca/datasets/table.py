@@ -330,6 +330,7 @@ class TableData:
     encoder: Encoder
     table: Table
     remarks: list[str] = field(default_factory=list)
+    clusters: np.ndarray | None = None  # the person that each row belongs to
 
     @property
     def feature_names(self) -> list[str]:
@@ -349,8 +350,9 @@ def prepare_table(
     drop: Sequence[str] = (),
     standardise: bool = True,
     max_levels: int = MAX_LEVELS,
+    clusters: str | None = None,
 ) -> TableData:
-    """Divide a table into features, groups and label.
+    """Divide a table into features, groups and label; ``clusters`` names the column of persons with several rows.
 
     Numeric columns are taken as they are, text columns are one-hot encoded; constant columns, columns that are mostly
     missing and copies of the groups are left out; rows with a missing group, label or number are dropped. Several
@@ -369,9 +371,13 @@ def prepare_table(
     if not sensitive:
         raise ValueError("Name at least one sensitive column.")
     roles = check_roles(table, sensitive, label, drop)
+    if clusters is not None:
+        table.values(clusters, "the column of clusters")
+        roles = {*roles, clusters}
+    others = [name for name in (label, clusters) if name is not None]
     remarks: list[str] = []
     features = _usable(table, [name for name in table.columns if name not in roles], remarks)
-    table = _complete_rows(table, [*sensitive, *([label] if label else [])], features, remarks)
+    table = _complete_rows(table, [*sensitive, *others], features, remarks)
     groups = _group_labels(table, sensitive)
     target = None if label is None else _class_labels(table, label)
     numeric = [name for name in features if table.columns[name].dtype != object]
@@ -382,8 +388,9 @@ def prepare_table(
     for name in numeric:
         check_magnitude(table.name, name, table.columns[name])
     encoder = _fitted_encoder(table, numeric, levels, standardise)
-    say_columns(encoder, [*sensitive, *([label] if label else []), *drop], standardise, remarks)
-    return TableData(encoder.encode(table), groups, target, encoder, table, remarks)
+    say_columns(encoder, [*sensitive, *others, *drop], standardise, remarks)
+    persons = None if clusters is None else _group_labels(table, [clusters])
+    return TableData(encoder.encode(table), groups, target, encoder, table, remarks, persons)
 
 
 def check_roles(table: Table, sensitive: Sequence[str], label: str | None, drop: Sequence[str]) -> set[str]:

@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Sequence
+from decimal import ROUND_HALF_UP, Decimal
 from html import escape
 from typing import Any
 
-__all__ = ["TableResult", "number", "p_text"]
+__all__ = ["TableResult", "number", "p_text", "with_interval"]
 
 
 class TableResult:
@@ -60,10 +62,24 @@ def _text_table(headings: Sequence[str], rows: Sequence[Sequence[str]]) -> list[
 
 
 def number(value: float) -> str:
-    """Three significant digits at least, and two decimals at most where there is a whole part."""
-    if abs(value) >= 0.1 or value == 0:
-        return f"{value:,.2f}"
-    return f"{value:.2g}"
+    """Three significant digits, without an exponent where that reads well; the page of the report rounds the same way.
+
+    Examples
+    --------
+    >>> from fairpca.inference._display import number
+    >>> [number(value) for value in (43.692, 0.3266, 2.125, 12345.6, 2e-6, -1.5, 1e-12)]
+    ['43.7', '0.327', '2.13', '12,346', '2.0e-6', '-1.50', '0']
+    """
+    if not math.isfinite(value):
+        return "-"
+    if abs(value) < 5e-10:
+        return "0"
+    if not 1e-4 <= abs(value) < 1e6:
+        mantissa, _, exponent = f"{value:.1e}".partition("e")
+        return f"{mantissa}e{int(exponent):+d}".replace("e+", "e")
+    digits = max(0, 2 - int(f"{abs(value):e}".rpartition("e")[2]))
+    # Ties go away from zero, as browsers round; Python's own formatting would take the even digit.
+    return f"{Decimal(value).quantize(Decimal(1).scaleb(-digits), ROUND_HALF_UP):,}"
 
 
 def p_text(p_value: float, n_permutations: int) -> str:
@@ -71,3 +87,8 @@ def p_text(p_value: float, n_permutations: int) -> str:
     smallest = 1.0 / (n_permutations + 1)
     sign = "<=" if p_value <= smallest * (1 + 1e-9) else "="
     return f"{sign} {p_value:.2g}"
+
+
+def with_interval(estimate: Any) -> str:
+    """``2.30 (1.26 to 3.34)``."""
+    return f"{number(estimate.value)} ({number(estimate.low)} to {number(estimate.high)})"

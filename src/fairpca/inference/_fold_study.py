@@ -41,9 +41,9 @@ class FoldStudy:
     def labels(self) -> tuple[Any, ...]:
         return self.folds.cells.labels
 
-    def in_sample(self, whole: Any) -> tuple[np.ndarray, np.ndarray]:
-        """Error and loss of each group on all rows."""
-        matrices = self._second_moments
+    def in_sample(self, whole: Any, moments: GroupMoments) -> tuple[np.ndarray, np.ndarray]:
+        """Error and loss of each group on the rows that ``moments`` describe."""
+        matrices = moments.second_moments()
         if is_projection(whole):
             errors = group_errors(matrices, whole.components_.T)
         else:

@@ -192,9 +192,10 @@ class Noise:
         kappa = np.tensordot(blocks.counts, rotated**2, axes=1) / (len(blocks.counts) - 1)
         return cls(values, vectors, kappa, moments.pooled_mean, moments.total_count, d)
 
-    def expected_loss(self, size: float) -> float:
-        """Of a random group of ``size`` rows."""
-        return flow(self.values, self.kappa, self._factor(size), self.d)
+    def expected_loss(self, size: float, n_rows: float | None = None) -> float:
+        """Of a random group of ``size`` rows, of as many as this noise comes from or of ``n_rows``."""
+        n_rows = self.n_rows if n_rows is None else n_rows
+        return flow(self.values, self.kappa, max(n_rows - size, 0.0) / (size * (n_rows - 1.0)), self.d)
 
     def parts(self, X: Any, weights: np.ndarray | None, size: float) -> np.ndarray:
         """What each row adds to the expected loss of a random group of this size."""

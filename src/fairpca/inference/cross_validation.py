@@ -11,14 +11,18 @@ import numpy as np
 from fairpca._validation import check_number
 from fairpca.inference._checks import as_source, seed_of
 from fairpca.inference._cross_fits import Progress, check_can_be_judged, fit_each_fold
-from fairpca.inference._display import TableResult, number
+from fairpca.inference._display import TableResult, number, with_interval
 from fairpca.inference._estimates import GroupEstimates, estimates_by_group
 from fairpca.inference._fitting import n_components_of
 from fairpca.inference._fold_study import FoldStudy, pooled_least_error
 from fairpca.inference._folds import make_folds
 from fairpca.inference.chance import Influence, Noise, add_up
+from fairpca.moments import GroupMoments
 
-__all__ = ["GroupFigures", "cross_validate_groups"]
+__all__ = ["GroupFigures", "cross_validate_groups", "group_figures"]
+
+#: Differences of errors below this share of a group's variance are rounding.
+_ROUNDING = 1e-12
 
 
 @dataclass(frozen=True, repr=False)
@@ -38,6 +42,8 @@ class GroupFigures(TableResult):
     change : GroupEstimates
         Error on new rows minus that of ordinary PCA with as many components: negative where the method serves a group
         better. Rows are compared one by one, so that intervals are much shorter than those of the errors.
+    sample_error : dict
+        Label -> error on the very rows that were used in fitting.
     counts : dict
         Label -> number of rows (or total weight).
     too_small : tuple
@@ -57,6 +63,7 @@ class GroupFigures(TableResult):
     loss: GroupEstimates
     corrected_loss: GroupEstimates
     change: GroupEstimates
+    sample_error: dict[Any, float]
     counts: dict[Any, float]
     too_small: tuple[Any, ...]
     remarks: tuple[str, ...]
@@ -81,21 +88,25 @@ class GroupFigures(TableResult):
             return f"On new rows the losses of {high} and {low} differ: by {interval}."
         return f"On new rows no difference of losses is shown: {high} against {low} {interval}."
 
+    @property
+    def changes(self) -> str:
+        """What the method changes for each group on new rows, against ordinary PCA with as many components."""
+        parts = [
+            f"{label} {'+' if one.value > 0 else ''}{with_interval(one)}" for label, one in self.change.by_group.items()
+        ]
+        return f"Error on new rows against ordinary PCA: {', '.join(parts)}."
+
     def _headings(self) -> list[str]:
         return ["group", "rows", "error on new rows", "loss in sample", "corrected loss"]
 
     def _rows(self) -> list[list[str]]:
-        def with_interval(estimates: GroupEstimates, label: Any) -> str:
-            one = estimates.by_group[label]
-            return f"{number(one.value)} ({number(one.low)} to {number(one.high)})"
-
         return [
             [
                 str(label),
                 f"{count:,.0f}",
-                with_interval(self.error, label),
+                with_interval(self.error.by_group[label]),
                 number(self.loss.by_group[label].value),
-                with_interval(self.corrected_loss, label),
+                with_interval(self.corrected_loss.by_group[label]),
             ]
             for label, count in self.counts.items()
         ]
@@ -105,7 +116,8 @@ class GroupFigures(TableResult):
             f"{self.method}, {self.n_components} components, {self.n_folds} folds; {self.confidence:.0%} intervals",
             self.sentence,
         ]
-        return above, [f"Note: {remark}" for remark in self.remarks]
+        changed = any(one.value for one in self.change.by_group.values())
+        return above, [*([self.changes] if changed else []), *(f"Note: {remark}" for remark in self.remarks)]
 
     def _records(self) -> list[dict[str, Any]]:
         return [
@@ -205,12 +217,27 @@ def cross_validate_groups(
     return group_figures(study, whole, without, confidence, type(estimator).__name__)
 
 
-def group_figures(study: FoldStudy, whole: Any, without: Sequence[Any], confidence: float, method: str) -> GroupFigures:
-    """Judge a method that was fitted to all rows and without each of the judged folds."""
-    moments, d, K = study.moments.whole, n_components_of(whole), study.folds.n_effective
-    errors, losses = study.in_sample(whole)
+def group_figures(
+    study: FoldStudy,
+    whole: Any,
+    without: Sequence[Any],
+    confidence: float,
+    method: str,
+    *,
+    moments: GroupMoments | None = None,
+) -> GroupFigures:
+    """Judge a method that was fitted to all rows and without each of the judged folds.
+
+    ``moments`` of many more rows, of which the study has a random sample, replace those of the sample where no new rows
+    are needed.
+    """
+    moments = study.moments.whole if moments is None else moments
+    d, K = n_components_of(whole), study.folds.n_effective
+    errors, losses = study.in_sample(whole, moments)
     means, standard, units = study.judge(without)
-    noise = Noise.from_blocks(study.moments.by_fold, moments, d)
+    same = np.abs(means[:, 3]) + standard[:, 3] <= _ROUNDING * np.einsum("app->a", moments.second_moments())
+    means[same, 3] = standard[same, 3] = 0.0  # the very components of ordinary PCA
+    noise = Noise.from_blocks(study.moments.by_fold, study.moments.whole, d)
     # What the method's own overfitting adds to the uncertainty of a single group; it cancels in differences.
     regret = (means[:, 0] - errors) * (K - 1.0) / (2.0 * K - 1.0)
     own = np.sqrt(standard[:, 1] ** 2 + regret**2 * noise.relative_variance())
@@ -221,9 +248,10 @@ def group_figures(study: FoldStudy, whole: Any, without: Sequence[Any], confiden
 
     return GroupFigures(
         error=estimates(means[:, 0], 0, least=0.0),
-        loss=estimates(losses, 2, float(moments.shares @ errors) - pooled_least_error(moments, d)),
+        loss=estimates(losses, 2, max(float(moments.shares @ errors) - pooled_least_error(moments, d), 0.0)),
         corrected_loss=estimates(means[:, 1], 1, own_errors=own),
         change=estimates(means[:, 3], 3),
+        sample_error=dict(zip(study.labels, errors.tolist(), strict=True)),
         counts=dict(zip(moments.labels, moments.counts.tolist(), strict=True)),
         too_small=tuple(label for label, count in zip(study.labels, units, strict=True) if count < moments.n_features),
         remarks=tuple(_remarks(study, units, noise)),

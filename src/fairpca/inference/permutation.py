@@ -82,6 +82,11 @@ class DimensionTest:
     level: float
     by_group: dict[Any, GroupChance]
 
+    @property
+    def rejected(self) -> bool:
+        """Whether at most one random division in twenty shows as much."""
+        return self.p_value <= 1.0 - LEVEL + 1e-12
+
 
 @dataclass(frozen=True, repr=False)
 class LossTest(TableResult):
@@ -150,10 +155,13 @@ class LossTest(TableResult):
     @property
     def sentence(self) -> str:
         """What the test says, and no more."""
-        verb = "would not show this" if self.rejected else "could show this as well"
+        return self.say(self.p_value, self.rejected)
+
+    def say(self, p_value: float, rejected: bool) -> str:
+        """The same of one number of components, ``test[d]``."""
+        verb = "would not show this" if rejected else "could show this as well"
         moved = " of the clusters" if self.unit == "clusters" else ""
-        text = p_text(self.p_value, self.n_permutations)
-        return f"A random division{moved} into groups of these sizes {verb} (p {text})."
+        return f"A random division{moved} into groups of these sizes {verb} (p {p_text(p_value, self.n_permutations)})."
 
     def _headings(self) -> list[str]:
         several = ["components"] if len(self.dimensions) > 1 else []

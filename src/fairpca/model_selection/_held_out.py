@@ -7,7 +7,7 @@ from typing import Any
 
 import numpy as np
 from sklearn.linear_model import LogisticRegression
-from sklearn.model_selection import train_test_split
+from sklearn.model_selection import StratifiedGroupKFold, train_test_split
 from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import StandardScaler
 
@@ -68,16 +68,28 @@ class Split:
     test_sample: np.ndarray
 
 
-def split_rows(codes: np.ndarray, y: np.ndarray | None, test_size: float, seed: int) -> Split:
-    """Divide rows at random, each group (and class, where there are enough rows) in proportion."""
+def split_rows(
+    codes: np.ndarray, y: np.ndarray | None, test_size: float, seed: int, clusters: np.ndarray | None = None
+) -> Split:
+    """Divide rows at random, each group (and class, where there are enough rows) in proportion; clusters stay whole."""
     strata = codes
     if y is not None:
         both = np.unique(np.column_stack([codes, np.unique(y, return_inverse=True)[1]]), axis=0, return_inverse=True)[1]
         both = both.reshape(-1)
         strata = both if np.bincount(both).min() >= 4 else codes
-    train, test = train_test_split(np.arange(len(codes)), test_size=test_size, stratify=strata, random_state=seed)
+    train, test = _divide(strata, test_size, seed, clusters)
     parts = [sample_rows(rows, strata, _MAX_ROWS, seed) for rows in (train, test)]
     return Split(np.sort(train), np.sort(test), *parts)
+
+
+def _divide(
+    strata: np.ndarray, test_size: float, seed: int, clusters: np.ndarray | None
+) -> tuple[np.ndarray, np.ndarray]:
+    if clusters is None:
+        return train_test_split(np.arange(len(strata)), test_size=test_size, stratify=strata, random_state=seed)
+    n_folds = max(2, round(1.0 / test_size))
+    folds = StratifiedGroupKFold(n_folds, shuffle=True, random_state=seed)
+    return next(iter(folds.split(strata, strata, clusters)))
 
 
 def sample_rows(rows: np.ndarray, strata: np.ndarray, size: int, seed: int) -> np.ndarray:

@@ -11,17 +11,15 @@ from typing import Any
 
 import numpy as np
 import sklearn
-from sklearn.utils import check_array
 from sklearn.utils.parallel import Parallel, delayed
 
-from fairpca._validation import Groups, check_groups, check_n_components, check_number, check_several_groups
-from fairpca.estimators._base import label_array
-from fairpca.inference import Estimate, GroupEstimates, needs_moments_only
-from fairpca.metrics import explained_variance_ratio
-from fairpca.model_selection._held_out import HeldOut, Split, measure, sample_rows, split_rows
-from fairpca.model_selection._intervals import RowFigures
+from fairpca._validation import check_n_components, check_number
+from fairpca.inference import Estimate, GroupEstimates, GroupFigures, LossTest, TableResult
+from fairpca.linalg import few_blas_threads
+from fairpca.model_selection._held_out import HeldOut, measure
+from fairpca.model_selection._study import Study
 from fairpca.model_selection.methods import Method, choose_methods
-from fairpca.moments import GroupMoments, accumulate
+from fairpca.moments import GroupMoments
 
 __all__ = ["Comparison", "MethodResult", "compare"]
 
@@ -39,8 +37,9 @@ class MethodResult:
     n_components : int
     estimator : fitted estimator
         Fitted on all rows.
-    error, loss : GroupEstimates
-        Mean squared reconstruction error, and the part of it that the group has only because it shares the components.
+    figures : GroupFigures
+        Error on new rows, loss in the sample, corrected loss, and change of the error against ordinary PCA, by group.
+        Also as ``error``, ``loss``, ``corrected_loss`` and ``change``.
     explained_variance : float
         Share of the variance of all rows that is kept.
     objective, lower_bound : float or None
@@ -59,8 +58,7 @@ class MethodResult:
     family: str
     n_components: int
     estimator: Any
-    error: GroupEstimates
-    loss: GroupEstimates
+    figures: GroupFigures
     explained_variance: float
     objective: float | None
     lower_bound: float | None
@@ -70,21 +68,45 @@ class MethodResult:
     notes: tuple[str, ...]
     held_out: HeldOut
 
+    @property
+    def error(self) -> GroupEstimates:
+        """Mean squared reconstruction error on new rows."""
+        return self.figures.error
+
+    @property
+    def loss(self) -> GroupEstimates:
+        """Loss in the sample."""
+        return self.figures.loss
+
+    @property
+    def corrected_loss(self) -> GroupEstimates:
+        """Loss with both sides judged on new rows."""
+        return self.figures.corrected_loss
+
+    @property
+    def change(self) -> GroupEstimates:
+        """Error on new rows minus that of ordinary PCA."""
+        return self.figures.change
+
     def as_dict(self) -> dict[str, Any]:
-        """Plain numbers and text, for JSON; group labels become text."""
+        """Plain numbers and text, for JSON; group labels become text. No times: the same seed gives the same values."""
         row = {
             name: getattr(self, name)
             for name in ("method", "family", "n_components", "explained_variance", "objective", "lower_bound")
         }
-        row |= {name: _plain_estimates(getattr(self, name)) for name in ("error", "loss")}
-        row |= {"certificate": self.certificate, "converged": self.converged, "seconds": self.seconds}
-        row["notes"] = list(self.notes)
+        labels = label_texts(self.figures.sample_error)
+        row["sample_error"] = dict(zip(labels, self.figures.sample_error.values(), strict=True))
+        row |= {name: plain_estimates(getattr(self, name)) for name in ("error", "loss", "corrected_loss", "change")}
+        gap = self.corrected_loss.gap
+        row["new_rows"] = {"gap": gap.value, "low": gap.low, "high": gap.high, "claimed": self.figures.claimed}
+        row |= {"n_folds": self.figures.n_folds, "certificate": self.certificate, "converged": self.converged}
+        row["notes"] = [*self.notes, *self.figures.remarks]
         row["held_out"] = asdict(self.held_out)
         return row
 
 
-@dataclass(frozen=True)
-class Comparison:
+@dataclass(frozen=True, repr=False)
+class Comparison(TableResult):
     """What :func:`compare` found.
 
     Attributes
@@ -101,6 +123,11 @@ class Comparison:
     omitted : list of str
         Methods that could not be fitted with some number of components, and why.
     settings : dict
+    test : LossTest or None
+        Whether a random division would show the losses of ordinary PCA; None where rows repeat persons of unknown
+        identity.
+    expected_losses : dict
+        Number of components -> label -> what random groups of these sizes show on average.
     """
 
     results: list[MethodResult]
@@ -110,6 +137,8 @@ class Comparison:
     n_features: int
     omitted: list[str]
     settings: dict[str, Any]
+    test: LossTest | None
+    expected_losses: dict[int, dict[Any, float]]
     n_sampled: int | None = None
 
     def __getitem__(self, key: tuple[str, int]) -> MethodResult:
@@ -135,8 +164,44 @@ class Comparison:
             "n_features": self.n_features,
             "settings": self.settings,
             "omitted": self.omitted,
-            "results": [result.as_dict() for result in self.results],
+            "expected_losses": {
+                str(d): dict(zip(label_texts(values), values.values(), strict=True))
+                for d, values in self.expected_losses.items()
+            },
+            "results": [result.as_dict() | {"chance": self.chance(result.n_components)} for result in self.results],
         }
+
+    def chance(self, n_components: int) -> dict[str, Any]:
+        """Of ordinary PCA: the p-value, by group as well, and whether a random division would not show its losses."""
+        if self.test is None:
+            return {"p_value": None, "claimed": False, "groups": {}}
+        found = self.test[n_components]
+        groups = dict(zip(label_texts(found.by_group), (one.p_value for one in found.by_group.values()), strict=True))
+        return {"p_value": found.p_value, "claimed": found.rejected, "groups": groups}
+
+    def _records(self) -> list[dict[str, Any]]:
+        records = []
+        for result in self.results:
+            for record in result.figures._records():
+                expected = self.expected_losses[result.n_components][record["group"]]
+                head = {"method": result.method, "n_components": result.n_components}
+                chance = {"expected_by_chance": expected if result.method == "PCA" else None}
+                records.append(head | record | chance | {"explained_variance": result.explained_variance})
+        return records
+
+    def _headings(self) -> list[str]:
+        return ["method", "components", "group", "rows", "error on new rows", "loss in sample", "corrected loss"]
+
+    def _rows(self) -> list[list[str]]:
+        return [
+            [result.method, str(result.n_components), *row] for result in self.results for row in result.figures._rows()
+        ]
+
+    def _sentences(self) -> tuple[list[str], list[str]]:
+        sizes = ", ".join(f"{label} ({count:,})" for label, count in zip(self.groups, self.counts, strict=True))
+        above = [f"{self.n_samples:,} rows, {self.n_features} features; groups {sizes}"]
+        above += [] if self.test is None else [f"Losses of ordinary PCA: {self.test.sentence}"]
+        return above, [f"Left out: {reason}" for reason in self.omitted]
 
 
 def compare(
@@ -146,7 +211,10 @@ def compare(
     *,
     n_components: int | Iterable[int] | None = None,
     methods: Iterable[str] | Mapping[str, Any] | None = None,
-    n_bootstrap: int = 200,
+    clusters: Any = None,
+    repeated_rows: bool = False,
+    n_permutations: int = 999,
+    cv: int = 10,
     confidence: float = 0.95,
     test_size: float = 0.3,
     random_state: int = 0,
@@ -156,9 +224,10 @@ def compare(
 ) -> Comparison:
     """Fit several methods, and measure for each what it does to every group and what it costs.
 
-    Every method is fitted twice: on all rows, for error, loss and explained variance; and on the training part of one
-    random division, for the figures on held-out rows (what a classifier can read off the scores: the group, the label).
-    MMDFairPCA, which is slow on many rows, is fitted once, on at most 700 of the training rows; a note says so.
+    Every method is fitted to all rows, for the loss in the sample and the explained variance; without each of ten
+    folds, for errors and corrected losses on new rows; and to the training part of one random division, for what a
+    classifier can read off the scores of held-out rows (the group, the label). Methods that need rows rather than
+    moments are judged on that one held-out part; MMDFairPCA is fitted once, on at most 700 of the training rows.
 
     Parameters
     ----------
@@ -173,8 +242,15 @@ def compare(
     methods : iterable of str or mapping from name to estimator, optional
         Names as in ``fairpca.model_selection.METHODS`` (default: all), or estimators of your own with a parameter
         ``n_components``.
-    n_bootstrap : int, default=200
-        Resamples behind the intervals of error and loss. Rows are redrawn within groups; the components stay fixed.
+    clusters : array-like, optional
+        The person (household, patient, ...) that each row belongs to. Labels of persons are permuted, and the rows of a
+        person stay in one fold.
+    repeated_rows : bool, default=False
+        Say True where rows repeat persons whose identities are not known: then no p-value is given.
+    n_permutations : int, default=999
+        Random divisions behind the p-values, for ordinary PCA.
+    cv : int, default=10
+        Folds behind the values on new rows, for methods that need moments only; fewer where a group has fewer rows.
     confidence : float, default=0.95
     test_size : float, default=0.3
         Share of held-out rows.
@@ -185,8 +261,8 @@ def compare(
         Called with steps done, steps in all, and what comes next.
     moments : GroupMoments, optional
         Those of many more rows, of which X is a random sample. The methods that need no rows are then fitted to the
-        moments, and errors, losses and explained variance are those of all these rows; intervals (with the width that
-        belongs to all rows) and the figures of held-out rows come from the sample.
+        moments, and losses in the sample and explained variance are those of all these rows; values on new rows, with
+        their intervals, and p-values come from the sample.
 
     Returns
     -------
@@ -204,85 +280,52 @@ def compare(
     >>> ordinary.loss.worst
     'female'
     """
-    study = _Study(X, sensitive_features, y, test_size, random_state, moments)
+    check_number("n_permutations", n_permutations, at_least=19, integer=True)
+    check_number("cv", cv, at_least=2, integer=True)
+    study = Study(
+        X, sensitive_features, y, clusters=clusters, n_folds=cv, test_size=test_size, seed=random_state, moments=moments
+    )
     dimensions = check_dimensions(n_components, study.X.shape[1], default=_DEFAULT_DIMENSIONS)
-    check_number("n_bootstrap", n_bootstrap, at_least=1, integer=True)
     chosen = choose_methods(methods)
-    fits, omitted = _fit_all(study, chosen, dimensions, n_jobs, progress or _silent)
-    figures = study.estimates(fits, dimensions, n_bootstrap, confidence)
+    study.prepare(max(dimensions))
+    steps = _Steps(progress or _silent, 1 + len(chosen) * len(dimensions))
+    test = None if repeated_rows and clusters is None else study.test(dimensions, n_permutations)
+    steps.done("random divisions")
+    fits, omitted = _fit_all(study, chosen, dimensions, confidence, n_jobs, steps)
     settings = {
         "components": dimensions,
         "methods": [method.name for method in chosen],
-        "n_bootstrap": n_bootstrap,
+        "n_permutations": n_permutations,
+        "n_folds": study.folds.folds.n_folds,
         "confidence": confidence,
         "test_size": test_size,
         "random_state": random_state,
+        "clusters": clusters is not None,
     }
     return Comparison(
-        [fit.result(study, *figures[fit]) for fit in fits],
-        study.groups.labels,
-        tuple(int(count) for count in study.moments.counts),
-        study.n_rows,
-        study.X.shape[1],
-        omitted,
-        settings,
-        None if moments is None else len(study.X),
+        results=[fit.result(study) for fit in fits],
+        groups=study.groups.labels,
+        counts=tuple(int(count) for count in study.moments.counts),
+        n_samples=study.n_rows,
+        n_features=study.X.shape[1],
+        omitted=omitted,
+        settings=settings,
+        test=test,
+        expected_losses={d: study.expected_losses(test, d) for d in dimensions},
+        n_sampled=None if moments is None else len(study.X),
     )
 
 
-class _Study:
-    """The rows, divided and summarised once for all methods."""
+class _Steps:
+    """Counts what is done for a progress bar."""
 
-    def __init__(
-        self, X: Any, sensitive_features: Any, y: Any, test_size: float, seed: int, moments: GroupMoments | None
-    ) -> None:
-        self.X = check_array(X, dtype=np.float64)
-        self.groups = check_groups(sensitive_features, len(self.X))
-        check_several_groups(self.groups.labels, len(self.X))
-        self.y = _check_label(y, len(self.X))
-        self.seed = seed
-        self.labels = label_array(self.groups.labels)[self.groups.codes]
-        self.sampled = moments is not None
-        self.moments = accumulate(self.X, self.groups) if moments is None else moments
-        _check_sample_of(self.moments, self.groups, self.X.shape[1])
-        self.n_rows = round(self.moments.total_count)
-        self.split: Split = split_rows(self.groups.codes, self.y, test_size, seed)
-        train = Groups(self.groups.labels, self.groups.codes[self.split.train])
-        self.train_moments = accumulate(self.X[self.split.train], train)
+    def __init__(self, progress: Progress, total: int) -> None:
+        self._progress, self._total, self._count = progress, total, 0
+        progress(0, total, "random divisions")
 
-    def fit(self, method: Method, d: int) -> tuple[Any, int]:
-        """The estimator whose figures on all rows are told, and how many rows it saw.
-
-        A method that is slow on many rows is fitted on a sample of the training rows instead of all.
-        """
-        if method.max_rows is None:
-            estimator = method.fit(d, self.seed, self.X, self.labels, self.moments)
-            return estimator, self.n_rows if needs_moments_only(estimator) else len(self.X)
-        rows = sample_rows(self.split.train, self.groups.codes, method.max_rows, self.seed)
-        return method.fit(d, self.seed, self.X[rows], self.labels[rows], self.train_moments), len(rows)
-
-    def fit_training_rows(self, method: Method, d: int) -> Any:
-        """The same without the held-out rows."""
-        train = self.split.train
-        return method.fit(d, self.seed, self.X[train], self.labels[train], self.train_moments)
-
-    def explained_variance(self, estimator: Any) -> float:
-        """About the mean of all rows, whichever rows the estimator saw."""
-        if self.sampled:
-            covariance, basis = self.moments.pooled_covariance(), estimator.components_.T
-            return float(np.vdot(basis, covariance @ basis) / np.trace(covariance))
-        return float(explained_variance_ratio(self.X, estimator, mean=self.moments.pooled_mean))  # type: ignore[arg-type]
-
-    def estimates(
-        self, fits: list[_Fit], dimensions: list[int], n_bootstrap: int, confidence: float
-    ) -> dict[_Fit, tuple[GroupEstimates, GroupEstimates]]:
-        rows = RowFigures(self.X, self.groups, self.moments, max(dimensions))
-        found: dict[_Fit, tuple[GroupEstimates, GroupEstimates]] = {}
-        for d in dimensions:
-            same = [fit for fit in fits if fit.n_components == d]
-            bases = [fit.estimator.components_.T for fit in same]
-            found |= dict(zip(same, rows.estimates(bases, n_bootstrap, confidence, self.seed), strict=True))
-        return found
+    def done(self, what: str) -> None:
+        self._count += 1
+        self._progress(self._count, self._total, what)
 
 
 @dataclass(frozen=True, eq=False)
@@ -295,8 +338,9 @@ class _Fit:
     seconds: float
     notes: tuple[str, ...]
     held_out: HeldOut
+    figures: GroupFigures
 
-    def result(self, study: _Study, error: GroupEstimates, loss: GroupEstimates) -> MethodResult:
+    def result(self, study: Study) -> MethodResult:
         total = float(np.trace(study.moments.pooled_covariance()))
         objective, bound = (_finite(getattr(self.estimator, name, None)) for name in ("objective_", "lower_bound_"))
         gap = None if objective is None or bound is None or total <= 0 else (objective - bound) / total
@@ -305,8 +349,7 @@ class _Fit:
             family=self.method.family,
             n_components=self.n_components,
             estimator=self.estimator,
-            error=error,
-            loss=loss,
+            figures=self.figures,
             explained_variance=study.explained_variance(self.estimator),
             objective=objective,
             lower_bound=bound,
@@ -319,19 +362,18 @@ class _Fit:
 
 
 def _fit_all(
-    study: _Study, methods: list[Method], dimensions: list[int], n_jobs: int | None, progress: Progress
+    study: Study, methods: list[Method], dimensions: list[int], confidence: float, n_jobs: int | None, progress: _Steps
 ) -> tuple[list[_Fit], list[str]]:
     steps = [(d, method) for d in dimensions for method in methods]
     # Slow methods first, so that no worker is left alone with one of them at the end.
     order = sorted(range(len(steps)), key=lambda i: (steps[i][1].max_rows is None, i))
     outcomes: dict[int, _Fit | ValueError] = {}
-    progress(0, len(steps), "fitting")
     run = Parallel(n_jobs=n_jobs, return_as="generator")(
-        delayed(_try_one)(study, steps[i][1], steps[i][0]) for i in order
+        delayed(_try_one)(study, steps[i][1], steps[i][0], confidence) for i in order
     )
     for i, outcome in zip(order, run, strict=True):
         outcomes[i] = outcome
-        progress(len(outcomes), len(steps), f"{steps[i][1].name}, {steps[i][0]} components")
+        progress.done(f"{steps[i][1].name}, {steps[i][0]} components")
     return _sorted_outcomes(steps, outcomes)
 
 
@@ -360,15 +402,16 @@ def _reason(name: str, problems: list[tuple[int, ValueError]]) -> str:
     return f"{name} with {numbers} components: {problems[0][1]}"
 
 
-def _try_one(study: _Study, method: Method, d: int) -> _Fit | ValueError:
+def _try_one(study: Study, method: Method, d: int, confidence: float) -> _Fit | ValueError:
     """The fit, or why there is none: some methods need more features than components."""
     try:
-        return _fit_one(study, method, d)
+        with few_blas_threads(study.X.shape[1]):
+            return _fit_one(study, method, d, confidence)
     except ValueError as problem:
         return problem
 
 
-def _fit_one(study: _Study, method: Method, d: int) -> _Fit:
+def _fit_one(study: Study, method: Method, d: int, confidence: float) -> _Fit:
     start = time.perf_counter()
     with _collected() as notes:
         estimator, rows_used = study.fit(method, d)
@@ -381,8 +424,9 @@ def _fit_one(study: _Study, method: Method, d: int) -> _Fit:
         partial = estimator if method.max_rows is not None else study.fit_training_rows(method, d)
         with sklearn.config_context(assume_finite=True, skip_parameter_validation=True):  # many small classifiers
             held_out = measure(partial, study.X, study.groups.codes, study.y, study.split, study.seed)
+        figures = study.figures(method, d, estimator, partial, confidence)
     notes += [f"In the fit for the held-out rows: {note}" for note in training_notes]
-    return _Fit(method, d, estimator, seconds, tuple(dict.fromkeys(notes)), held_out)
+    return _Fit(method, d, estimator, seconds, tuple(dict.fromkeys(notes)), held_out, figures)
 
 
 @contextmanager
@@ -393,23 +437,6 @@ def _collected() -> Iterator[list[str]]:
         warnings.simplefilter("always")
         yield notes
     notes += dict.fromkeys(str(warning.message) for warning in caught)
-
-
-def _check_label(y: Any, n_samples: int) -> np.ndarray | None:
-    if y is None:
-        return None
-    y = np.asarray(y)
-    if y.shape != (n_samples,):
-        raise ValueError(f"y has shape {y.shape}, but X has {n_samples} rows: give one label a row.")
-    return y
-
-
-def _check_sample_of(moments: GroupMoments, groups: Groups, n_features: int) -> None:
-    if moments.labels != groups.labels or moments.n_features != n_features:
-        raise ValueError(
-            f"moments describe the groups {moments.labels!r} and {moments.n_features} features, but X and "
-            f"sensitive_features the groups {groups.labels!r} and {n_features}: X must be a sample of the same rows."
-        )
 
 
 def check_dimensions(n_components: int | Iterable[int] | None, n_features: int, *, default: Iterable[int]) -> list[int]:
@@ -433,7 +460,7 @@ def _finite(value: Any) -> float | None:
     return float(value) if value is not None and np.isfinite(value) else None
 
 
-def _plain_estimates(estimates: GroupEstimates) -> dict[str, Any]:
+def plain_estimates(estimates: GroupEstimates) -> dict[str, Any]:
     def plain(estimate: Estimate) -> list[float]:
         return [estimate.value, estimate.low, estimate.high]
 

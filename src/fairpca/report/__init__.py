@@ -1,6 +1,7 @@
 """The audit of one data set, and its report as a single HTML file."""
 
-from fairpca.report._words import number, sample_sentence
+from fairpca.inference import number
+from fairpca.report._words import outvoted_sentence, sample_sentence
 from fairpca.report.audit import Audit, audit
 
-__all__ = ["Audit", "audit", "number", "sample_sentence"]
+__all__ = ["Audit", "audit", "number", "outvoted_sentence", "sample_sentence"]

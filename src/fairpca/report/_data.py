@@ -8,8 +8,8 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from fairpca.model_selection import METHODS, Frontier, MethodResult
-from fairpca.model_selection._intervals import GroupEstimates
+from fairpca.inference import GroupEstimates, p_text
+from fairpca.model_selection import METHODS, Comparison, Frontier, MethodResult
 from fairpca.report._words import summary
 
 if TYPE_CHECKING:
@@ -45,6 +45,7 @@ def report_data(audit: Audit) -> dict[str, Any]:
             "groups": audit.point_groups.tolist(),
             "scores": {f"{name}|{d}": _rounded(scores.T, 3) for (name, d), scores in audit.scores.items()},
         },
+        "chance": {str(d): _chance(comparison, d) for d in comparison.dimensions},
         "confidence": comparison.settings["confidence"],
     }
 
@@ -69,29 +70,56 @@ def _result(result: MethodResult) -> dict[str, Any]:
     variances = np.asarray(result.estimator.explained_variance_)
     loadings = components[:2] * np.sqrt(np.maximum(variances[:2], 0.0))[:, None]
     plain = result.as_dict()
-    kept = ("explained_variance", "objective", "lower_bound", "certificate", "converged", "seconds", "notes")
+    kept = ("explained_variance", "objective", "lower_bound", "certificate", "converged", "notes")
     return {
         **{name: plain[name] for name in kept},
+        "seconds": result.seconds,
         "held_out": plain["held_out"],
+        "n_folds": result.figures.n_folds,
+        "sample_error": _sample_error(result),
         "error": _estimates(result.error),
-        "loss": _estimates(result.loss),
+        "loss": _estimates(result.loss, interval=False),
+        "corrected_loss": _estimates(result.corrected_loss),
+        "change": _estimates(result.change),
         "loadings": _rounded(loadings, 4),
         "communality": _rounded(np.sum(components**2, axis=0), 4),
         "parameters": _parameters(result.estimator),
     }
 
 
-def _estimates(estimates: GroupEstimates) -> dict[str, Any]:
-    figures = [*estimates.by_group.values(), estimates.gap]
-    rows = [[_short(part) for part in (figure.value, figure.low, figure.high)] for figure in figures]
-    return {"groups": rows[:-1], "gap": rows[-1], "overall": _short(estimates.overall)}
+def _estimates(estimates: GroupEstimates, *, interval: bool = True) -> dict[str, Any]:
+    """Value, low and high of each group and of the gap; without ``interval`` only values.
+
+    The loss in the sample has no interval on the page: one about a value that chance alone makes large would be taken
+    for evidence.
+    """
+    ends = ("value", "low", "high") if interval else ("value",)
+    rows = [[_finite(getattr(one, end)) for end in ends] for one in [*estimates.by_group.values(), estimates.gap]]
+    return {"groups": rows[:-1], "gap": rows[-1], "overall": _finite(estimates.overall)}
+
+
+def _sample_error(result: MethodResult) -> dict[str, float | None]:
+    """Of the rows that were used in fitting: the error of all of them, and the largest difference between groups."""
+    errors = list(result.figures.sample_error.values())
+    counts = list(result.figures.counts.values())
+    return {"overall": _finite(float(np.average(errors, weights=counts))), "gap": _finite(max(errors) - min(errors))}
+
+
+def _chance(comparison: Comparison, d: int) -> dict[str, Any]:
+    """What random groups show, and the p-value of each group as text (None where no test was made)."""
+    expected = [_finite(value) for value in comparison.expected_losses[d].values()]
+    if comparison.test is None:
+        return {"expected": expected, "p": None}
+    count = comparison.test.n_permutations
+    groups = comparison.test[d].by_group.values()
+    return {"expected": expected, "p": [p_text(one.p_value, count).removeprefix("= ") for one in groups]}
 
 
 def _frontier(curve: Frontier) -> dict[str, Any]:
     return {
         "exact": len(curve.groups) == 2,
-        "gap": [_short(value) for value in curve.gap],
-        "total": [_short(value) for value in curve.total_error],
+        "gap": [_finite(value) for value in curve.gap],
+        "total": [_finite(value) for value in curve.total_error],
     }
 
 
@@ -100,9 +128,9 @@ def _parameters(estimator: Any) -> str:
     return " ".join(repr(estimator).split())
 
 
-def _short(value: float) -> float | None:
-    """Six significant digits; the page shows three."""
-    return float(f"{value:.6g}") if math.isfinite(value) else None
+def _finite(value: float) -> float | None:
+    """Every digit: rounding here and again on the page could end in other digits than the terminal's."""
+    return float(value) if math.isfinite(value) else None
 
 
 def _rounded(values: np.ndarray, decimals: int) -> list[Any]:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import warnings
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
+from html import escape
 from pathlib import Path
 from typing import Any
 
@@ -24,7 +25,7 @@ __all__ = ["Audit", "audit"]
 _MAX_POINTS = 500
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, repr=False)
 class Audit:
     """A comparison, the frontier for every number of components, and a sample of scores to draw.
 
@@ -53,6 +54,21 @@ class Audit:
     remarks: list[str] = field(default_factory=list)
     provenance: dict[str, str] = field(default_factory=dict)
 
+    @property
+    def figures(self) -> dict[str, Any]:
+        """Every value as plain numbers and text, for JSON."""
+        return self.comparison.as_dict()
+
+    def to_frame(self) -> Any:
+        """One row per method, number of components and group, as a data frame (needs pandas)."""
+        return self.comparison.to_frame()
+
+    def __repr__(self) -> str:
+        return f"{self.title}\n{self.comparison!r}"
+
+    def _repr_html_(self) -> str:
+        return f"<h4>{escape(self.title)}</h4>{self.comparison._repr_html_()}"
+
     def html(self) -> str:
         """The report: one self-contained page that needs no network."""
         return page(self)
@@ -79,7 +95,7 @@ def audit(
     moments: GroupMoments | None = None,
     **options: Any,
 ) -> Audit:
-    """Does PCA treat the groups differently, and what would it cost to mend that?
+    """Does PCA treat the groups differently, and what would it cost to fix that?
 
     Parameters
     ----------
@@ -90,7 +106,7 @@ def audit(
     title : str
     points : bool, default=True
         Whether the report draws the scores of a sample of rows. Each point is a person's row: leave them out of a
-        report that leaves the house.
+        report that is shared externally.
     remarks, provenance
         Text shown in the report: how the data was read, and how to repeat the audit.
     **options

@@ -7,7 +7,7 @@
   const COLOURS = ["#0072b2", "#d55e00", "#009e73", "#cc79a7", "#e69f00", "#56b4e9", "#000000"];
   const MARKS = ["circle", "square", "triangle", "diamond", "cross"];
   const DASHES = ["", "7 4", "2 3", "9 3 2 3", "4 2"];
-  const state = { dimension: startDimension(), method: startMethod(), figure: "loss", allFeatures: false };
+  const state = { dimension: startDimension(), method: startMethod(), figure: "corrected_loss", allFeatures: false };
 
   function startDimension() {
     return data.dimensions.includes(5) ? 5 : data.dimensions[Math.floor((data.dimensions.length - 1) / 2)];
@@ -25,12 +25,14 @@
     if (value === null || value === undefined) return "–";
     const size = Math.abs(value);
     if (size < 5e-10) return "0";
-    if (size < 1e-4 || size >= 1e6) return value.toExponential(1);
+    if (size < 1e-4 || size >= 1e6) return value.toExponential(1).replace("e+", "e");
     const digits = Math.max(0, 2 - Math.floor(Math.log10(size)));
     return value.toLocaleString("en", { minimumFractionDigits: digits, maximumFractionDigits: digits });
   }
   const percent = (value) => (value === null || value === undefined ? "–" : `${(100 * value).toFixed(1)}\u00a0%`);
-  const range = (figure) => `[${number(figure[1])}, ${number(figure[2])}]`;
+  const range = (figure) => (figure.length < 3 ? null : `${number(figure[1])} to ${number(figure[2])}`);
+  const signed = (value) => (value > 0 ? `+${number(value)}` : number(value));
+  const VALUES = { corrected_loss: "corrected loss on new rows", loss: "loss in the sample", error: "error on new rows" };
   const components = (count) => (count === 1 ? "1 component" : `${count} components`);
 
   // ---- elements ------------------------------------------------------------------------------------------------
@@ -166,9 +168,9 @@
     const last = data.dimensions.length - 1;
     const pad = 0.5;
     const f = frame("group-chart", {
-      title: `${state.figure} of each group against the number of components`, height: wide,
-      x: [data.dimensions[0] - pad, data.dimensions[last] + pad], y: padded(values, 0.05, true),
-      xTicks: { values: data.dimensions, digits: 0 }, xLabel: "number of components", yLabel: state.figure,
+      title: `${VALUES[state.figure]} of each group against the number of components`, height: wide,
+      x: [data.dimensions[0] - pad, data.dimensions[last] + pad], y: padded(values, 0.05, state.figure !== "corrected_loss"),
+      xTicks: { values: data.dimensions, digits: 0 }, xLabel: "number of components", yLabel: VALUES[state.figure],
     });
     const left = f.toX(state.dimension - 0.4);
     svg("rect", { class: "chosen", x: left, y: f.margin.top, width: f.toX(state.dimension + 0.4) - left, height: f.bottom - f.margin.top }, f.background);
@@ -179,7 +181,7 @@
       const shift = (order - (series.length - 1) / 2) * 3;
       for (const [d, value, low, high] of one.points) {
         const x = f.toX(d) + shift;
-        if (data.groups.length <= 3) { // more would hide each other; they are in the table and at the marks
+        if (data.groups.length <= 3 && low !== undefined) { // more would hide each other; they are in the table and at the marks
           svg("line", { x1: x, x2: x, y1: f.toY(low), y2: f.toY(high), stroke: paint, "stroke-width": 1, opacity: 0.55 }, f.picture);
         }
         drawMark(f.picture, mark(one.index), x, f.toY(value), 4.5, one.reference ? "#fff" : paint, { stroke: paint, "stroke-width": 1.5 });
@@ -188,7 +190,8 @@
     for (const one of series) {
       for (const [d, value, low, high] of one.points) {
         const target = svg("circle", { cx: f.toX(d), cy: f.toY(value), r: 11 }, f.picture);
-        const text = `${one.method}, ${components(d)}\n${data.groups[one.index].label}: ${state.figure} ${number(value)}\ninterval ${number(low)} to ${number(high)}`;
+        const interval = low === undefined ? "" : `\ninterval ${number(low)} to ${number(high)}`;
+        const text = `${one.method}, ${components(d)}\n${data.groups[one.index].label}: ${VALUES[state.figure]} ${number(value)}${interval}`;
         hover(target, text, () => choose({ dimension: d }));
       }
     }
@@ -202,7 +205,7 @@
   function drawFrontier() {
     const curve = data.frontiers[state.dimension];
     const spots = data.methods.map((method, index) => ({ method: method.name, index, figures: result(method.name, state.dimension) }))
-      .filter((spot) => spot.figures).map((spot) => ({ ...spot, gap: spot.figures.error.gap[0], total: spot.figures.error.overall }));
+      .filter((spot) => spot.figures).map((spot) => ({ ...spot, gap: spot.figures.sample_error.gap, total: spot.figures.sample_error.overall }));
     const f = frame("frontier-chart", {
       title: "total error against the gap between the groups' errors", height: wide,
       x: padded([...curve.gap, ...spots.map((spot) => spot.gap)], 0.05, true),
@@ -373,16 +376,39 @@
   function present() {
     return data.methods.map((method) => ({ ...method, figures: result(method.name, state.dimension) })).filter((method) => method.figures);
   }
+  function drawGroupTable() {
+    const ordinary = result("PCA", state.dimension);
+    const method = ordinary ? "PCA" : state.method;
+    const figures = ordinary || result(method, state.dimension);
+    const chance = data.chance[state.dimension];
+    const p = ordinary && chance.p;
+    byId("group-choice").textContent = `${ordinary ? "Ordinary PCA" : method}, ${components(state.dimension)}`;
+    table("group-table", ["group", "rows", "error on new rows", "loss in the sample", ...(ordinary ? ["expected by chance"] : []), "corrected loss", ...(p ? ["adjusted p"] : [])],
+      data.groups.map((group, index) => ({
+        cells: [group.label, group.count.toLocaleString("en"), withRange(figures.error.groups[index]), number(figures.loss.groups[index][0]),
+          ...(ordinary ? [number(chance.expected[index])] : []), withRange(figures.corrected_loss.groups[index]), ...(p ? [p[index]] : [])],
+      })));
+  }
+  const withRange = (figure) => [number(figure[0]), range(figure)];
   function drawTables() {
     const text = `${components(state.dimension)}; the chosen method is marked`;
     byId("table-choice").textContent = text;
+    const gapName = { corrected_loss: "gap of corrected losses", loss: "gap of losses", error: "gap of errors" }[state.figure];
     table("quality-table",
-      ["method", ...data.groups.map((group) => `${state.figure} of ${group.label}`), `gap of ${state.figure === "loss" ? "losses" : "errors"}`, "explained variance", "certificate"],
+      ["method", ...data.groups.map((group) => `${state.figure === "error" ? "error" : "loss"} of ${group.label}`), gapName,
+        ...data.groups.map((group) => `error of ${group.label} against PCA`), "explained variance", "certificate"],
       present().map((method) => ({
         chosen: method.name === state.method,
         cells: [method.name, ...method.figures[state.figure].groups.map((figure) => [number(figure[0]), range(figure)]),
-          [number(method.figures[state.figure].gap[0]), range(method.figures[state.figure].gap)], percent(method.figures.explained_variance), certificate(method)],
+          [number(method.figures[state.figure].gap[0]), range(method.figures[state.figure].gap)],
+          ...method.figures.change.groups.map((figure) => (method.name === "PCA" ? "–" : [signed(figure[0]), range(figure)])),
+          percent(method.figures.explained_variance), certificate(method)],
       })));
+    const split = present().filter((method) => method.figures.n_folds === 1).map((method) => method.name);
+    byId("quality-note").textContent = `Shown: ${VALUES[state.figure]}. Beneath the values: ${Math.round(100 * data.confidence)} % intervals; those of gaps hold for all pairs of groups together. `
+      + "The gap is the difference between the groups with the largest and the smallest value; where its interval reaches below zero, no difference is shown. "
+      + "Against PCA: how the method changes a group's error on new rows; negative is better for the group. "
+      + (split.length ? `${split.join(", ")}: judged on one held-out part of the rows; the others on folds of all rows.` : "");
     const shown = present();
     const optional = [["mmd2", "MMD²", "mmd2_random"], ["adversary", "adversary", "adversary_random"], ["accuracy", "accuracy of a label"], ["demographic_parity", "Δ demographic parity"],
       ["equal_opportunity", "Δ equal opportunity"], ["equalized_odds", "Δ equalized odds"]].filter(([key]) => shown.some((method) => method.figures.held_out[key] !== null));
@@ -392,7 +418,7 @@
     })));
     byId("held-out-note").textContent = "adversary: how far a linear classifier, trained to tell the groups apart from the scores, separates them on new rows (0: not at all, 1: entirely). "
       + (optional.some(([key]) => key === "mmd2") ? "MMD²: distance between the groups' distributions of scores. " : "")
-      + "Beneath: the level that 19 of 20 random divisions into groups stay under; a figure below it is not told apart from chance. "
+      + "Beneath: the level that 19 of 20 random divisions into groups stay under; values below it are consistent with chance. "
       + (optional.some(([key]) => key === "accuracy") ? "accuracy: of a logistic regression that predicts the label from the scores; the differences Δ are between the groups in its decisions." : "");
   }
   function heldOut(figures, key, level) {
@@ -452,6 +478,7 @@
   function draw() {
     tip.hidden = true;
     drawSummary();
+    drawGroupTable();
     drawGroups();
     drawTables();
     drawFrontier();

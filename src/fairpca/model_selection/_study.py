@@ -1,0 +1,155 @@
+"""The rows of a comparison, divided and summarised once for all methods."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+from sklearn.utils import check_array
+
+from fairpca._validation import Groups, check_groups, check_several_groups
+from fairpca.estimators._base import label_array
+from fairpca.inference import (
+    CountedRows,
+    FoldStudy,
+    GroupFigures,
+    LossTest,
+    check_clusters,
+    fit_without_folds,
+    group_figures,
+    held_out_part,
+    loss_test,
+    make_folds,
+    needs_moments_only,
+    seed_of,
+)
+from fairpca.inference.chance import Noise
+from fairpca.linalg import few_blas_threads
+from fairpca.metrics import explained_variance_ratio
+from fairpca.model_selection._held_out import Split, sample_rows, split_rows
+from fairpca.model_selection.methods import Method
+from fairpca.moments import GroupMoments, accumulate
+
+__all__ = ["Study"]
+
+
+class Study:
+    """Rows, groups and label, their division into folds and into training and held-out rows.
+
+    ``moments`` are those of all rows; where they were given, X is a random sample of these rows.
+    """
+
+    def __init__(
+        self,
+        X: Any,
+        sensitive_features: Any,
+        y: Any,
+        *,
+        clusters: Any,
+        n_folds: int,
+        test_size: float,
+        seed: int,
+        moments: GroupMoments | None,
+    ) -> None:
+        self.X = check_array(X, dtype=np.float64)
+        self.groups = check_groups(sensitive_features, len(self.X))
+        check_several_groups(self.groups.labels, len(self.X))
+        self.y = _check_label(y, len(self.X))
+        self.seed = seed
+        self.labels = label_array(self.groups.labels)[self.groups.codes]
+        self.sampled = moments is not None
+        rows = CountedRows(self.X, self.groups)
+        self.clusters = check_clusters(clusters, rows)
+        self.folds = FoldStudy(rows, make_folds(rows, self._folds_for(n_folds), clusters, seed_of(seed)))
+        self.moments = self.folds.moments.whole if moments is None else moments
+        _check_sample_of(self.moments, self.groups, self.X.shape[1])
+        self.n_rows = round(self.moments.total_count)
+        self.split: Split = split_rows(self.groups.codes, self.y, test_size, seed, self.clusters)
+        train = Groups(self.groups.labels, self.groups.codes[self.split.train])
+        self.train_moments = accumulate(self.X[self.split.train], train)
+        self.held_out = FoldStudy(rows, held_out_part(self.groups, self.split.test, self.clusters))
+
+    def _folds_for(self, n_folds: int) -> int:
+        """No more folds than the smallest group has rows, or clusters."""
+        pairs = (
+            self.groups.codes
+            if self.clusters is None
+            else np.unique(np.column_stack([self.groups.codes, self.clusters]), axis=0)[:, 0]
+        )
+        return max(2, min(n_folds, int(np.bincount(pairs).min())))
+
+    def prepare(self, n_components: int) -> None:
+        """Find the groups' own components once, before methods are judged at the same time."""
+        with few_blas_threads(self.X.shape[1]):
+            self.folds.prepare(n_components)
+            self.held_out.prepare(n_components)
+
+    def fit(self, method: Method, d: int) -> tuple[Any, int]:
+        """The estimator whose values on all rows are told, and how many rows it saw.
+
+        A method that is slow on many rows is fitted on a sample of the training rows instead of all.
+        """
+        if method.max_rows is None:
+            estimator = method.fit(d, self.seed, self.X, self.labels, self.moments)
+            return estimator, self.n_rows if needs_moments_only(estimator) else len(self.X)
+        rows = sample_rows(self.split.train, self.groups.codes, method.max_rows, self.seed)
+        return method.fit(d, self.seed, self.X[rows], self.labels[rows], self.train_moments), len(rows)
+
+    def fit_training_rows(self, method: Method, d: int) -> Any:
+        """The same without the held-out rows."""
+        train = self.split.train
+        return method.fit(d, self.seed, self.X[train], self.labels[train], self.train_moments)
+
+    def figures(self, method: Method, d: int, whole: Any, partial: Any, confidence: float) -> GroupFigures:
+        """Values on new rows: ten folds where moments are all a fit needs, else the one held-out part."""
+        estimator = method.make(d, self.seed)
+        study, without = self.held_out, [partial]
+        if needs_moments_only(estimator):
+            study = self.folds
+            without = list(fit_without_folds(estimator, study.moments, range(study.folds.n_folds)))
+        return group_figures(study, whole, without, confidence, method.name, moments=self.moments)
+
+    def test(self, dimensions: list[int], n_permutations: int) -> LossTest:
+        """Of ordinary PCA, for all numbers of components together."""
+        clusters = self.clusters
+        return loss_test(
+            self.X,
+            sensitive_features=self.groups,
+            n_components=dimensions,
+            n_permutations=n_permutations,
+            clusters=clusters,
+            random_state=self.seed,
+        )
+
+    def expected_losses(self, test: LossTest | None, d: int) -> dict[Any, float]:
+        """What random groups of these sizes show: from the test, or in closed form where X is a sample."""
+        if test is not None and not self.sampled:
+            return {label: one.expected for label, one in test[d].by_group.items()}
+        own = self.folds.moments.whole
+        noise = Noise.from_rows(self.X, own, d)
+        counts = dict(zip(self.moments.labels, self.moments.counts, strict=True))
+        return {label: noise.expected_loss(count, self.n_rows) for label, count in counts.items()}
+
+    def explained_variance(self, estimator: Any) -> float:
+        """About the mean of all rows, whichever rows the estimator saw."""
+        if self.sampled:
+            covariance, basis = self.moments.pooled_covariance(), estimator.components_.T
+            return float(np.vdot(basis, covariance @ basis) / np.trace(covariance))
+        return float(explained_variance_ratio(self.X, estimator, mean=self.moments.pooled_mean))  # type: ignore[arg-type]
+
+
+def _check_label(y: Any, n_samples: int) -> np.ndarray | None:
+    if y is None:
+        return None
+    y = np.asarray(y)
+    if y.shape != (n_samples,):
+        raise ValueError(f"y has shape {y.shape}, but X has {n_samples} rows: give one label per row.")
+    return y
+
+
+def _check_sample_of(moments: GroupMoments, groups: Groups, n_features: int) -> None:
+    if moments.labels != groups.labels or moments.n_features != n_features:
+        raise ValueError(
+            f"moments describe the groups {moments.labels!r} and {moments.n_features} features, but X and "
+            f"sensitive_features the groups {groups.labels!r} and {n_features}: X must be a sample of the same rows."
+        )
