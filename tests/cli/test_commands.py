@@ -44,7 +44,7 @@ def run(arguments, folder):
         return main([str(argument) for argument in arguments])
 
 
-COMMON = ["--sensitive", "sex", "--drop", "id", "--methods", "FairPCA,ParityPCA", "--jobs", "1", "--bootstrap", "20"]
+COMMON = ["--sensitive", "sex", "--drop", "id", "--methods", "FairPCA,ParityPCA", "--jobs", "1", "--permutations", "39"]
 
 
 def test_audit_prints_figures_and_ends_with_the_path(people, tmp_path, capsys):
@@ -257,9 +257,10 @@ def test_reports_that_cannot_be_written_are_refused_at_once(people, tmp_path, ca
         (["--set", "x"], "unrecognized"),
         (["--components", "1-1000000000000"], "asks for more than 100,000 components"),
         (["--components", "1-" + "9" * 5000], "is not a list"),
-        (["--bootstrap", "0"], "'0' is not a whole number of at least 2"),
-        (["--bootstrap", "-3"], "'-3' is not a whole number of at least 2"),
-        (["--bootstrap", "many"], "'many' is not a whole number of at least 2"),
+        (["--permutations", "0"], "'0' is not a whole number of at least 19"),
+        (["--permutations", "-3"], "'-3' is not a whole number of at least 19"),
+        (["--permutations", "many"], "'many' is not a whole number of at least 19"),
+        (["--json", "people.csv"], "does not end in .json"),
         (["--seed", "-1"], "'-1' is not a whole number from 0 to 4294967295"),
         (["--seed", "4294967296"], "is not a whole number from 0 to 4294967295"),
         (["--jobs", "0"], "'0' is not a number of processes; give 1 or more, or -1 for all cores"),

@@ -160,7 +160,7 @@ def test_audit_tells_figures_of_all_rows_and_names_its_sample(tmp_path, columns,
     columns["city"][8:10] = ["Bonn", "Ulm"]  # a level of two rows would decide the intervals alone
     path = write(tmp_path, columns)
     arguments = [path, "--sensitive", "sex", "--drop", "id", "--label", "default", "--components", "2", "--jobs", "1",
-                 "--bootstrap", "100", "--methods", "FairPCA,ParityPCA"]  # fmt: skip
+                 "--permutations", "99", "--methods", "FairPCA,ParityPCA"]  # fmt: skip
     streamed = compared(tmp_path, [*arguments, "--stream", "--sample-rows", "300"], capsys)
     memory = compared(tmp_path, arguments, capsys)
     assert (streamed["n_samples"], streamed["n_sampled"], memory["n_sampled"]) == (897, 300, None)
@@ -186,7 +186,7 @@ def test_audit_tells_figures_of_all_rows_and_names_its_sample(tmp_path, columns,
 def test_a_sample_as_large_as_the_file_gives_the_same_figures(tmp_path, columns, capsys):
     path = write(tmp_path, columns)
     arguments = [path, "--sensitive", "sex", "--drop", "id", "--components", "2", "--jobs", "1",
-                 "--bootstrap", "10", "--methods", "FairPCA"]  # fmt: skip
+                 "--permutations", "19", "--methods", "FairPCA"]  # fmt: skip
     streamed = compared(tmp_path, [*arguments, "--stream"], capsys)
     memory = compared(tmp_path, arguments, capsys)
     for ours, theirs in zip(streamed["results"], memory["results"], strict=True):

@@ -11,20 +11,29 @@ from fairpca.inference._row_values import ValueSums
 
 
 def test_two_groups_have_the_normal_quantile():
-    assert critical_value(np.array([1.0, 3.0]), 0.95) == pytest.approx(1.959964, abs=1e-6)
+    assert critical_value(np.array([1.0, 3.0]), np.full(2, 1e9), 0.95) == pytest.approx(1.959964, abs=1e-6)
+
+
+def test_two_groups_have_welchs_degrees_of_freedom(rng):
+    first, second = rng.normal(size=12), 3 * rng.normal(size=20)
+    errors = np.array([values.std(ddof=1) / np.sqrt(len(values)) for values in (first, second)])
+    found = estimates_by_group("ab", np.array([first.mean(), second.mean()]), errors, np.array([11.0, 19.0]), 0.0, 0.95)
+    theirs = stats.ttest_ind(first, second, equal_var=False).confidence_interval()
+    ends = sorted(np.abs([found.gap.low, found.gap.high]))
+    assert ends == pytest.approx(sorted(np.abs([theirs.low, theirs.high])))
 
 
 @pytest.mark.parametrize("k", [3, 5, 10])
 def test_equal_errors_give_the_studentised_range(k):
     expected = stats.studentized_range.ppf(0.95, k, 1e6) / np.sqrt(2)
-    assert critical_value(np.ones(k), 0.95) == pytest.approx(expected, rel=0.015)
+    assert critical_value(np.ones(k), np.full(k, 1e6), 0.95) == pytest.approx(expected, rel=0.015)
 
 
 def test_the_gap_of_equal_groups_is_covered(rng):
     errors, alarms = np.array([1.0, 2.0, 0.5, 1.0]), 0
     for _ in range(2000):
         values = rng.normal(size=4) * errors
-        alarms += estimates_by_group("abcd", values, errors, 0.0, 0.95).gap.low > 0
+        alarms += estimates_by_group("abcd", values, errors, np.full(4, 1e6), 0.0, 0.95).gap.low > 0
     assert alarms / 2000 <= 0.06
 
 
@@ -41,11 +50,22 @@ def test_sums_of_rows_and_of_clusters(rng):
     for a in (0, 1):
         added.add(a, values[codes == a], weights[codes == a])
     np.testing.assert_allclose(added.errors, sums.errors)
+    np.testing.assert_allclose(added.freedom, sums.freedom)
     halves = ValueSums.merge([ValueSums.of(values[part], codes[part], 2) for part in (slice(0, 15), slice(15, 40))])
     np.testing.assert_allclose(halves.errors, ValueSums.of(values, codes, 2).errors)
     # Identical rows of a person add no evidence.
     twice = ValueSums.of(np.vstack([values, values]), np.r_[codes, codes], 2, clusters=np.tile(np.arange(40), 2))
     np.testing.assert_allclose(twice.errors, ValueSums.of(values, codes, 2).errors)
+
+
+def test_few_dominating_rows_leave_few_degrees_of_freedom(rng):
+    values = rng.normal(size=(500, 1))
+    plain = ValueSums.of(values, np.zeros(500, int), 1).freedom[0, 0]
+    assert 300 < plain <= 499
+    values[:2] = 100.0
+    assert ValueSums.of(values, np.zeros(500, int), 1).freedom[0, 0] < 5
+    kurtosis = stats.kurtosis(values[:, 0], fisher=False)
+    assert ValueSums.of(values, np.zeros(500, int), 1).freedom[0, 0] == pytest.approx(1000 / (kurtosis - 1), rel=1e-6)
 
 
 def test_a_single_unit_has_no_interval():

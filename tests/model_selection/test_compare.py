@@ -1,4 +1,4 @@
-"""Methods side by side: figures agree with the metrics, intervals with a plain bootstrap."""
+"""Methods side by side: values agree with the metrics and with inference."""
 
 from __future__ import annotations
 
@@ -6,14 +6,14 @@ import json
 
 import numpy as np
 import pytest
-from sklearn.decomposition import PCA
+from sklearn.decomposition import PCA, TruncatedSVD
 
 from fairpca import FairPCA, KernelParityPCA, RobustFairPCA
-from fairpca._validation import Groups
+from fairpca.inference import cross_validate_groups, loss_test
 from fairpca.metrics import explained_variance_ratio, reconstruction_error, reconstruction_loss
 from fairpca.model_selection import METHODS, compare
-from fairpca.model_selection._intervals import RowFigures
-from fairpca.moments import GroupMoments, group_moments
+from fairpca.model_selection._study import Study
+from fairpca.moments import group_moments
 
 CHEAP = ["PCA", "FairPCA", "RobustFairPCA", "ParityPCA"]
 
@@ -34,19 +34,24 @@ def found(rows):
     return compare(X, groups, label, n_components=[1, 3], methods=CHEAP)
 
 
-def test_figures_are_those_of_the_metrics(found, rows):
+def test_values_are_those_of_the_metrics_and_of_inference(found, rows):
     X, groups, _ = rows
     assert [(r.method, r.n_components) for r in found.results] == [(m, d) for d in (1, 3) for m in CHEAP]
     for result in found.results:
         errors = reconstruction_error(X, result.estimator, sensitive_features=groups)
         losses = reconstruction_loss(X, result.estimator, sensitive_features=groups)
+        assert result.figures.sample_error == pytest.approx(dict(errors))
         for label in "ab":
-            assert result.error.by_group[label].value == pytest.approx(errors[label])
             assert result.loss.by_group[label].value == pytest.approx(losses[label], abs=1e-10)
-        assert result.error.overall == pytest.approx(errors.overall)
         assert result.loss.overall == pytest.approx(losses.overall, abs=1e-9)
-        assert result.error.gap.value == pytest.approx(errors.gap)
         assert result.explained_variance == pytest.approx(explained_variance_ratio(X, result.estimator))
+    own = cross_validate_groups(FairPCA(3), X, sensitive_features=groups, random_state=0)
+    ours = found["FairPCA", 3].figures
+    assert ours.corrected_loss.gap.low == pytest.approx(own.corrected_loss.gap.low)
+    assert ours.change.by_group["a"].value == pytest.approx(own.change.by_group["a"].value)
+    test = loss_test(X, sensitive_features=groups, n_components=[1, 3], random_state=0)
+    np.testing.assert_array_equal(found.test.null, test.null)
+    assert found.expected_losses[3]["a"] == test[3].by_group["a"].expected
 
 
 def test_what_each_method_promises_shows(found):
@@ -54,7 +59,8 @@ def test_what_each_method_promises_shows(found):
     worst = lambda result: max(e.value for e in result.loss.by_group.values())  # noqa: E731
     assert worst(balanced) < worst(ordinary)
     assert balanced.loss.gap.value < 1e-9
-    assert robust.error.gap.value < ordinary.error.gap.value
+    sample_gap = lambda result: np.ptp(list(result.figures.sample_error.values()))  # noqa: E731
+    assert sample_gap(robust) < sample_gap(ordinary)
     assert ordinary.explained_variance >= max(balanced.explained_variance, parity.explained_variance)
     assert parity.held_out.adversary < 0.2 < ordinary.held_out.adversary
     assert 0 < ordinary.held_out.adversary_random < 0.5
@@ -66,49 +72,80 @@ def test_what_each_method_promises_shows(found):
     assert ordinary.certificate is None
 
 
-def test_intervals_agree_with_refitting_nothing_but_rows(found, rows):
-    """A plain bootstrap of the metric itself, with new moments in every resample."""
+def test_methods_that_need_rows_are_judged_on_the_held_out_part(rows):
+    """One division instead of folds: the same values as by hand."""
     X, groups, _ = rows
-    rng = np.random.default_rng(0)
-    result = found["PCA", 3]
-    parts = [np.flatnonzero(groups == label) for label in "ab"]
-    draws = []
-    for _ in range(300):
-        chosen = np.concatenate([rng.choice(part, len(part)) for part in parts])
-        losses = reconstruction_loss(X[chosen], result.estimator, sensitive_features=groups[chosen])
-        draws.append(losses[result.loss.worst])
-    low, high = np.quantile(draws, [0.025, 0.975])
-    ours = result.loss.by_group[result.loss.worst]
-    assert ours.low == pytest.approx(low, rel=0.15)
-    assert ours.high == pytest.approx(high, rel=0.15)
+    own = {"PCA": PCA(), "svd": TruncatedSVD()}
+    study = Study(X, groups, None, clusters=None, n_folds=10, test_size=0.3, seed=0, moments=None)
+    result = compare(X, groups, n_components=2, methods=own)["svd", 2]
+    train, test = study.split.train, study.split.test
+    fitted = TruncatedSVD(2).fit(X[train])
+    residual = X[test] - fitted.inverse_transform(fitted.transform(X[test]))
+    errors = (residual**2).sum(axis=1)
+    assert result.figures.n_folds == 1
+    for label in "ab":
+        assert result.error.by_group[label].value == pytest.approx(errors[groups[test] == label].mean(), rel=1e-4)
+    ordinary = PCA(2).fit(X[train])
+    rest = X[test] - ordinary.inverse_transform(ordinary.transform(X[test]))
+    change = errors - (rest**2).sum(axis=1)
+    assert result.change.by_group["a"].value == pytest.approx(change[groups[test] == "a"].mean(), rel=1e-3)
 
 
-def test_intervals_cover_the_truth_about_as_often_as_they_say():
-    """Error of a fixed direction in a known population: 1 + 0.25."""
-    axis, hits = np.eye(3)[:, :1], 0
-    moments = GroupMoments((0, 1), np.array([60.0, 60.0]), np.zeros((2, 3)), 60 * np.stack([np.eye(3)] * 2))
-    for seed in range(200):
-        rng = np.random.default_rng(seed)
-        X = rng.normal(size=(120, 3)) * [3.0, 1.0, 0.5]
-        groups = Groups((0, 1), np.repeat([0, 1], 60))
-        figures = RowFigures(X, groups, moments, 1)
-        own = figures.estimates([axis], 100, 0.95, seed)[0][0].by_group[0]
-        hits += own.low <= 1.25 <= own.high
-    assert 176 <= hits <= 198  # 190 expected; the bootstrap of 60 rows covers a little less
-
-
-def test_gap_interval_reaches_below_zero_for_random_groups(rows):
+def test_random_groups_are_called_random(rows):
     X = np.random.default_rng(5).normal(size=(400, 4))
-    result = compare(X, np.arange(400) % 2, n_components=2, methods=["PCA"])["PCA", 2]
+    found = compare(X, np.arange(400) % 2, n_components=2, methods=["PCA"])
+    result = found["PCA", 2]
     assert result.error.gap.low < 0 < result.error.gap.high
+    assert not result.figures.claimed
+    assert not found.test.rejected
+    assert found.as_dict()["results"][0]["chance"]["claimed"] is False
     assert result.held_out.adversary <= 2 * result.held_out.adversary_random
+
+
+def test_clusters_are_permuted_and_stay_together(rng):
+    persons = np.repeat(np.arange(60), 4)
+    X = rng.normal(size=(60, 4))[persons] + 0.05 * rng.normal(size=(240, 4))
+    groups = (np.arange(60) % 3 == 0)[persons]
+    found = compare(X, groups, n_components=2, methods=["PCA"], clusters=persons, n_permutations=99)
+    assert found.test.unit == "clusters"
+    assert found.test.p_value > 0.05
+    plain = compare(X, groups, n_components=2, methods=["PCA"], n_permutations=99)
+    assert plain.test.rejected  # rows of the same person, taken for independent
+    study = Study(X, groups, None, clusters=persons, n_folds=10, test_size=0.3, seed=0, moments=None)
+    assert not set(persons[study.split.train]) & set(persons[study.split.test])
+
+
+def test_no_p_value_without_identities(rows):
+    X, groups, _ = rows
+    found = compare(X, groups, n_components=2, methods=["PCA"], repeated_rows=True)
+    assert found.test is None
+    assert found.as_dict()["results"][0]["chance"] == {"p_value": None, "claimed": False, "groups": {}}
+    assert found.expected_losses[2]["b"] > 0
+
+
+def test_a_group_too_small_to_be_judged_is_not_claimed(rng):
+    X = rng.normal(size=(200, 12))
+    groups = np.where(np.arange(200) < 11, "few", "many")
+    X[:11] *= 5
+    found = compare(X, groups, n_components=2, methods=["PCA"], n_permutations=19)
+    figures = found["PCA", 2].figures
+    assert figures.too_small == ("few",)
+    assert not figures.claimed
+    assert "too small to be judged" in figures.remarks[0]
+
+
+def test_frame_and_html(found):
+    frame = found.to_frame()
+    assert len(frame) == 2 * len(found.results)
+    assert {"method", "n_components", "group", "error", "corrected_loss_low", "change_high"} <= set(frame.columns)
+    assert "<table>" in found._repr_html_()
+    assert "Losses of ordinary PCA" in repr(found)
 
 
 def test_jobs_change_nothing(rows):
     X, groups, label = rows
     one, two = (compare(X, groups, label, n_components=[2], methods=["PCA"], n_jobs=jobs) for jobs in (1, 2))
-    drop = lambda found: [{k: v for k, v in row.items() if k != "seconds"} for row in found.as_dict()["results"]]  # noqa: E731
-    assert drop(one) == drop(two)
+    assert one.as_dict() == two.as_dict()
 
 
 def test_plain_numbers_for_machines(found):
@@ -152,7 +189,7 @@ def test_mmd_fair_pca_is_fitted_on_a_sample_and_says_so():
         ({"methods": []}, "methods is empty"),
         ({"n_components": []}, "n_components is empty"),
         ({"n_components": [9]}, "must lie between 1 and"),
-        ({"y": [1, 2]}, "one label a row"),
+        ({"y": [1, 2]}, "one label per row"),
         ({"sensitive_features": ["a"] * 300}, "single group"),
     ],
 )
@@ -167,8 +204,8 @@ def test_progress_counts_every_fit(rows):
     X, groups, _ = rows
     seen = []
     compare(X, groups, n_components=[1, 2], methods=["PCA", "FairPCA"], progress=lambda *step: seen.append(step))
-    assert [step[0] for step in seen] == [0, 1, 2, 3, 4]
-    assert all(step[1] == 4 for step in seen)
+    assert [step[0] for step in seen] == [0, 1, 2, 3, 4, 5]
+    assert all(step[1] == 5 for step in seen)
 
 
 def test_moments_of_all_rows_replace_those_of_a_sample(rows):
@@ -196,7 +233,7 @@ def test_moments_of_all_rows_replace_those_of_a_sample(rows):
 def test_labels_with_the_same_text_stay_apart(rows):
     X, groups, _ = rows
     labels = [1 if group == "a" else "1" for group in groups]
-    found = compare(X, labels, n_components=2, methods=["PCA"], n_bootstrap=5)
+    found = compare(X, labels, n_components=2, methods=["PCA"])
     plain = json.loads(json.dumps(found.as_dict()))
     assert plain["groups"] == {"1": 200, "'1'": 100}
     assert set(plain["results"][0]["loss"]["groups"]) == {"1", "'1'"}
@@ -204,7 +241,7 @@ def test_labels_with_the_same_text_stay_apart(rows):
 
 def test_default_dimensions_stop_at_the_number_of_features(rows):
     X, groups, _ = rows
-    assert compare(X, groups, methods=["PCA"], n_bootstrap=5).dimensions == [1, 2, 3, 5]
+    assert compare(X, groups, methods=["PCA"]).dimensions == [1, 2, 3, 5]
 
 
 def test_a_method_without_components_is_left_out_with_a_reason(rows):
@@ -216,8 +253,8 @@ def test_a_method_without_components_is_left_out_with_a_reason(rows):
 @pytest.mark.parametrize(
     ("change", "message"),
     [
-        ({"n_bootstrap": 0}, "n_bootstrap must be an integer of at least 1"),
-        ({"n_bootstrap": -1}, "n_bootstrap must be an integer of at least 1"),
+        ({"n_permutations": 0}, "n_permutations must be an integer of at least 19"),
+        ({"cv": 1}, "cv must be an integer of at least 2"),
         ({"n_components": 2.5}, r"n_components must be an integer, got 2\.5"),
     ],
 )

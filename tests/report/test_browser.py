@@ -96,6 +96,8 @@ def test_controls_redraw_everything(page):
     choose(page, "dimension", "3")
     assert "With 3 components" in text(page, "#summary-choice")
     assert page.execute_script("return document.querySelector('tr.chosen td').textContent") == "FairPCA"
+    assert count(page, "#group-table tbody tr") == 2
+    assert "expected by chance" in text(page, "#group-table thead")
     for chart in CHARTS:
         assert inside(page, f"#{chart}") != before[chart], chart
     choose(page, "method", "ParityPCA")

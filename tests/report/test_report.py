@@ -10,6 +10,7 @@ import numpy as np
 import pytest
 
 from fairpca._files import replace_file
+from fairpca.model_selection import compare
 from fairpca.report import audit, number
 from fairpca.report._data import report_data, script_json
 from fairpca.report._words import summary
@@ -78,7 +79,7 @@ def test_frontier_lies_below_every_method(hostile_audit):
     data = report_data(hostile_audit)
     for key, shown in data["results"].items():
         curve = data["frontiers"][key.split("|")[1]]
-        gap, total = shown["error"]["gap"][0], shown["error"]["overall"]
+        gap, total = shown["sample_error"]["gap"], shown["sample_error"]["overall"]
         least = np.interp(gap, curve["gap"][::-1], curve["total"][::-1])
         assert total >= least * (1 - 2e-3)
 
@@ -87,7 +88,12 @@ def test_summary_speaks_of_the_worst_group(hostile_audit):
     found = hostile_audit.comparison
     sentences = summary(found, 2)
     assert str(found["PCA", 2].loss.worst) in sentences[0]
-    assert any("FairPCA lowers the largest loss" in sentence for sentence in sentences)
+    assert sentences[1].startswith("A random division into groups of these sizes would")
+    assert sentences[2].startswith("On new rows ")
+    assert any("FairPCA lowers the largest loss in the sample" in sentence for sentence in sentences)
+    assert any("On new rows, against ordinary PCA, RobustFairPCA" in sentence for sentence in sentences) == (
+        "RobustFairPCA" in found.methods
+    )
     assert any(sentence.startswith("ParityPCA brings that to") for sentence in sentences)
     assert not any("is fair" in sentence for sentence in sentences)
 
@@ -113,7 +119,8 @@ def test_feature_names_must_match():
         (0.3266, "0.327"),
         (43.692, "43.7"),
         (12345.6, "12,346"),
-        (2e-6, "2.0e-06"),
+        (2e-6, "2.0e-6"),
+        (2.125, "2.13"),
         (-1.5, "-1.50"),
     ],
 )
@@ -135,3 +142,46 @@ def test_files_appear_complete_or_not_at_all(tmp_path):
     assert [path.name for path in tmp_path.iterdir()] == ["out.html"]
     with pytest.raises(FileNotFoundError, match="does not exist"):
         replace_file(tmp_path / "no" / "out.html", fail)
+
+
+def test_random_groups_get_no_claim():
+    rng = np.random.default_rng(1)
+    claims = []
+    for seed in range(20):
+        X = rng.normal(size=(150, 5)) * [2.0, 1.5, 1.0, 1.0, 0.5]
+        groups = rng.permutation(np.repeat([0, 1], [50, 100]))
+        found = compare(X, groups, n_components=2, methods=["PCA"], n_permutations=39, random_state=seed)
+        text = " ".join(summary(found, 2))
+        claims.append(["would not show this" in text, "On new rows the losses differ" in text])
+    assert np.sum(claims, axis=0).max() <= 4  # one of twenty expected
+
+
+def test_real_differences_are_claimed(two_groups):
+    X, groups = two_groups
+    text = " ".join(summary(compare(X, groups, n_components=2, methods=["PCA"]), 2))
+    assert "would not show this (p <= 0.001)" in text
+    assert "On new rows the losses differ" in text
+
+
+def test_unknown_identities_are_said():
+    rng = np.random.default_rng(0)
+    X, groups = rng.normal(size=(90, 3)), np.arange(90) % 2
+    found = compare(X, groups, n_components=1, methods=["PCA"], repeated_rows=True)
+    text = " ".join(summary(found, 1))
+    assert "no p-value can be given" in text
+    assert "(p " not in text
+
+
+def test_loss_in_the_sample_has_no_interval_on_the_page(hostile_audit):
+    data = report_data(hostile_audit)
+    shown = data["results"]["PCA|2"]
+    assert [len(row) for row in shown["loss"]["groups"]] == [1, 1]
+    assert [len(row) for row in shown["corrected_loss"]["groups"]] == [3, 3]
+    assert len(data["chance"]["2"]["expected"]) == 2
+
+
+def test_an_audit_shows_itself(hostile_audit):
+    assert "<table>" in hostile_audit._repr_html_()
+    assert "<img" not in hostile_audit._repr_html_()
+    assert len(hostile_audit.to_frame()) == 2 * len(hostile_audit.comparison.results)
+    assert json.loads(json.dumps(hostile_audit.figures))["groups"]

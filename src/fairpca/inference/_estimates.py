@@ -55,18 +55,20 @@ def estimates_by_group(
     labels: Sequence[Any],
     values: np.ndarray,
     errors: np.ndarray,
+    freedom: np.ndarray,
     overall: float,
     confidence: float,
     *,
     own_errors: np.ndarray | None = None,
     least: float = -np.inf,
 ) -> GroupEstimates:
-    """Normal intervals for independent groups.
+    """Intervals by Student's t for independent groups.
 
     Parameters
     ----------
-    labels, values, errors
-        Of each group: its name, its value and the standard error that counts in differences.
+    labels, values, errors, freedom
+        Of each group: its name, its value, the standard error that counts in differences, and the degrees of freedom of
+        that.
     overall : float
         The value of all rows.
     confidence : float
@@ -75,13 +77,13 @@ def estimates_by_group(
     least : float
         What no value can be below; ends of intervals of single groups are cut there.
     """
-    own = (errors if own_errors is None else own_errors) * stats.norm.ppf(0.5 + confidence / 2)
+    own = (errors if own_errors is None else own_errors) * stats.t.ppf(0.5 + confidence / 2, freedom)
     by_group = {
         label: Estimate(float(value), max(float(value - half), least), float(value + half))
         for label, value, half in zip(labels, values, own, strict=True)
     }
     high, low = _extremes(values)
-    half = critical_value(errors, confidence) * float(np.hypot(errors[high], errors[low]))
+    half = critical_value(errors, freedom, confidence) * float(np.hypot(errors[high], errors[low]))
     difference = float(values[high] - values[low])
     gap = Estimate(difference, difference - half, difference + half)
     return GroupEstimates(by_group, float(overall), gap, (labels[high], labels[low]))
@@ -93,20 +95,27 @@ def _extremes(values: np.ndarray) -> tuple[int, int]:
     return (high, low) if high != low else (0, 1)
 
 
-def critical_value(errors: np.ndarray, confidence: float) -> float:
+def critical_value(errors: np.ndarray, freedom: np.ndarray, confidence: float) -> float:
     """By how many standard errors all pairwise differences of independent groups stay within, together."""
-    if len(errors) <= 2 or not np.isfinite(errors).all() or not errors.any():
+    if not np.isfinite(errors).all() or not errors.any():
         return float(stats.norm.ppf(0.5 + confidence / 2))
+    if len(errors) == 2:  # Welch and Satterthwaite
+        welch = (errors @ errors) ** 2 / (errors**4 / freedom).sum()
+        return float(stats.t.ppf(0.5 + confidence / 2, welch))
     relative = tuple(np.round(errors / errors.max(), 3))
-    return _simultaneous(relative, confidence)
+    return _simultaneous(relative, tuple(np.round(freedom, 0)), confidence)
 
 
 @functools.lru_cache(maxsize=256)
-def _simultaneous(errors: tuple[float, ...], confidence: float) -> float:
-    draws = np.random.default_rng(0).standard_normal((_DRAWS, len(errors))) * errors
+def _simultaneous(errors: tuple[float, ...], freedom: tuple[float, ...], confidence: float) -> float:
+    """The same statistic of normal values with estimated standard errors, drawn many times."""
+    rng, shape = np.random.default_rng(0), (_DRAWS, len(errors))
+    draws = rng.standard_normal(shape) * errors
+    squares = rng.chisquare(freedom, shape) / freedom * np.square(errors)
     largest = np.zeros(_DRAWS)
     for a, b in combinations(range(len(errors)), 2):
-        scale = np.hypot(errors[a], errors[b])
-        if scale > 0:
-            np.maximum(largest, np.abs(draws[:, a] - draws[:, b]) / scale, out=largest)
-    return float(np.quantile(largest, confidence))
+        scale = squares[:, a] + squares[:, b]
+        with np.errstate(divide="ignore", invalid="ignore"):
+            ratio = np.where(scale > 0, (draws[:, a] - draws[:, b]) ** 2 / scale, 0.0)
+        np.maximum(largest, ratio, out=largest)
+    return float(np.sqrt(np.quantile(largest, confidence)))

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import functools
 from collections.abc import Sequence
+from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
@@ -20,6 +21,25 @@ __all__ = ["FoldStudy"]
 
 #: Rows of the smallest group from which standard errors are found, if it has more: they are then off by 0.3 %.
 _ROWS_FOR_ERRORS = 50_000
+
+
+@dataclass(frozen=True)
+class Judged:
+    """What was found on new rows, of each group.
+
+    Attributes
+    ----------
+    means, errors, freedom : ndarray of shape (k, 4)
+        Means, their standard errors, and the degrees of freedom of these, of (error on new rows, corrected loss, loss
+        against the own optimum, change against ordinary PCA).
+    units : ndarray of shape (k,)
+        Independent rows or clusters.
+    """
+
+    means: np.ndarray
+    errors: np.ndarray
+    freedom: np.ndarray
+    units: np.ndarray
 
 
 class FoldStudy:
@@ -51,20 +71,16 @@ class FoldStudy:
         least = np.einsum("app->a", matrices) - best_captured(matrices, n_components_of(whole))
         return errors, errors - least
 
-    def judge(self, without: Sequence[Any]) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
-        """Of estimators fitted without each of the judged folds: means, standard errors, and number of units.
-
-        Means and errors are of (error on new rows, corrected loss, loss against the own optimum, change against
-        ordinary PCA), of shape (k, 4).
-        """
+    def judge(self, without: Sequence[Any]) -> Judged:
+        """Estimators that were fitted without each of the judged folds, on the rows of these folds."""
         views = self._views(without)
         if not all(map(is_projection, without)):
             sums = self._sums(self._values(without, views), self._judged_rows)
-            return sums.means, sums.errors, sums.units
+            return Judged(sums.means, sums.errors, sums.freedom, sums.units)
         share = self._share_of_rows()
         values = RowValues(self.folds, views, self.source.owns_threads, share)
         sums = self.source.map_reduce(values, ValueSums.merge)
-        return self._means(views), sums.errors * np.sqrt(share), sums.units / share
+        return Judged(self._means(views), sums.errors * np.sqrt(share), sums.freedom, sums.units / share)
 
     def prepare(self, n_components: int) -> None:
         """Find own components of up to so many dimensions; those of fewer dimensions are the leading ones."""

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
+from math import comb
 from typing import Any
 
 import numpy as np
@@ -29,6 +30,8 @@ class ValueSums:
     ----------
     units, weight, weight_squares : ndarray of shape (k,)
     totals, cross, squares : ndarray of shape (k, n_values)
+    fourth : ndarray of shape (5, k, n_values)
+        Sums of ``T^(4 - j) W^j``.
     """
 
     units: np.ndarray
@@ -37,6 +40,7 @@ class ValueSums:
     totals: np.ndarray
     cross: np.ndarray
     squares: np.ndarray
+    fourth: np.ndarray
 
     @classmethod
     def of(
@@ -68,13 +72,15 @@ class ValueSums:
             totals=add(total),
             cross=add(total * weight[:, None]),
             squares=add(total**2),
+            fourth=np.stack([add(total ** (4 - j) * weight[:, None] ** j) for j in range(5)]),
         )
 
     @classmethod
     def zeros(cls, n_groups: int, n_values: int) -> ValueSums:
         """Sums of no rows, to be added to."""
         single, several = (n_groups,), (n_groups, n_values)
-        return cls(*(np.zeros(shape) for shape in (single, single, single, several, several, several)))
+        shapes = (single, single, single, several, several, several, (5, *several))
+        return cls(*(np.zeros(shape) for shape in shapes))
 
     def add(self, group: int, values: np.ndarray, weights: np.ndarray | None) -> None:
         """Add rows of one group, each a unit by itself."""
@@ -85,7 +91,9 @@ class ValueSums:
         self.weight_squares[group] += weights @ weights
         self.totals[group] += weights @ values
         self.cross[group] += weights**2 @ values
-        self.squares[group] += weights**2 @ values**2
+        squares, fourth = values**2, weights**4
+        self.squares[group] += weights**2 @ squares
+        self.fourth[:, group] += [fourth @ power for power in _powers(values, squares)]
 
     @staticmethod
     def merge(parts: Sequence[ValueSums]) -> ValueSums:
@@ -99,11 +107,35 @@ class ValueSums:
     @property
     def errors(self) -> np.ndarray:
         """Standard errors of the means; infinite for a group of one unit."""
-        means, units = self.means, self.units[:, None]
-        spread = self.squares - 2.0 * means * self.cross + means**2 * self.weight_squares[:, None]
+        units = self.units[:, None]
         with np.errstate(divide="ignore", invalid="ignore"):
-            found = np.sqrt(np.maximum(spread, 0.0) * units / (units - 1.0)) / self.weight[:, None]
+            found = np.sqrt(self._spread * units / (units - 1.0)) / self.weight[:, None]
         return np.where(units > 1, found, np.inf)
+
+    @property
+    def freedom(self) -> np.ndarray:
+        """Degrees of freedom of the standard errors, of shape (k, n_values).
+
+        A squared standard error varies by a factor of variance ``(kurtosis - 1) / n``, as a chi-square of ``2 n /
+        (kurtosis - 1)`` degrees of freedom does: few, where a few rows dominate.
+        """
+        means, units = self.means, self.units[:, None]
+        quartic = sum(comb(4, j) * (-means) ** j * self.fourth[j] for j in range(5))
+        with np.errstate(divide="ignore", invalid="ignore"):
+            excess = units * quartic / self._spread**2 - 1.0
+            freedom = np.where(excess > 0, 2.0 * units / excess, np.inf)
+        return np.clip(freedom, 1.0, np.maximum(units - 1.0, 1.0))
+
+    @property
+    def _spread(self) -> np.ndarray:
+        """``sum (T - mean W)^2``."""
+        means = self.means
+        return np.maximum(self.squares - 2.0 * means * self.cross + means**2 * self.weight_squares[:, None], 0.0)
+
+
+def _powers(values: np.ndarray, squares: np.ndarray) -> tuple[np.ndarray, ...]:
+    """The fourth power, the third, ..., the zeroth."""
+    return squares**2, squares * values, squares, values, np.ones_like(values)
 
 
 @dataclass(frozen=True)

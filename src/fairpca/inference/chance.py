@@ -116,9 +116,9 @@ def chance_losses(
     >>> chance_losses(X, sensitive_features=sex, n_components=5)
     Losses of ordinary PCA with 5 components, and those of random groups of these sizes
     <BLANKLINE>
-    group   rows  loss  expected by chance
-    female   310  2.86                1.23
-    male     690  0.33                0.27
+    group   rows   loss  expected by chance
+    female   310   2.86                1.23
+    male     690  0.327               0.273
     """
     source = as_source(X, sensitive_features, sample_weight)
     counts = row_counts(source)

@@ -14,7 +14,7 @@ from fairpca.inference._cross_fits import Progress, check_can_be_judged, fit_eac
 from fairpca.inference._display import TableResult, number, with_interval
 from fairpca.inference._estimates import GroupEstimates, estimates_by_group
 from fairpca.inference._fitting import n_components_of
-from fairpca.inference._fold_study import FoldStudy, pooled_least_error
+from fairpca.inference._fold_study import FoldStudy, Judged, pooled_least_error
 from fairpca.inference._folds import make_folds
 from fairpca.inference.chance import Influence, Noise, add_up
 from fairpca.moments import GroupMoments
@@ -190,9 +190,9 @@ def cross_validate_groups(
     ``[K |U^T x|^2 + (K - 1) |U_k^T x|^2] / (2K - 1) - |V_k^T x|^2``
 
     for x in fold k. In the sample the group's own optimum is too large by some delta, cross-validated too small by
-    ``delta K / (K - 1)``, to first order; the two cancel. Intervals are those of means of row values; those of gaps
-    hold for all pairs of groups together. Distances are about the pooled mean of the training rows, whatever ``center``
-    the estimator has.
+    ``delta K / (K - 1)``, to first order; the two cancel. Intervals are those of means of row values, by Student's t
+    with fewer degrees of freedom where a few rows dominate; those of gaps hold for all pairs of groups together.
+    Distances are about the pooled mean of the training rows, whatever ``center`` the estimator has.
 
     Estimators that need nothing but moments take one pass over the rows for all folds, and one for the standard errors;
     where every group has more than 50,000 rows, that one looks at a random part of them.
@@ -234,9 +234,8 @@ def group_figures(
     moments = study.moments.whole if moments is None else moments
     d, K = n_components_of(whole), study.folds.n_effective
     errors, losses = study.in_sample(whole, moments)
-    means, standard, units = study.judge(without)
-    same = np.abs(means[:, 3]) + standard[:, 3] <= _ROUNDING * np.einsum("app->a", moments.second_moments())
-    means[same, 3] = standard[same, 3] = 0.0  # the very components of ordinary PCA
+    judged = study.judge(without)
+    means, standard = _without_rounding(judged, moments)
     noise = Noise.from_blocks(study.moments.by_fold, study.moments.whole, d)
     # What the method's own overfitting adds to the uncertainty of a single group; it cancels in differences.
     regret = (means[:, 0] - errors) * (K - 1.0) / (2.0 * K - 1.0)
@@ -244,7 +243,8 @@ def group_figures(
 
     def estimates(values: np.ndarray, column: int, overall: float | None = None, **options: Any) -> GroupEstimates:
         overall = float(moments.shares @ values) if overall is None else overall
-        return estimates_by_group(study.labels, values, standard[:, column], overall, confidence, **options)
+        spread = standard[:, column], judged.freedom[:, column]
+        return estimates_by_group(study.labels, values, *spread, overall, confidence, **options)
 
     return GroupFigures(
         error=estimates(means[:, 0], 0, least=0.0),
@@ -253,13 +253,24 @@ def group_figures(
         change=estimates(means[:, 3], 3),
         sample_error=dict(zip(study.labels, errors.tolist(), strict=True)),
         counts=dict(zip(moments.labels, moments.counts.tolist(), strict=True)),
-        too_small=tuple(label for label, count in zip(study.labels, units, strict=True) if count < moments.n_features),
-        remarks=tuple(_remarks(study, units, noise)),
+        too_small=tuple(
+            label for label, count in zip(study.labels, judged.units, strict=True) if count < moments.n_features
+        ),
+        remarks=tuple(_remarks(study, judged.units, noise)),
         n_folds=len(without),
         confidence=confidence,
         method=method,
         n_components=d,
     )
+
+
+def _without_rounding(judged: Judged, moments: GroupMoments) -> tuple[np.ndarray, np.ndarray]:
+    """Means and standard errors, where a change that is only rounding is none: the components of ordinary PCA."""
+    means, standard = judged.means.copy(), judged.errors.copy()
+    variances = np.einsum("app->a", moments.second_moments())
+    same = np.abs(means[:, 3]) + standard[:, 3] <= _ROUNDING * variances
+    means[same, 3] = standard[same, 3] = 0.0
+    return means, standard
 
 
 def _remarks(study: FoldStudy, units: np.ndarray, noise: Noise) -> list[str]:

@@ -11,7 +11,7 @@ from sklearn.base import clone
 from sklearn.decomposition import PCA
 
 from fairpca.estimators import FairPCA, MMDFairPCA, ParityPCA, RobustFairPCA
-from fairpca.inference import fit_to_moments, needs_moments_only
+from fairpca.inference import fit_rows, fit_to_moments, needs_moments_only
 from fairpca.moments import GroupMoments
 
 __all__ = ["METHODS", "Method", "choose_methods"]
@@ -47,7 +47,7 @@ class Method:
         estimator = self.make(n_components, seed)
         if needs_moments_only(estimator):
             return fit_to_moments(estimator, moments)
-        return estimator.fit(X, sensitive_features=groups)
+        return fit_rows(estimator, X, None, groups, None)
 
 
 def _pca(n_components: int, seed: int) -> PCA:

@@ -155,8 +155,8 @@ def _change(label: Any, one: Any) -> str:
         return f"raises the error of “{_text(label)}” by {with_interval(one)}"
     if one.high < 0:
         return f"lowers the error of “{_text(label)}” by {with_interval(Estimate(-one.value, -one.high, -one.low))}"
-    signed = f"{'+' if one.value > 0 else ''}{with_interval(one)}"
-    return f"changes the error of “{_text(label)}” by {signed}, which may be chance"
+    signed = f"{'+' if one.value > 0 else ''}{with_interval(one)}".removesuffix(")")
+    return f"changes the error of “{_text(label)}” by {signed}, consistent with chance)"
 
 
 def _readable(ordinary: MethodResult, results: Iterable[MethodResult]) -> list[str]:
