@@ -148,6 +148,17 @@ def test_group_errors_stop_at_the_number_of_features(two_groups):
     assert display.dimensions.tolist() == [1, 2, 3, 4]
 
 
+def test_ordinary_pca_is_dashed_as_in_the_report(two_groups):
+    X, groups = two_groups
+    found = compare(X, groups, n_components=[1, 2], methods=["PCA", "FairPCA"], n_permutations=19)
+    display = GroupErrorDisplay.from_comparison(found, of="corrected_loss")
+    ax = display.plot()
+    assert [line.get_linestyle() for line in display.lines_] == ["--", "--", "-", "-"]
+    assert ax.get_ylabel() == "corrected loss on new rows"
+    assert display.values["PCA"][0, 0] == found["PCA", 1].corrected_loss.by_group["a"].value
+    drawn(ax)
+
+
 def test_a_method_that_could_not_be_fitted_leaves_a_gap(two_groups):
     X, groups = two_groups
     p = X.shape[1]

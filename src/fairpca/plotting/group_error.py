@@ -17,8 +17,18 @@ from fairpca.plotting._style import COLOURS, DASHES, MARKERS, axes, label_text, 
 
 __all__ = ["GroupErrorDisplay"]
 
-Figure = Literal["error", "loss"]
+Value = Literal["error", "loss", "corrected_loss"]
 _FIGURES = ("error", "loss")
+#: What a comparison holds, and how its axis is called.
+_COMPARED = {
+    "error": "error on new rows",
+    "loss": "loss in the sample",
+    "corrected_loss": "corrected loss on new rows",
+}
+
+
+#: Dashes of the methods other than PCA.
+_SOLID_FIRST = tuple(dash for dash in DASHES if dash != "--")
 
 
 @dataclass
@@ -30,7 +40,9 @@ class GroupErrorDisplay:
     dimensions : ndarray of shape (n_dimensions,)
     values : dict from method to ndarray of shape (n_dimensions, n_groups)
     groups : tuple
-    of : {"error", "loss"}
+    of : {"error", "loss", "corrected_loss"}
+    label : str
+        Of the vertical axis.
 
     Attributes
     ----------
@@ -53,7 +65,8 @@ class GroupErrorDisplay:
     dimensions: np.ndarray
     values: dict[str, np.ndarray]
     groups: tuple[Any, ...]
-    of: Figure = "error"
+    of: Value = "error"
+    label: str = "reconstruction error"
 
     @classmethod
     def from_estimator(
@@ -63,7 +76,7 @@ class GroupErrorDisplay:
         *,
         sensitive_features: Any,
         n_components: int | Iterable[int] | None = None,
-        of: Figure = "error",
+        of: Value = "error",
     ) -> GroupErrorDisplay:
         """Fit copies of an estimator with several numbers of components to X, and measure them on X.
 
@@ -84,17 +97,17 @@ class GroupErrorDisplay:
                 groups = tuple(found)
                 rows.append(list(found.values()))
             values[name] = np.array(rows)
-        return cls(np.array(dimensions), values, groups, of)
+        return cls(np.array(dimensions), values, groups, of, f"reconstruction {of}")
 
     @classmethod
     def from_comparison(
-        cls, comparison: Comparison, *, methods: Iterable[str] | None = None, of: Figure = "error"
+        cls, comparison: Comparison, *, methods: Iterable[str] | None = None, of: Value = "error"
     ) -> GroupErrorDisplay:
-        """The figures of :func:`fairpca.model_selection.compare`.
+        """The values of :func:`fairpca.model_selection.compare`: error or corrected loss on new rows, or loss in sample.
 
         Where a method could not be fitted with some number of components its values are missing, and so are its marks.
         """
-        check_choice("of", of, _FIGURES)
+        check_choice("of", of, _COMPARED)
         names = comparison.methods if methods is None else list(methods)
         for name in names:
             check_choice("methods", name, comparison.methods)
@@ -103,23 +116,27 @@ class GroupErrorDisplay:
             if result.method in values:
                 row = comparison.dimensions.index(result.n_components)
                 values[result.method][row] = [e.value for e in getattr(result, of).by_group.values()]
-        return cls(np.array(comparison.dimensions), values, comparison.groups, of)
+        return cls(np.array(comparison.dimensions), values, comparison.groups, of, _COMPARED[of])
 
     def plot(self, ax: Any = None) -> Any:
         """Draw; return the axes."""
         ax = axes(ax)
         self.lines_ = []
-        for m, (method, values) in enumerate(self.values.items()):
+        others = [method for method in self.values if method != "PCA"]
+        for method, values in self.values.items():
+            # Ordinary PCA is dashed and hollow, here and in the report; other methods begin with a solid line.
+            reference = method == "PCA"
+            dashes = DASHES[1] if reference else _SOLID_FIRST[others.index(method) % len(_SOLID_FIRST)]
             for g, group in enumerate(self.groups):
                 style = {
                     "color": COLOURS[g % len(COLOURS)],
                     "marker": MARKERS[g % len(MARKERS)],
-                    "linestyle": DASHES[m % len(DASHES)],
-                    "markerfacecolor": "white" if m % 2 else COLOURS[g % len(COLOURS)],
+                    "linestyle": dashes,
+                    "markerfacecolor": "white" if reference else COLOURS[g % len(COLOURS)],
                 }
                 text = f"{label_text(group)}, {plain(method)}"
                 self.lines_ += ax.plot(self.dimensions, values[:, g], label=text, **style)
-        ax.set(xlabel="number of components", ylabel=f"reconstruction {self.of}")
+        ax.set(xlabel="number of components", ylabel=self.label)
         ax.xaxis.get_major_locator().set_params(integer=True)
         ax.legend()
         self.ax_, self.figure_ = ax, ax.figure
