@@ -55,7 +55,9 @@ def test_audit_prints_figures_and_ends_with_the_path(people, tmp_path, capsys):
     assert "2 numeric columns: income, age" in text
     assert "city (2 levels)" in text
     assert "not among the features: sex, default, id" in text
-    assert "loss f" in text
+    assert "expected by chance" in text
+    assert "A random division into groups of these sizes" in text
+    assert "On new rows" in text
     assert "adversary" in text
     assert "Δ EOD" in text
     assert text.rstrip().endswith(str(tmp_path / "report.html"))
@@ -77,6 +79,35 @@ def test_audit_as_json(people, tmp_path, capsys):
     assert found["results"][1]["loss"]["gap"][0] < 1e-9
     assert found["results"][0]["held_out"]["accuracy"] is None
     assert (tmp_path / found["report"]).is_file()
+
+
+def test_values_in_a_file_are_the_same_for_the_same_seed(people, tmp_path, capsys):
+    arguments = ["audit", people, *COMMON, "--label", "default", "--components", "2", "--out", "r.html"]
+    for name in ("one.json", "two.json"):
+        assert run([*arguments, "--json", name], tmp_path) == 0
+    assert "adjusted p" in capsys.readouterr().out  # the tables are printed all the same
+    assert (tmp_path / "one.json").read_bytes() == (tmp_path / "two.json").read_bytes()
+    found = json.loads((tmp_path / "one.json").read_text())
+    entry = found["results"][1]
+    assert set(entry["new_rows"]) == {"gap", "low", "high", "claimed"}
+    assert entry["chance"]["p_value"] == found["results"][0]["chance"]["p_value"]
+
+
+def test_clusters_are_a_column_of_the_file(people, tmp_path, capsys):
+    text = people.read_text().splitlines()
+    lines = [f"{text[0]},person", *(f"{line},q{i // 4 * 2 + i % 2}" for i, line in enumerate(text[1:]))]
+    people.write_text("\n".join(lines))
+    arguments = ["compare", people, *COMMON, "--components", "2", "--clusters", "person"]
+    assert run(arguments, tmp_path) == 0
+    shown = capsys.readouterr().out
+    assert "A random division of the clusters into groups of these sizes" in shown
+    assert "not among the features: sex, person, id" in shown
+    assert run([*arguments[:-2], "--repeated-rows"], tmp_path) == 0
+    shown = capsys.readouterr().out
+    assert "No p-value: rows repeat persons" in shown
+    assert "adjusted p" not in shown
+    assert run([*arguments[:-1], "nobody"], tmp_path) == 2
+    assert "nobody" in capsys.readouterr().err
 
 
 def test_compare_writes_nothing(people, tmp_path, capsys):

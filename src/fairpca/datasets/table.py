@@ -389,7 +389,7 @@ def prepare_table(
         check_magnitude(table.name, name, table.columns[name])
     encoder = _fitted_encoder(table, numeric, levels, standardise)
     say_columns(encoder, [*sensitive, *others, *drop], standardise, remarks)
-    persons = None if clusters is None else _group_labels(table, [clusters])
+    persons = None if clusters is None else table.columns[clusters]
     return TableData(encoder.encode(table), groups, target, encoder, table, remarks, persons)
 
 

@@ -103,7 +103,7 @@ class GroupErrorDisplay:
     def from_comparison(
         cls, comparison: Comparison, *, methods: Iterable[str] | None = None, of: Value = "error"
     ) -> GroupErrorDisplay:
-        """The values of :func:`fairpca.model_selection.compare`: error or corrected loss on new rows, or loss in sample.
+        """The values of :func:`fairpca.model_selection.compare`: error or corrected loss on new rows, or loss.
 
         Where a method could not be fitted with some number of components its values are missing, and so are its marks.
         """
