@@ -1,12 +1,14 @@
 """Inference: time as ratios, and calibration with a known truth.
 
 ``python benchmarks/inference.py`` prints the ratios (part of ``make bench``). With ``alarms``, ``gaps``, ``power``,
-``coverage`` or ``flow`` it prints simulations, which take from minutes to an hour; ``--draws N`` makes them shorter.
+``coverage``, ``flow`` or ``sentences`` it prints simulations, which take from minutes to an hour; ``--draws N`` makes
+them shorter.
 """
 
 from __future__ import annotations
 
 import argparse
+import importlib
 import os
 import sys
 import warnings
@@ -21,7 +23,10 @@ from sklearn.decomposition import PCA
 from fairpca import FairPCA
 from fairpca.datasets import load_german_credit, load_table
 from fairpca.inference import chance_losses, cross_validate_groups, loss_test
+from fairpca.model_selection._held_out import HeldOut
+from fairpca.report._words import summary
 
+comparison = importlib.import_module("fairpca.model_selection.compare")  # the module, not its function
 DATA = Path(os.environ.get("FAIRPCA_DATA", Path(__file__).parents[2] / "shared" / "data"))
 TABLES = {
     "Steel": "Steel_Data.csv",
@@ -204,6 +209,30 @@ def _draws_of(X: np.ndarray, groups: np.ndarray, n: int, d: int, draws: int) -> 
         yield plug_in, corrected, abs(corrected) <= (gap.high - gap.low) / 2
 
 
+def sentences(draws: int, names: list[str]) -> None:
+    """How often the report's own sentences claim something of random groups; then of the real ones."""
+    # What a classifier reads off the scores takes most of the time, and no sentence about losses depends on it.
+    comparison.measure = lambda *_: HeldOut(explained_variance=0.0, adversary=0.0, adversary_random=1.0)
+    print("report, d = 5: 'would not show this', 'on new rows the losses differ'")
+    for name in names:
+        X, groups = table(name)
+        rng = np.random.default_rng(7)
+        found = np.mean([_claims(X, rng.permutation(groups), i) for i in range(draws)], axis=0)
+        print(
+            f"{name:<16} random groups {found[0]:.3f} {found[1]:.3f}; real groups {_claims(X, groups, 0)}", flush=True
+        )
+    for name in ("Wine",):
+        print(f"{name:<16} real groups {_claims(*table(name), 0)}", flush=True)
+
+
+def _claims(X: np.ndarray, groups: np.ndarray, seed: int) -> tuple[bool, bool]:
+    found = comparison.compare(
+        X, groups, n_components=5, methods=["PCA"], n_permutations=199, random_state=seed, n_jobs=1
+    )
+    text = " ".join(summary(found, 5))
+    return "would not show this" in text, "On new rows the losses differ" in text
+
+
 def flow() -> None:
     print("closed form / permutation mean, by group (* rests on few rows)")
     for name in ("German", "Wine", "Biodeg", "Ecoli", "Energy", "Steel", "noise"):
@@ -221,7 +250,10 @@ def flow() -> None:
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument(
-        "what", nargs="?", default="ratios", choices=["ratios", "alarms", "gaps", "power", "coverage", "flow"]
+        "what",
+        nargs="?",
+        default="ratios",
+        choices=["ratios", "alarms", "gaps", "power", "coverage", "flow", "sentences"],
     )
     parser.add_argument("--draws", type=int)
     parser.add_argument("--tables", nargs="*", default=["German", "Biodeg", "noise", "Steel", "default credit"])
@@ -232,6 +264,7 @@ def main() -> None:
         "gaps": lambda: gap_alarms(chosen.draws or 200, chosen.tables),
         "power": lambda: power(chosen.draws or 200),
         "coverage": lambda: coverage(chosen.draws or 200),
+        "sentences": lambda: sentences(chosen.draws or 200, chosen.tables),
         "flow": flow,
     }
     with warnings.catch_warnings():
