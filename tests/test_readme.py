@@ -9,7 +9,8 @@ from sklearn.decomposition import PCA
 
 from fairpca import FairPCA
 from fairpca.datasets import load_german_credit
-from fairpca.inference import cross_validate_groups, loss_test, number, p_text, with_interval
+from fairpca.inference import cross_validate_groups, loss_test
+from fairpca.inference._display import number, p_text, with_interval
 
 ROOT = Path(__file__).parents[1]
 

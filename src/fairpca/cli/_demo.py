@@ -11,7 +11,7 @@ from fairpca.cli._options import add_jobs_option, dimensions
 from fairpca.cli._progress import Progress
 from fairpca.cli._tables import comparison_text, format_table
 from fairpca.datasets import load_german_credit
-from fairpca.inference import number
+from fairpca.inference._display import number
 from fairpca.model_selection import Comparison, MethodResult
 from fairpca.report import audit
 

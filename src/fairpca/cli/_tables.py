@@ -5,7 +5,7 @@ from __future__ import annotations
 import textwrap
 from typing import Any
 
-from fairpca.inference import number, p_text, with_interval
+from fairpca.inference._display import number, p_text, with_interval
 from fairpca.model_selection import Comparison, MethodResult
 from fairpca.report import outvoted_sentence, sample_sentence
 

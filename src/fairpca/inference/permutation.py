@@ -27,7 +27,7 @@ from fairpca.inference._fitting import fit_rows, fit_to_moments, is_fitted, need
 from fairpca.inference._judges import Division, FixedComponents, Judge, RefittedToMoments, RefittedToRows
 from fairpca.inference._units import BlockUnits, ClusterUnits, RowUnits, Units, draw_division
 from fairpca.linalg import blas_threads, single_blas_thread, top_eigenpairs
-from fairpca.metrics import check_projector
+from fairpca.metrics.reconstruction import check_projector
 from fairpca.moments import GroupMoments, MemorySource, RandomCells, RowSource, accumulate, cell_moments, row_counts
 
 __all__ = ["DimensionTest", "GroupChance", "LossTest", "loss_test"]

@@ -10,7 +10,6 @@ from fairpca.metrics.downstream import (
 )
 from fairpca.metrics.reconstruction import (
     GroupValues,
-    check_projector,
     explained_variance_ratio,
     reconstruction_error,
     reconstruction_gap,
@@ -21,7 +20,6 @@ __all__ = [
     "GroupValues",
     "MMDTest",
     "adversary_gap",
-    "check_projector",
     "communality",
     "demographic_parity_difference",
     "equal_opportunity_difference",

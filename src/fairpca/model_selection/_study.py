@@ -9,21 +9,14 @@ from sklearn.utils import check_array
 
 from fairpca._validation import Groups, check_groups, check_several_groups
 from fairpca.estimators._base import label_array
-from fairpca.inference import (
-    CountedRows,
-    FoldStudy,
-    GroupFigures,
-    LossTest,
-    check_clusters,
-    fit_without_folds,
-    group_figures,
-    held_out_part,
-    loss_test,
-    make_folds,
-    needs_moments_only,
-    seed_of,
-)
+from fairpca.inference import GroupFigures, LossTest, loss_test
+from fairpca.inference._checks import CountedRows, check_clusters, seed_of
+from fairpca.inference._cross_fits import fit_without_folds
+from fairpca.inference._fitting import needs_moments_only
+from fairpca.inference._fold_study import FoldStudy
+from fairpca.inference._folds import held_out_part, make_folds
 from fairpca.inference.chance import Noise
+from fairpca.inference.cross_validation import group_figures
 from fairpca.linalg import few_blas_threads
 from fairpca.metrics import explained_variance_ratio
 from fairpca.model_selection._held_out import Split, sample_rows, split_rows

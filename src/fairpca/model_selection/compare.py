@@ -14,7 +14,8 @@ import sklearn
 from sklearn.utils.parallel import Parallel, delayed
 
 from fairpca._validation import check_n_components, check_number
-from fairpca.inference import Estimate, GroupEstimates, GroupFigures, LossTest, TableResult
+from fairpca.inference import Estimate, GroupEstimates, GroupFigures, LossTest
+from fairpca.inference._display import TableResult
 from fairpca.linalg import few_blas_threads
 from fairpca.model_selection._held_out import HeldOut, measure
 from fairpca.model_selection._study import Study

@@ -11,7 +11,7 @@ from sklearn.base import clone
 from sklearn.decomposition import PCA
 
 from fairpca.estimators import FairPCA, MMDFairPCA, ParityPCA, RobustFairPCA
-from fairpca.inference import fit_rows, fit_to_moments, needs_moments_only
+from fairpca.inference._fitting import fit_rows, fit_to_moments, needs_moments_only
 from fairpca.moments import GroupMoments
 
 __all__ = ["METHODS", "Method", "choose_methods"]

@@ -1,6 +1,6 @@
 """The audit of one data set, and its report as a single HTML file."""
 
-from fairpca.inference import number
+from fairpca.inference._display import number
 from fairpca.report._words import outvoted_sentence, sample_sentence
 from fairpca.report.audit import Audit, audit
 

@@ -8,7 +8,8 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from fairpca.inference import GroupEstimates, p_text
+from fairpca.inference import GroupEstimates
+from fairpca.inference._display import p_text
 from fairpca.model_selection import METHODS, Comparison, Frontier, MethodResult
 from fairpca.report._words import summary
 

@@ -9,7 +9,8 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping
 from typing import Any
 
-from fairpca.inference import Estimate, GroupEstimates, number, with_interval
+from fairpca.inference import Estimate, GroupEstimates
+from fairpca.inference._display import number, with_interval
 from fairpca.model_selection import Comparison, MethodResult
 
 __all__ = ["outvoted_sentence", "sample_sentence", "summary"]
