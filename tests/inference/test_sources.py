@@ -116,10 +116,10 @@ def test_blocks_of_random_labels_are_rarely_rejected(rng):
 
 
 def test_large_arrays_are_permuted_by_blocks(people, monkeypatch):
-    from fairpca.inference import permutation
+    from fairpca.inference import _permuted
 
     X, groups = people
-    monkeypatch.setattr(permutation, "_MANY_NUMBERS", 1000)
+    monkeypatch.setattr(_permuted, "MANY_NUMBERS", 1000)
     assert loss_test(X, sensitive_features=groups, n_components=2, n_permutations=19).unit == "blocks"
 
 
