@@ -87,8 +87,8 @@ class PermutedData:
     def _needed_rows(self, estimator: Any) -> MemorySource:
         if self.rows is None:
             raise ValueError(
-                f"{name_of(estimator)} needs rows in memory; here only moments of blocks of rows are held. Give a random "
-                "sample of the rows, or an estimator with fit_moments."
+                f"{name_of(estimator)} needs rows in memory; here only moments of blocks of rows are held. Give a "
+                "random sample of the rows, or an estimator with fit_moments."
             )
         return self.rows
 
