@@ -199,7 +199,7 @@ def save_model(estimator: Any, path: Any, *, extra: Any = None) -> Path:
         raise ValueError(f"{name} cannot be saved: {str(problem).rstrip('.')}; fit it again.") from None
     text = json.dumps(header).encode()
     parts: dict[str, Any] = {"header": np.frombuffer(text, np.uint8), **packer.arrays}
-    return _replace(Path(path), lambda stream: np.savez(stream, **parts))
+    return replace_file(path, lambda stream: np.savez(stream, **parts))
 
 
 def load_model(path: Any) -> Any:
@@ -454,11 +454,3 @@ def _read_array(stream: Any, size: int) -> np.ndarray:
         raise ValueError("an array is not what its header says")
     content.seek(0)
     return np.load(content, allow_pickle=False)
-
-
-def _replace(path: Path, write: Callable[[BinaryIO], Any]) -> Path:
-    def fill(temporary: Path) -> None:
-        with temporary.open("wb") as stream:
-            write(stream)
-
-    return replace_file(path, fill)

@@ -8,7 +8,6 @@ import platform
 import shlex
 import sys
 from collections.abc import Sequence
-from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -17,6 +16,7 @@ import sklearn
 
 import fairpca
 from fairpca.cli._options import add_comparison_options, add_data_options, load, wanted_dimensions
+from fairpca.cli._output import check_output
 from fairpca.cli._progress import Progress
 from fairpca.cli._tables import clean, comparison_text
 from fairpca.datasets.table import TableData
@@ -75,8 +75,8 @@ def add_audit(commands: Any) -> None:
 
 
 def _run(arguments: argparse.Namespace) -> int:
+    check_output(arguments.out, arguments.data)
     data = load(arguments)
-    check_output(arguments.out)
     if not arguments.json:
         print_remarks(data)
     found = _audit(arguments, data)
@@ -106,15 +106,6 @@ def _audit(arguments: argparse.Namespace, data: TableData) -> Audit:
             progress=progress,
             moments=whole_moments(data),
         )  # fmt: skip
-
-
-def check_output(path: str) -> None:
-    """Say at once, not after a minute of work, that the report cannot be written."""
-    target = Path(path)
-    if target.is_dir():
-        raise IsADirectoryError(f"--out {path} is a folder; give the name of a file.")
-    if not target.parent.is_dir():
-        raise FileNotFoundError(f"--out {path}: the folder {target.parent} does not exist; create it first.")
 
 
 def print_remarks(data: TableData) -> None:

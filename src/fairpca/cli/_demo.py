@@ -9,8 +9,9 @@ from typing import Any
 from sklearn.decomposition import PCA
 
 from fairpca import FairPCA
-from fairpca.cli._audit import check_output, provenance
+from fairpca.cli._audit import provenance
 from fairpca.cli._options import add_jobs_option, dimensions
+from fairpca.cli._output import check_output
 from fairpca.cli._progress import Progress
 from fairpca.datasets import load_german_credit
 from fairpca.metrics import GroupValues, reconstruction_error, reconstruction_loss
@@ -49,11 +50,11 @@ def add_demo(commands: Any) -> None:
 
 
 def _run(arguments: argparse.Namespace) -> int:
-    rows = demo_rows(arguments.components)
     if arguments.json:
-        print(json.dumps(rows, indent=2))
+        print(json.dumps(demo_rows(arguments.components), indent=2))
         return 0
     check_output(arguments.out)
+    rows = demo_rows(arguments.components)
     print(demo_text(rows), flush=True)
     data: Any = load_german_credit()
     with Progress() as progress:

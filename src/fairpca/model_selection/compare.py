@@ -12,9 +12,9 @@ from typing import Any
 import numpy as np
 import sklearn
 from sklearn.utils import check_array
-from sklearn.utils.parallel import Parallel, delayed
 
 from fairpca._validation import Groups, check_groups, check_n_components, check_number, check_several_groups
+from fairpca._workers import delayed, parallel
 from fairpca.estimators._base import label_array
 from fairpca.metrics import explained_variance_ratio
 from fairpca.model_selection._held_out import HeldOut, Split, measure, sample_rows, split_rows
@@ -325,9 +325,7 @@ def _fit_all(
     order = sorted(range(len(steps)), key=lambda i: (steps[i][1].max_rows is None, i))
     outcomes: dict[int, _Fit | ValueError] = {}
     progress(0, len(steps), "fitting")
-    run = Parallel(n_jobs=n_jobs, return_as="generator")(
-        delayed(_try_one)(study, steps[i][1], steps[i][0]) for i in order
-    )
+    run = parallel(n_jobs, return_as="generator")(delayed(_try_one)(study, steps[i][1], steps[i][0]) for i in order)
     for i, outcome in zip(order, run, strict=True):
         outcomes[i] = outcome
         progress(len(outcomes), len(steps), f"{steps[i][1].name}, {steps[i][0]} components")
