@@ -53,7 +53,7 @@ def replace_file(path: Any, write: Write) -> Path:
 def check_writable(path: Any) -> None:
     """Raise OSError, with the reason, where :func:`replace_file` would."""
     target = _target(path)
-    if target.exists() and not os.access(target, os.W_OK):
+    if target.exists() and not os.access(target, os.W_OK, effective_ids=os.access in os.supports_effective_ids):
         raise PermissionError(f"{path} may not be written: change its permissions, or give another name.")
     if _is_stream(target):
         return

@@ -82,27 +82,30 @@ class Session:
         self.process.send_signal(number)
         self.process.wait()
 
-    def check_nothing_is_left(self) -> None:
-        end = time.monotonic() + 2
-        while self.members() and time.monotonic() < end:
-            time.sleep(0.02)
+    def check_nothing_is_left(self) -> float:
+        """The seconds it took; they depend on what else the machine does, so the limit is a wide one."""
+        start = time.monotonic()
+        while self.members() and time.monotonic() < start + 20:
+            time.sleep(0.01)
+        seconds = time.monotonic() - start
         assert self.members() == []
         assert list(self.temporary.rglob("*")) == []
+        return seconds
 
 
 def command_line(arguments: list[str]) -> list[str]:
     return [sys.executable, "-m", "fairpca.cli", *arguments]
 
 
-@pytest.mark.parametrize("number", SIGNALS)
-def test_workers_end_with_an_audit_that_is_killed(commands, tmp_path, number):
+def test_workers_end_with_an_audit_that_is_killed(commands, tmp_path):
     out, arguments = commands
     smaller = [text.replace("large", "small") for text in arguments["audit"]]
-    session = Session(command_line(smaller), tmp_path / "temporary")
-    session.wait_for(members=5)  # itself, two workers, two trackers of their resources
-    session.kill(number)
-    session.check_nothing_is_left()
-    assert session.process.returncode == -number
+    sessions = {number: Session(command_line(smaller), tmp_path / str(int(number))) for number in SIGNALS}
+    for number, session in sessions.items():
+        session.wait_for(members=5)  # itself, two workers, two trackers of their resources
+        session.kill(number)
+        session.check_nothing_is_left()
+        assert session.process.returncode == -number
     assert out.read_text() == OLD
     assert os.listdir(out.parent) == [out.name]
 
@@ -116,12 +119,14 @@ def test_killed_at_random_moments(commands, tmp_path, command, number):
     start = time.monotonic()
     Session(command_line(arguments[command]), tmp_path / "whole").process.wait()
     whole = time.monotonic() - start
+    seconds: list[float] = []
     for moment in np.sort(rng.random(MOMENTS)) * whole:
         out.write_text(OLD)
         session = Session(command_line(arguments[command]), tmp_path / "temporary")
         time.sleep(moment)
         session.kill(number)
-        session.check_nothing_is_left()
+        seconds.append(session.check_nothing_is_left())
         assert os.listdir(out.parent) == [out.name]
         if session.process.returncode != 0:
             assert out.read_text() == OLD
+    sys.stdout.write(f"{command}, {number.name}: {len(seconds)} kills, nothing left after {max(seconds):.2f} s\n")
