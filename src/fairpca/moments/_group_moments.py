@@ -161,14 +161,6 @@ class GroupMoments(Counted):
         """
         return fixed_by_group(self.counts, self.means, np.einsum("ajj->j", self.scatters))
 
-    def columns_nearly_fixed(self, tolerance: float = 1e-10) -> np.ndarray:
-        """Indices of columns whose variance within groups is at most this share of their largest squared group mean.
-
-        Among them are all that are constant within every group; which of the others are not, only the rows can tell.
-        """
-        within = np.einsum("ajj->j", self.scatters) / self.total_count
-        return np.flatnonzero(within <= tolerance * np.abs(self.means).max(axis=0) ** 2)
-
     def _of(self, label: Any) -> tuple[float, np.ndarray, np.ndarray]:
         a = self.labels.index(label)
         return self.counts[a], self.means[a], self.scatters[a]
