@@ -177,6 +177,7 @@ def _arrow_writer(stream: BinaryIO, kind: str) -> Iterator[Callable[[dict[str, A
         table = pyarrow.table({name: _arrow_values(column) for name, column in columns.items()})
         if not opened:
             make = pyarrow.parquet.ParquetWriter if kind == "Parquet" else pyarrow.ipc.new_file
+            _check_kinds(make, table.schema, kind)
             opened.append(make(stream, table.schema))
         opened[0].write_table(table)
 
@@ -185,6 +186,19 @@ def _arrow_writer(stream: BinaryIO, kind: str) -> Iterator[Callable[[dict[str, A
     finally:
         for writer in opened:
             writer.close()
+
+
+def _check_kinds(make: Callable[..., Any], schema: Any, kind: str) -> None:
+    """Refuse columns of a kind that such files do not know: Parquet has no calendar intervals."""
+    import pyarrow
+
+    for field in schema:
+        try:
+            make(pyarrow.BufferOutputStream(), pyarrow.schema([field])).close()
+        except pyarrow.ArrowException:
+            raise ValueError(
+                f"--keep {field.name}: {kind} files cannot hold {field.type}; leave it out, or write .csv."
+            ) from None
 
 
 def _csv_values(column: Any) -> list[Any]:
