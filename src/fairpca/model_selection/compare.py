@@ -16,6 +16,7 @@ from sklearn.utils import check_array
 from fairpca._validation import Groups, check_groups, check_n_components, check_number, check_several_groups
 from fairpca._workers import delayed, parallel
 from fairpca.estimators._base import label_array
+from fairpca.linalg import threads_for
 from fairpca.metrics import explained_variance_ratio
 from fairpca.model_selection._held_out import HeldOut, Split, measure, sample_rows, split_rows
 from fairpca.model_selection._intervals import Estimate, GroupEstimates, RowFigures
@@ -208,7 +209,8 @@ def compare(
     check_number("n_bootstrap", n_bootstrap, at_least=1, integer=True)
     chosen = choose_methods(methods)
     fits, omitted = _fit_all(study, chosen, dimensions, n_jobs, progress or _silent)
-    figures = study.estimates(fits, dimensions, n_bootstrap, confidence)
+    with threads_for(study.X.size * study.X.shape[1]):
+        figures = study.estimates(fits, dimensions, n_bootstrap, confidence)
     settings = {
         "components": dimensions,
         "methods": [method.name for method in chosen],
@@ -360,7 +362,8 @@ def _reason(name: str, problems: list[tuple[int, ValueError]]) -> str:
 def _try_one(study: _Study, method: Method, d: int) -> _Fit | ValueError:
     """The fit, or why there is none: some methods need more features than components."""
     try:
-        return _fit_one(study, method, d)
+        with threads_for(study.X.size * study.X.shape[1]):
+            return _fit_one(study, method, d)
     except ValueError as problem:
         return problem
 
