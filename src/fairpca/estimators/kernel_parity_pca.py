@@ -157,7 +157,7 @@ class KernelParityPCA(FloatTransformer):
         if self.kernel == "linear" and not sparse.issparse(X):
             # A shift of the features changes no direction of theirs; far from the origin it would hide all of them.
             self.landmarks_ = self.landmarks_ - np.average(X, axis=0, weights=weights)
-        with threads_for(X.shape[0] * len(self.landmarks_) ** 2):
+        with threads_for(X.shape[0] * self.landmarks_.shape[0] ** 2):
             whitening = _whitening(self._kernel(self.landmarks_))
             moments = self._feature_moments(X, whitening, groups, weights)
             check_several_groups(moments.labels, moments.total_count)
