@@ -157,7 +157,7 @@ class GroupMoments(Counted):
     def columns_fixed_by_group(self) -> np.ndarray:
         """Indices of columns that are constant within every group but differ between groups.
 
-        Such a column is the sensitive feature, or a copy of it: from its value the group can be read off.
+        Such a column is the sensitive feature, a copy of it, or a part of it such as an indicator of one group.
         """
         return fixed_by_group(self.counts, self.means, np.einsum("ajj->j", self.scatters))
 
