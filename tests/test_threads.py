@@ -12,6 +12,7 @@ import numpy as np
 import pytest
 from threadpoolctl import ThreadpoolController
 
+import fairpca.moments._accumulate
 from fairpca import FairPCA, KernelParityPCA, MMDFairPCA, ParityPCA, RobustFairPCA
 from fairpca.linalg import blas_threads, scipy_threads_only, single_blas_thread, threads_for
 from fairpca.model_selection import compare, frontier
@@ -65,6 +66,31 @@ def test_only_short_work_is_limited():
     with pytest.raises(RuntimeError), threads_for(1e6):
         raise RuntimeError
     assert numbers_of_threads() == before
+
+
+@pytest.mark.usefixtures("two_threads")
+@pytest.mark.parametrize("short", [True, False])
+def test_short_fits_take_one_thread(two_groups, monkeypatch, short):
+    """Seen where the work is done: in the search, and in the sums over the rows."""
+    X, groups = two_groups
+    seen: dict[str, list[int]] = {}
+
+    def watched(owner, name):
+        real = getattr(owner, name)
+
+        def watch(*arguments, **named):
+            seen.setdefault(name, []).append(max(numbers_of_threads()))
+            return real(*arguments, **named)
+
+        monkeypatch.setattr(owner, name, watch)
+
+    watched(fairpca.moments._accumulate, "_moments_of")
+    for estimator in (FairPCA, RobustFairPCA, ParityPCA):
+        watched(estimator, "_solve")
+        if not short:
+            monkeypatch.setattr("fairpca.linalg._SHORT_WORK", 0.0)
+        estimator(2).fit(X, sensitive_features=groups)
+    assert seen == {"_moments_of": [1 if short else 2] * 3, "_solve": [1 if short else 2] * 3}
 
 
 def global_state():
