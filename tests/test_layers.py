@@ -17,6 +17,7 @@ ROOT = Path(fairpca.__file__).parent
 LAYERS = {
     "_files": 0,
     "_validation": 0,
+    "_workers": 0,
     "linalg": 0,
     "protocols": 0,
     "joint_range": 1,

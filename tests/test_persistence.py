@@ -6,7 +6,10 @@ import contextlib
 import io
 import json
 import pickle
+import struct
+import tracemalloc
 import zipfile
+import zlib
 
 import numpy as np
 import pytest
@@ -271,3 +274,52 @@ def test_any_flipped_bit_of_the_archive_is_damage_or_harmless(model):
             model.write_bytes(damaged)
             with contextlib.suppress(ValueError):
                 load_model(model)
+
+
+def nested_entries(layers: int, size: int) -> bytes:
+    """A zip archive of stored arrays, each of which holds the entries of those before it."""
+    body, entries = bytes(size), []
+    for number in range(layers):
+        header = io.BytesIO()
+        np.lib.format.write_array_header_1_0(header, {"descr": "|u1", "fortran_order": False, "shape": (len(body),)})
+        name, content = (b"header" if not number else b"a%d" % number) + b".npy", header.getvalue() + body
+        check = zlib.crc32(content), len(content), len(content), len(name)
+        body = struct.pack("<IHHHHHIIIHH", 0x04034B50, 20, 0, 0, 0, 0, *check, 0) + name + content
+        entries.append((name, check, len(body)))
+    directory = b"".join(
+        struct.pack("<IHHHHHHIIIHHHHHII", 0x02014B50, 20, 20, 0, 0, 0, 0, *check, 0, 0, 0, 0, 0, len(body) - length)
+        + name
+        for name, check, length in entries
+    )
+    return body + directory + struct.pack("<IHHHHIIH", 0x06054B50, 0, 0, layers, layers, len(directory), len(body), 0)
+
+
+def test_entries_within_each_other_are_refused_before_they_are_read(tmp_path):
+    """Read one by one, a megabyte of such entries was gigabytes of arrays."""
+    path = tmp_path / "model.npz"
+    path.write_bytes(nested_entries(layers=200, size=100_000))
+    tracemalloc.start()
+    try:
+        with pytest.raises(ValueError, match="its parts overlap"):
+            load_model(path)
+        assert tracemalloc.get_traced_memory()[1] < 10 * path.stat().st_size
+    finally:
+        tracemalloc.stop()
+
+
+def test_an_array_is_used_once(model):
+    """Else a small file could ask for many copies of one array."""
+    header, parts = parts_of(model)
+    header["attributes"]["group_losses_"] = header["attributes"]["group_errors_"]
+    rewrite(model, header, parts)
+    with pytest.raises(ValueError, match="damaged"):
+        load_model(model)
+
+
+def test_headers_are_bounded_when_written_and_when_read(model, small, monkeypatch, tmp_path):
+    before = load_model(model)
+    monkeypatch.setattr("fairpca.persistence._MAX_HEADER_BYTES", 500)
+    with pytest.raises(ValueError, match="take more than 500 bytes"):
+        save_model(before, tmp_path / "other.npz")
+    with pytest.raises(ValueError, match="the header is missing"):
+        load_model(model)

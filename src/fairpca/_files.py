@@ -4,42 +4,202 @@ from __future__ import annotations
 
 import json
 import os
+import secrets
+import shutil
+import signal
+import stat
+import sys
 import tempfile
-from collections.abc import Callable
+import threading
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager, suppress
 from pathlib import Path
-from typing import Any
+from typing import Any, BinaryIO
 
-__all__ = ["replace_file", "row_index", "write_text"]
+__all__ = ["check_writable", "is_standard_output", "replace_file", "row_index", "write_text"]
+
+#: An open file without a name, which the system forgets with the process that wrote it: Linux only.
+_WITHOUT_NAME = getattr(os, "O_TMPFILE", None)
+_OPEN_FILES = "/proc/self/fd"
+_DEADLY = [getattr(signal, name) for name in ("SIGTERM", "SIGHUP") if hasattr(signal, name)]
+
+Write = Callable[[BinaryIO], Any]
 
 
 def write_text(path: Any, text: str) -> Path:
     """Write UTF-8 text."""
-    return replace_file(path, lambda temporary: temporary.write_text(text, encoding="utf-8", newline="\n"))
+    return replace_file(path, lambda stream: stream.write(text.encode()))
 
 
-def replace_file(path: Any, write: Callable[[Path], Any]) -> Path:
-    """Let ``write`` fill a temporary file beside ``path``, then move it there; an interruption leaves nothing."""
+def replace_file(path: Any, write: Write) -> Path:
+    """Let ``write`` fill a file that takes the place of ``path`` when it is complete; nothing is left if it is not.
+
+    A link stays one: the file it points to is replaced, with the permissions that file had. What is no file, such as a
+    pipe, a device or the standard output, gets the same bytes once they are complete.
+    """
+    target = _target(path)
+    if _is_stream(target):
+        with tempfile.TemporaryFile() as complete:
+            write(complete)
+            complete.seek(0)
+            with _opened_stream(target) as stream:
+                shutil.copyfileobj(complete, stream)
+        return Path(path)
+    if not _replace_without_name(target, write):
+        _replace_with_name(target, write)
+    return Path(path)
+
+
+def check_writable(path: Any) -> None:
+    """Raise OSError, with the reason, where :func:`replace_file` would."""
+    target = _target(path)
+    if target.exists() and not os.access(target, os.W_OK, effective_ids=os.access in os.supports_effective_ids):
+        raise PermissionError(f"{path} may not be written: change its permissions, or give another name.")
+    if _is_stream(target):
+        return
+    try:
+        with tempfile.TemporaryFile(dir=target.parent):
+            pass
+    except OSError as problem:
+        raise type(problem)(
+            f"{path}: no file can be written in the folder {target.parent} ({problem.strerror}); give another one."
+        ) from None
+
+
+def is_standard_output(path: Any) -> bool:
+    """Whether ``path`` names what the standard output goes to, such as /dev/stdout or a pipe."""
+    try:
+        found = os.stat(path)
+        return os.path.samestat(found, os.fstat(1)) and not os.path.samestat(found, os.stat(os.devnull))
+    except OSError:
+        return False
+
+
+def _target(path: Any) -> Path:
+    """The file at the end of links, checked as far as that needs no writing."""
     path = Path(path)
     if path.is_dir():
         raise IsADirectoryError(f"{path} is a folder; give the name of a file to write.")
-    if not path.parent.is_dir():
-        raise FileNotFoundError(f"The folder {path.parent} does not exist; create it first.")
-    handle, name = tempfile.mkstemp(prefix=f".{path.name}.", suffix=path.suffix, dir=path.parent)
-    os.close(handle)
-    temporary = Path(name)
+    if path.exists() and _is_stream(path):
+        return path  # links such as /dev/stdout lead to what has no path
     try:
-        write(temporary)
-        temporary.chmod(0o666 & ~_umask())  # mkstemp makes files that nobody else may read
-        temporary.replace(path)
+        target = path.resolve()
+    except (OSError, RuntimeError):
+        raise OSError(f"{path} is a link that leads back to itself; remove it, or give another name.") from None
+    if not target.parent.is_dir():
+        raise FileNotFoundError(f"{path}: the folder {target.parent} does not exist; create it first.")
+    return target
+
+
+def _is_stream(path: Path) -> bool:
+    """Whether bytes go through ``path`` to somebody else, so that no file may take its place."""
+    with suppress(FileNotFoundError):
+        return not stat.S_ISREG(path.stat().st_mode) or is_standard_output(path)
+    return False
+
+
+@contextmanager
+def _opened_stream(path: Path) -> Iterator[BinaryIO]:
+    """Our own standard output continues where it is: opening it anew would begin at its start."""
+    if not is_standard_output(path):
+        with path.open("wb") as stream:
+            yield stream
+        return
+    sys.stdout.flush()
+    with os.fdopen(os.dup(1), "wb") as stream:
+        yield stream
+
+
+def _replace_without_name(target: Path, write: Write) -> bool:
+    """Fill a file that gets its name when complete, so that even SIGKILL leaves nothing; False where there is none."""
+    if _WITHOUT_NAME is None or not os.path.isdir(_OPEN_FILES):
+        return False
+    try:
+        descriptor = os.open(target.parent, os.O_RDWR | _WITHOUT_NAME, 0o666)
+    except OSError:  # a file system that lacks it, or a folder that may not be written: the other way tells
+        return False
+    with os.fdopen(descriptor, "w+b") as stream:
+        write(stream)
+        _finish(stream, target)
+        try:
+            _give_name(descriptor, target)
+        except OSError:  # file systems that let no name be given, or rules against it
+            stream.seek(0)
+            _replace_with_name(target, lambda named: shutil.copyfileobj(stream, named))
+    return True
+
+
+def _give_name(descriptor: int, target: Path) -> None:
+    with suppress(FileExistsError):
+        _link(descriptor, target)
+        return
+    beside = _name_beside(target)  # no system call gives a taken name; this one exists for an instant
+    _link(descriptor, beside)
+    try:
+        beside.replace(target)
     finally:
+        beside.unlink(missing_ok=True)
+
+
+def _link(descriptor: int, name: Path) -> None:
+    folder = os.open(name.parent, os.O_RDONLY)  # any: it makes Python follow the link below to the open file
+    try:
+        os.link(f"{_OPEN_FILES}/{descriptor}", name, src_dir_fd=folder, follow_symlinks=True)
+    finally:
+        os.close(folder)
+
+
+def _replace_with_name(target: Path, write: Write) -> None:
+    """Fill a hidden file beside the target; a signal that ends the process removes it first, SIGKILL cannot."""
+    temporary = _name_beside(target)
+    with _removed_if_killed(temporary):
+        try:
+            with temporary.open("xb") as stream:
+                write(stream)
+                _finish(stream, target)
+            temporary.replace(target)
+        finally:
+            temporary.unlink(missing_ok=True)
+
+
+def _name_beside(target: Path) -> Path:
+    return target.with_name(f".{target.name[:100]}.{secrets.token_hex(4)}")
+
+
+def _finish(stream: BinaryIO, target: Path) -> None:
+    """Everything on disk, with the owner and permissions of the file that is replaced."""
+    stream.flush()
+    os.fsync(stream.fileno())
+    if not target.exists() or not hasattr(os, "fchmod"):
+        return
+    old, new = target.stat(), os.fstat(stream.fileno())
+    mode = stat.S_IMODE(old.st_mode)
+    if (old.st_uid, old.st_gid) != (new.st_uid, new.st_gid):
+        try:
+            os.fchown(stream.fileno(), old.st_uid, old.st_gid)
+        except OSError:
+            mode &= ~stat.S_IRWXG  # they were those of another group
+    os.fchmod(stream.fileno(), mode)
+
+
+@contextmanager
+def _removed_if_killed(temporary: Path) -> Iterator[None]:
+    """Only the main thread may handle signals, and only those that nobody else handles are."""
+
+    def remove_and_die(number: int, frame: Any) -> None:
         temporary.unlink(missing_ok=True)
-    return path
+        signal.signal(number, signal.SIG_DFL)
+        signal.raise_signal(number)
 
-
-def _umask() -> int:
-    current = os.umask(0)
-    os.umask(current)
-    return current
+    in_main_thread = threading.current_thread() is threading.main_thread()
+    ours = [number for number in _DEADLY if in_main_thread and signal.getsignal(number) == signal.SIG_DFL]
+    for number in ours:
+        signal.signal(number, remove_and_die)
+    try:
+        yield
+    finally:
+        for number in ours:
+            signal.signal(number, signal.SIG_DFL)
 
 
 def row_index(schema: Any) -> tuple[str, ...]:

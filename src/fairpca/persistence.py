@@ -37,7 +37,8 @@ _ESTIMATORS: dict[str, Any] = {name: getattr(estimators, name) for name in estim
 _RECORDS: dict[str, Any] = {"GroupMoments": GroupMoments, "RelaxedProjection": RelaxedProjection}
 #: Parameters that are code rather than part of the model.
 _NOT_SAVED = frozenset({"callback", "n_jobs"})
-_MAX_HEADER_BYTES = 256 * 2**20
+#: JSON takes some 25 times as much memory as disk; names and levels of a hundred thousand columns fit in.
+_MAX_HEADER_BYTES = 32 * 2**20
 
 
 @dataclasses.dataclass(frozen=True)
@@ -198,8 +199,12 @@ def save_model(estimator: Any, path: Any, *, extra: Any = None) -> Path:
     except (ValueError, TypeError) as problem:
         raise ValueError(f"{name} cannot be saved: {str(problem).rstrip('.')}; fit it again.") from None
     text = json.dumps(header).encode()
+    if len(text) > _MAX_HEADER_BYTES - 128:  # what precedes an array in its file
+        raise ValueError(
+            f"{name} cannot be saved: its names, labels and extra take more than {_MAX_HEADER_BYTES:,} bytes."
+        )
     parts: dict[str, Any] = {"header": np.frombuffer(text, np.uint8), **packer.arrays}
-    return _replace(Path(path), lambda stream: np.savez(stream, **parts))
+    return replace_file(path, lambda stream: np.savez(stream, **parts))
 
 
 def load_model(path: Any) -> Any:
@@ -317,7 +322,7 @@ class _Unpacker:
             return value
         kinds: dict[str, Callable[[dict[str, Any]], Any]] = {
             "number": self._number,
-            "array": lambda entry: self._arrays[entry["array"]],
+            "array": lambda entry: self._arrays.pop(entry["array"]),  # used once, so that no copies fill the memory
             "list": lambda entry: [self.unpack(part) for part in entry["list"]],
             "tuple": lambda entry: tuple(self.unpack(part) for part in entry["tuple"]),
             "dict": lambda entry: {self.unpack(key): self.unpack(part) for key, part in entry["dict"]},
@@ -432,33 +437,35 @@ def _check_array(name: str, array: Any, expected: _Array, sizes: dict[str, int])
 
 
 def _read_arrays(file: BinaryIO) -> dict[str, np.ndarray]:
+    found: dict[str, np.ndarray] = {}
     with zipfile.ZipFile(file) as archive:
-        found = {}
-        for entry in archive.infolist():
-            if not entry.filename.endswith(".npy") or entry.compress_type != zipfile.ZIP_STORED:
-                raise ValueError(f"it has an unexpected part {entry.filename!r}")
+        entries = archive.infolist()
+        _check_entries(entries, file.seek(0, io.SEEK_END))
+        for entry in entries:
             with archive.open(entry) as stream:
                 found[entry.filename.removesuffix(".npy")] = _read_array(stream, entry.file_size)
-    if "header" not in found or found["header"].nbytes > _MAX_HEADER_BYTES:
-        raise ValueError("the header is missing")
     return found
+
+
+def _check_entries(entries: list[zipfile.ZipInfo], size: int) -> None:
+    """Refuse before reading what save_model does not write; entries within each other could fill the memory."""
+    for entry in entries:
+        if not entry.filename.endswith(".npy") or entry.compress_type != zipfile.ZIP_STORED:
+            raise ValueError(f"it has an unexpected part {entry.filename!r}")
+    sizes = {entry.filename: entry.file_size for entry in entries}
+    if len(sizes) < len(entries) or sum(sizes.values()) > size:
+        raise ValueError("its parts overlap")
+    if not 0 < sizes.get("header.npy", 0) <= _MAX_HEADER_BYTES:
+        raise ValueError("the header is missing")
 
 
 def _read_array(stream: Any, size: int) -> np.ndarray:
     """One array; what its header promises must be what is there, so that no false size fills the memory."""
-    content = io.BytesIO(stream.read(size))
-    version = np.lib.format.read_magic(content)
+    start = stream.tell()
+    version = np.lib.format.read_magic(stream)
     readers = {(1, 0): np.lib.format.read_array_header_1_0, (2, 0): np.lib.format.read_array_header_2_0}
-    shape, _, dtype = readers[version](content)
-    if dtype.kind not in "biufU" or math.prod(shape) * dtype.itemsize != size - content.tell():
+    shape, by_column, dtype = readers[version](stream)
+    if dtype.kind not in "biufU" or math.prod(shape) * dtype.itemsize != size - (stream.tell() - start):
         raise ValueError("an array is not what its header says")
-    content.seek(0)
-    return np.load(content, allow_pickle=False)
-
-
-def _replace(path: Path, write: Callable[[BinaryIO], Any]) -> Path:
-    def fill(temporary: Path) -> None:
-        with temporary.open("wb") as stream:
-            write(stream)
-
-    return replace_file(path, fill)
+    content = bytearray(stream.read())
+    return np.frombuffer(content, dtype).reshape(shape, order="F" if by_column else "C")

@@ -1,7 +1,7 @@
 """A file larger than memory, reduced in one pass: moments of all rows, and a random sample for what needs rows.
 
 What is done with columns and rows is what :func:`fairpca.datasets.table.prepare_table` does in memory, but found in
-the moments: which columns are constant or copies of the group, and by what to divide when standardising.
+the pass: which columns are constant or tell the group, and by what to divide when standardising.
 """
 
 from __future__ import annotations
@@ -24,6 +24,9 @@ from fairpca.datasets.table import (
     check_classes,
     check_group_counts,
     class_values,
+    constant_remark,
+    copy_remark,
+    is_no_accident,
     say_columns,
 )
 from fairpca.moments import GroupMoments
@@ -128,19 +131,25 @@ def _sample(stream: TableStream, size: int, seed: int) -> RowSample:
 
 
 def _usable_columns(stream: TableStream, moments: GroupMoments) -> np.ndarray:
-    """Features that vary and are no copy of the group; what is left out is told in the stream's remarks."""
-    doubtful = moments.columns_nearly_fixed()
-    constant, fixed = stream.fixed_columns(doubtful.tolist()) if len(doubtful) else (set(), set())
-    kept, start = [], 0
+    """Features that vary and do not tell the group; what is left out is told in the stream's remarks."""
+    kept: list[int] = []
+    start = 0
     for name, count in _widths(stream.encoder):
-        columns = range(start, start + count)
+        columns = np.arange(start, start + count)
         start += count
-        if count == 1 and columns[0] in constant:
-            stream.remarks.append(f"left out {name!r}: it is constant")
-        elif fixed.issuperset(columns):
-            stream.remarks.append(f"left out {name!r}: the group can be read off it")
+        if name in stream.encoder.levels:
+            in_groups = np.rint(moments.means[:, columns] * moments.counts[:, None]) > 0  # levels are zeros and ones
+            columns = columns[in_groups.any(axis=0)]  # others occur in incomplete rows only
+            n_values, tells_group = len(columns), bool((in_groups.sum(axis=0) <= 1).all())
         else:
-            kept += [j for j in columns if count == 1 or moments.means[:, j].any()]  # levels of complete rows
+            found = stream.few_values.get(name)
+            n_values, tells_group = (2, False) if found is None else (len(found), True)
+        if n_values == 1:
+            stream.remarks.append(constant_remark(name))
+        elif tells_group and is_no_accident(n_values, moments.counts):
+            stream.remarks.append(copy_remark(name))
+        else:
+            kept += columns.tolist()
     if not kept:
         raise ValueError(f"{stream.file.name} has no feature left that varies within the groups.")
     return np.array(kept)

@@ -231,7 +231,7 @@ def spoil(kind, people):
         body = "".join(f"name{i},{i % 50},{i % 2}\n" for i in range(10_000))
         people.write_text(f"name,age,sex\n{body}", encoding="utf-8")
     elif kind == "huge numbers":
-        lines = [f"{(-1) ** i * (i % 7 + 1)}e200,{i % 50},{'fm'[i % 2]}\n" for i in range(120)]
+        lines = [f"{(-1) ** (i // 2) * (i % 7 + 1)}e200,{i % 50},{'fm'[i % 2]}\n" for i in range(120)]
         people.write_text("".join(["debt,age,sex\n", *lines]), encoding="utf-8")
     elif kind == "missing column":
         people.write_text(text.replace("sex", "gender"), encoding="utf-8")

@@ -415,3 +415,17 @@ def test_transform_prepares_a_bounded_number_of_rows_at_a_time(tmp_path, columns
     assert max(sizes) <= 3_000
     assert sum(sizes) == 900 * 101
     capsys.readouterr()
+
+
+@pytest.mark.parametrize("ending", ["parquet", "feather", "csv"])
+def test_columns_that_a_kind_of_file_does_not_know(tmp_path, model, capsys, ending):
+    span = pa.array([pa.MonthDayNano([1, 2, 3])] * 60)
+    pytest.importorskip("pyarrow.feather").write_feather(
+        pa.table({"x": np.arange(60.0), "y": np.arange(60.0), "span": span}), tmp_path / "new.feather"
+    )
+    out = tmp_path / f"scores.{ending}"
+    code = main(["transform", str(model), str(tmp_path / "new.feather"), "--keep", "span", "--out", str(out)])
+    said = capsys.readouterr().err
+    assert code == (2 if ending == "parquet" else 0)
+    assert out.exists() == (ending != "parquet")
+    assert ("--keep span: Parquet files cannot hold month_day_nano_interval; leave" in said) == (ending == "parquet")

@@ -27,5 +27,5 @@ def test_other_binary_files_are_no_text_and_utf_16_is_another_encoding(tmp_path)
     with pytest.raises(ValueError, match=r"people\.csv is not a text file; give CSV"):
         read_table(path)
     path.write_bytes("age,sex\n1,f\n".encode("utf-16"))
-    with pytest.raises(ValueError, match="is not UTF-8"):
+    with pytest.raises(ValueError, match="is text in UTF-16, not UTF-8"):
         read_table(path)

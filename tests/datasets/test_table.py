@@ -5,6 +5,7 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
+from fairpca.datasets._written_numbers import read_column
 from fairpca.datasets.table import Encoder, class_values, prepare_table, read_table
 
 
@@ -173,3 +174,163 @@ def test_encoder_survives_json_and_treats_new_rows_alike(tmp_path):
     text = read_table(write(tmp_path, "city,age\nBonn,old\n", "text.csv"))
     with pytest.raises(ValueError, match="'age' must hold numbers, but contains 'old'"):
         again.encode(text)
+
+
+@pytest.mark.parametrize(
+    ("encoding", "named"),
+    [("utf-16", "UTF-16"), ("utf-16-le", "UTF-16LE"), ("utf-16-be", "UTF-16BE"), ("utf-32", "UTF-32")],
+)
+def test_wide_encodings_are_named_in_the_remedy(tmp_path, encoding, named):
+    path = write(tmp_path, rows(), encoding=encoding)
+    with pytest.raises(ValueError, match=rf"in {named}, not UTF-8.*iconv -f {named} -t UTF-8") as caught:
+        read_table(path)
+    converted = path.read_bytes().decode(str(caught.value).split("iconv -f ")[1].split()[0])
+    assert converted == rows()
+
+
+@pytest.mark.parametrize(
+    ("written", "labels"),
+    [
+        (("01", "1"), None),
+        (("1_1", "11"), None),
+        ((str(2**60), str(2**60 + 1)), None),
+        (("1", "1.0"), None),
+        (("1.10", "1.1"), None),
+        (("+1", "1"), None),
+        (("-0", "0"), None),
+        (("1,5", "15"), None),
+        (("0.0", "1.0"), ["0", "1"]),  # as pandas writes integers beside missing ones
+        (("0.5", "1.0"), ["0.5", "1"]),
+        ((" 7", "8 "), ["7", "8"]),
+    ],
+)
+@pytest.mark.parametrize("role", ["sensitive", "label"])
+def test_labels_that_are_written_differently_stay_apart(tmp_path, written, labels, role):
+    other = "label" if role == "sensitive" else "sensitive"
+    body = "".join(f"{i * i % 23};{written[i % 2]};{'ab'[i // 2 % 2]}\n" for i in range(60))
+    data = prepare_table(read_table(write(tmp_path, f"x;{role};{other}\n{body}")), ["sensitive"], "label")
+    found = data.groups if role == "sensitive" else data.label
+    if found.dtype != float:  # classes that are fractions are numbers
+        assert sorted(set(map(str, found))) == sorted(labels or written)
+    np.testing.assert_array_equal(found == found[0], np.arange(60) % 2 == 0)
+
+
+def test_levels_are_matched_as_they_are_written(tmp_path):
+    """A file with some of the levels only may look like one of numbers."""
+    body = "".join(f"{i},{('01', '1', 'x', '1.0')[i % 4]},{i // 4 % 2}\n" for i in range(80))
+    encoder = prepare_table(read_table(write(tmp_path, f"x,code,sex\n{body}")), ["sex"], standardise=False).encoder
+    assert encoder.levels == {"code": ("01", "1", "1.0", "x")}
+    new = read_table(write(tmp_path, "x,code\n1,01\n2,1\n3,1.0\n", "new.csv"))
+    assert encoder.unknown_levels(new) == {}
+    np.testing.assert_array_equal(encoder.encode(new)[:, 1:], np.eye(3, 4))
+
+
+@pytest.mark.parametrize("kind", ["parquet", "feather"])
+@pytest.mark.parametrize("dictionary", [False, True])
+def test_large_integers_and_decimals_of_arrow_files_stay_apart(tmp_path, kind, dictionary):
+    pa = pytest.importorskip("pyarrow")
+    import pyarrow.feather
+    import pyarrow.parquet
+
+    from fairpca.streamed import stream_table
+
+    values = {
+        "int64": pa.array([2**60, 2**60 + 1] * 30),
+        "uint64": pa.array([2**64 - 1, 2**64 - 2] * 30, pa.uint64()),
+        "decimal": pa.array([12345678901234567890, 12345678901234567891] * 30, pa.decimal128(20)),
+    }
+    for column in values.values():
+        labels = column.dictionary_encode() if dictionary and not pa.types.is_decimal(column.type) else column
+        table = pa.table({"x": np.arange(60.0) % 23, "y": np.arange(60.0) % 19, "group": labels})
+        path = tmp_path / f"people.{kind}"
+        write_table = pyarrow.parquet.write_table if kind == "parquet" else pyarrow.feather.write_feather
+        write_table(table, str(path))
+        in_memory, streamed = prepare_table(read_table(path), ["group"]), stream_table(path, "group", sample_rows=60)
+        expected = sorted(map(str, column.to_pylist()[:2]))
+        assert (
+            sorted(set(in_memory.groups)) == sorted(set(streamed.groups)) == list(streamed.moments.labels) == expected
+        )
+
+
+@pytest.mark.parametrize(
+    ("texts", "delimiter", "numbers", "commas"),
+    [
+        (["1,5", "2", "-,25", "3,1e2"], ";", [1.5, 2, -0.25, 310], "decimal points"),
+        (["1.234,5", "12", "?"], "\t", [1234.5, 12, np.nan], "decimal points"),
+        (["1,234", "2,000"], ";", [1.234, 2], "decimal points"),
+        (["1,5", "2,25"], ",", [1.5, 2.25], "decimal points"),
+        (["1,234,567", "12"], ",", [1234567, 12], "separators of thousands"),
+        (["1,234.5", "0.25"], ",", [1234.5, 0.25], "separators of thousands"),
+    ],
+)
+def test_numbers_with_commas(texts, delimiter, numbers, commas):
+    column = read_column(texts, delimiter)
+    np.testing.assert_array_equal(column.values, numbers)
+    assert column.commas == commas
+
+
+@pytest.mark.parametrize(
+    "texts", [["1_0", "2"], ["1,2,3", "1"], ["1.5", "2,5"], ["a", "1"], ["1,", "2"], ["0x10", "1"]]
+)
+@pytest.mark.parametrize("delimiter", [",", ";"])
+def test_codes_are_text(texts, delimiter):
+    assert read_column(texts, delimiter).values.tolist() == texts
+
+
+def test_decimal_commas_are_told(tmp_path):
+    body = "".join(f"{i % 23},{i % 10};{'fm'[i % 2]}\n" for i in range(60))
+    data = prepare_table(read_table(write(tmp_path, f"height;sex\n{body}")), ["sex"], standardise=False)
+    assert data.feature_names == ["height"]
+    np.testing.assert_allclose(data.X[:, 0], [i % 23 + i % 10 / 10 for i in range(60)])
+    assert "read the commas in 'height' as decimal points" in data.remarks
+
+
+def test_commas_that_may_mean_either_are_refused(tmp_path):
+    body = "".join(f'"{i % 7 + 1},500",{i},{i % 2}\n' for i in range(60))
+    table = read_table(write(tmp_path, f"income,x,sex\n{body}"))
+    with pytest.raises(ValueError, match=r"'income' of people\.csv holds numbers such as '1,500', whose comma may"):
+        prepare_table(table, ["sex"])
+    assert prepare_table(table, ["sex"], drop=["income"]).feature_names == ["x"]
+
+
+GROUPS = ["north", "south", "west"]
+#: A column by the number of its row, and whether the group, ``GROUPS[i % 3]``, can be read off it.
+TELLING = {
+    "title": (lambda i: f"{GROUPS[i % 3][0]}{i % 5}", True),
+    "code": (lambda i: 10.0 * (i % 3) + i % 5, True),
+    "copy": (lambda i: GROUPS[i % 3].upper(), True),
+    "coast": (lambda i: ("yes", "yes", "no")[i % 3], False),
+    "shore": (lambda i: (1.0, 1.0, 0.0)[i % 3], False),
+    "mixed": (lambda i: "same" if i == 7 or i == 8 else GROUPS[i % 3], False),
+    "measured": (lambda i: i % 3 + i / 1000, False),  # more values than groups can have
+}
+
+
+@pytest.mark.parametrize("column", TELLING)
+def test_columns_that_tell_the_group_are_left_out(tmp_path, column):
+    """And no others: what the group tells is another matter."""
+    pa = pytest.importorskip("pyarrow")
+    import pyarrow.parquet
+
+    from fairpca.streamed import stream_table
+
+    value, tells = TELLING[column]
+    columns = {"x": [float(i * i % 31) for i in range(90)], column: [value(i) for i in range(90)]}
+    path = tmp_path / "people.parquet"
+    pyarrow.parquet.write_table(pa.table(columns | {"region": [GROUPS[i % 3] for i in range(90)]}), path)
+    for data in (prepare_table(read_table(path), ["region"]), stream_table(path, "region")):
+        assert (f"left out {column!r}: the group can be read off it" in data.remarks) == tells
+        assert any(name.startswith(column) for name in data.feature_names) != tells
+
+
+def test_values_that_do_not_recur_tell_nothing(tmp_path):
+    """Any group can be read off twenty different numbers of twenty rows."""
+    body = "".join(f"{i * 1.5},{i % 3},{i % 2}\n" for i in range(20))
+    assert prepare_table(read_table(write(tmp_path, f"x,y,sex\n{body}")), ["sex"]).feature_names == ["x", "y"]
+
+
+def test_columns_constant_once_rows_are_dropped(tmp_path):
+    body = "".join(f"{i % 7},{'rare' if i == 5 else 'usual'},{'' if i == 5 else i % 5},{i % 2}\n" for i in range(60))
+    data = prepare_table(read_table(write(tmp_path, f"x,kind,y,sex\n{body}")), ["sex"])
+    assert data.feature_names == ["x", "y"]
+    assert "left out 'kind': it is constant" in data.remarks

@@ -133,7 +133,7 @@ def test_files_appear_complete_or_not_at_all(tmp_path):
     target.write_text("before")
 
     def fail(temporary):
-        temporary.write_text("half")
+        temporary.write(b"half")
         raise KeyboardInterrupt
 
     with pytest.raises(KeyboardInterrupt):

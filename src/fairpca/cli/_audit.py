@@ -8,7 +8,6 @@ import platform
 import shlex
 import sys
 from collections.abc import Sequence
-from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -18,6 +17,7 @@ import sklearn
 import fairpca
 from fairpca._files import write_text
 from fairpca.cli._options import add_comparison_options, add_data_options, load, wanted_dimensions
+from fairpca.cli._output import check_output
 from fairpca.cli._progress import Progress
 from fairpca.cli._tables import clean, comparison_text
 from fairpca.datasets.table import TableData
@@ -25,7 +25,7 @@ from fairpca.moments import GroupMoments
 from fairpca.report import Audit, audit
 from fairpca.streamed import StreamedTable
 
-__all__ = ["add_audit", "check_output", "provenance", "test_options", "write_json"]
+__all__ = ["add_audit", "check_json", "provenance", "test_options", "write_json"]
 
 _DESCRIPTION = """\
 Does PCA treat the groups in your data differently, and what would it cost to fix that?
@@ -79,8 +79,9 @@ def add_audit(commands: Any) -> None:
 
 
 def _run(arguments: argparse.Namespace) -> int:
+    check_output(arguments.out, arguments.data)
+    check_json(arguments)
     data = load(arguments)
-    check_output(arguments.out)
     if arguments.json != "-":
         print_remarks(data)
     found = _audit(arguments, data)
@@ -121,23 +122,19 @@ def test_options(arguments: argparse.Namespace, data: TableData) -> dict[str, An
     }
 
 
+def check_json(arguments: argparse.Namespace) -> None:
+    """Say at once that the values cannot be written."""
+    if arguments.json not in (None, "-"):
+        check_output(arguments.json, arguments.data, option="--json")
+
+
 def write_json(values: dict[str, Any], target: str) -> None:
     """Print the values (``-``), or write them to a file that appears complete or not at all."""
     text = json.dumps(values, indent=2, allow_nan=False)
     if target == "-":
         print(text)
     else:
-        write_text(target, text + "\n")
-        print(f"Values: {Path(target).resolve()}")
-
-
-def check_output(path: str) -> None:
-    """Say at once, not after a minute of work, that the report cannot be written."""
-    target = Path(path)
-    if target.is_dir():
-        raise IsADirectoryError(f"--out {path} is a folder; give the name of a file.")
-    if not target.parent.is_dir():
-        raise FileNotFoundError(f"--out {path}: the folder {target.parent} does not exist; create it first.")
+        print(f"Values: {write_text(target, text + chr(10)).resolve()}")
 
 
 def print_remarks(data: TableData) -> None:

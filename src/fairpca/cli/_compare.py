@@ -5,7 +5,7 @@ from __future__ import annotations
 import argparse
 from typing import Any
 
-from fairpca.cli._audit import describe, print_remarks, test_options, whole_moments, write_json
+from fairpca.cli._audit import check_json, describe, print_remarks, test_options, whole_moments, write_json
 from fairpca.cli._options import add_comparison_options, add_data_options, load, wanted_dimensions
 from fairpca.cli._progress import Progress
 from fairpca.cli._tables import comparison_text
@@ -28,6 +28,7 @@ def add_compare(commands: Any) -> None:
 
 
 def _run(arguments: argparse.Namespace) -> int:
+    check_json(arguments)
     data = load(arguments)
     if arguments.json != "-":
         print_remarks(data)

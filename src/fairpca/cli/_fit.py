@@ -9,8 +9,9 @@ import warnings
 from typing import Any
 
 from fairpca import estimators, save_model
-from fairpca.cli._audit import check_output, print_remarks
+from fairpca.cli._audit import print_remarks
 from fairpca.cli._options import add_data_options, add_seed_option, load_in_memory
+from fairpca.cli._output import check_output
 from fairpca.cli._stream import is_streamed, load_streamed
 from fairpca.cli._tables import clean
 from fairpca.streamed import StreamedTable
@@ -70,7 +71,7 @@ def _setting(text: str) -> tuple[str, Any]:
 
 
 def _run(arguments: argparse.Namespace) -> int:
-    check_output(arguments.out)
+    check_output(arguments.out, arguments.data)
     estimator = _estimator(arguments)
     data = load_streamed(arguments) if _is_streamed(arguments, estimator) else load_in_memory(arguments)
     if not arguments.json:

@@ -13,6 +13,7 @@ from fairpca.cli._compare import add_compare
 from fairpca.cli._demo import add_demo
 from fairpca.cli._fit import add_fit
 from fairpca.cli._info import add_info
+from fairpca.cli._output import words_apart_from
 from fairpca.cli._reproduce import add_reproduce
 from fairpca.cli._transform import add_transform
 
@@ -26,7 +27,8 @@ def main(argv: Sequence[str] | None = None) -> int:
     arguments = _parser().parse_args(given)
     arguments.command_line = given
     try:
-        return arguments.run(arguments)
+        with words_apart_from(getattr(arguments, "out", None)):
+            return arguments.run(arguments)
     except BrokenPipeError:  # the reader went away, for example `fairpca demo | head`
         sys.stderr.close()
         return 0

@@ -4,20 +4,22 @@ from __future__ import annotations
 
 import argparse
 import csv
+import io
 import sys
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from pathlib import Path
-from typing import Any
+from typing import Any, BinaryIO
 
 import numpy as np
 
 from fairpca._files import replace_file
-from fairpca.cli._audit import check_output
+from fairpca.cli._output import check_output
 from fairpca.cli._progress import Progress
 from fairpca.cli._stream import add_stream_options, is_streamed
+from fairpca.datasets._written_numbers import exact_values
 from fairpca.datasets.arrow import ArrowFile, arrow_kind, texts_of_arrow
-from fairpca.datasets.table import Encoder, Table, exact_values, read_table, table_of_arrow
+from fairpca.datasets.table import Encoder, Table, read_table, table_of_arrow
 from fairpca.persistence import read_model
 
 __all__ = ["add_transform"]
@@ -58,7 +60,7 @@ def add_transform(commands: Any) -> None:
 
 
 def _run(arguments: argparse.Namespace) -> int:
-    check_output(arguments.out)
+    check_output(arguments.out, arguments.data, arguments.model)
     kind = _kind_of_output(arguments.out)
     saved = read_model(arguments.model)
     if not isinstance(saved.extra, dict) or "encoder" not in saved.extra:
@@ -68,8 +70,8 @@ def _run(arguments: argparse.Namespace) -> int:
     scoring = _Scoring(saved.estimator, Encoder.from_dict(saved.extra["encoder"]), arguments.keep)
     streamed = is_streamed(arguments)
 
-    def write(temporary: Path) -> None:
-        with Progress(quiet=arguments.quiet) as progress, _writer(temporary, kind) as add:
+    def write(stream: BinaryIO) -> None:
+        with Progress(quiet=arguments.quiet) as progress, _writer(stream, kind) as add:
             for table in _parts(arguments.data, scoring, progress) if streamed else [scoring.whole(arguments.data)]:
                 add(scoring.columns(table))
 
@@ -142,25 +144,28 @@ def _parts(path: str, scoring: _Scoring, progress: Progress) -> Iterator[Table]:
 
 
 @contextmanager
-def _writer(path: Path, kind: str | None) -> Iterator[Callable[[dict[str, Any]], None]]:
+def _writer(stream: BinaryIO, kind: str | None) -> Iterator[Callable[[dict[str, Any]], None]]:
     """A function that appends columns to the file."""
     if kind is not None:
-        with _arrow_writer(path, kind) as add:
+        with _arrow_writer(stream, kind) as add:
             yield add
         return
-    with path.open("w", encoding="utf-8", newline="") as stream:
-        writer = csv.writer(stream)
+    text = io.TextIOWrapper(stream, encoding="utf-8", newline="")
+    writer = csv.writer(text)
 
-        def add_lines(columns: dict[str, Any]) -> None:
-            if not stream.tell():
-                writer.writerow(columns)
-            writer.writerows(zip(*map(_csv_values, columns.values()), strict=True))
+    def add_lines(columns: dict[str, Any]) -> None:
+        if not text.tell():
+            writer.writerow(columns)
+        writer.writerows(zip(*map(_csv_values, columns.values()), strict=True))
 
+    try:
         yield add_lines
+    finally:
+        text.detach()  # flushes, and leaves the stream open
 
 
 @contextmanager
-def _arrow_writer(path: Path, kind: str) -> Iterator[Callable[[dict[str, Any]], None]]:
+def _arrow_writer(stream: BinaryIO, kind: str) -> Iterator[Callable[[dict[str, Any]], None]]:
     try:
         import pyarrow.ipc
         import pyarrow.parquet
@@ -172,7 +177,8 @@ def _arrow_writer(path: Path, kind: str) -> Iterator[Callable[[dict[str, Any]], 
         table = pyarrow.table({name: _arrow_values(column) for name, column in columns.items()})
         if not opened:
             make = pyarrow.parquet.ParquetWriter if kind == "Parquet" else pyarrow.ipc.new_file
-            opened.append(make(str(path), table.schema))
+            _check_kinds(make, table.schema, kind)
+            opened.append(make(stream, table.schema))
         opened[0].write_table(table)
 
     try:
@@ -180,6 +186,19 @@ def _arrow_writer(path: Path, kind: str) -> Iterator[Callable[[dict[str, Any]], 
     finally:
         for writer in opened:
             writer.close()
+
+
+def _check_kinds(make: Callable[..., Any], schema: Any, kind: str) -> None:
+    """Refuse columns of a kind that such files do not know: Parquet has no calendar intervals."""
+    import pyarrow
+
+    for field in schema:
+        try:
+            make(pyarrow.BufferOutputStream(), pyarrow.schema([field])).close()
+        except pyarrow.ArrowException:
+            raise ValueError(
+                f"--keep {field.name}: {kind} files cannot hold {field.type}; leave it out, or write .csv."
+            ) from None
 
 
 def _csv_values(column: Any) -> list[Any]:

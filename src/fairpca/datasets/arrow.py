@@ -18,6 +18,7 @@ __all__ = [
     "is_arrow",
     "is_number",
     "is_text",
+    "loses_digits",
     "plain_values",
     "texts_of_arrow",
     "unusable_columns",
@@ -26,6 +27,8 @@ __all__ = [
 _KINDS = {".parquet": "Parquet", ".pq": "Parquet", ".feather": "Feather", ".arrow": "Feather"}
 #: Bytes read of a column at a time, instead of its whole row group.
 _READ_BYTES = 1 << 18
+#: Decimals of so many digits differ in double precision if they differ at all.
+_EXACT_DIGITS = 15
 
 
 def is_arrow(path: Any) -> bool:
@@ -196,6 +199,20 @@ def plain_values(column: Any) -> Any:
     from pyarrow import types
 
     return column.cast(column.type.value_type) if types.is_dictionary(column.type) else column
+
+
+def loses_digits(column: Any) -> bool:
+    """Whether different numbers of the column may be equal in double precision."""
+    import pyarrow.compute
+    from pyarrow import types
+
+    kind = column.type.value_type if types.is_dictionary(column.type) else column.type
+    if types.is_decimal(kind):
+        return kind.precision > _EXACT_DIGITS
+    if not types.is_integer(kind) or kind.bit_width < 64:
+        return False
+    ends = pyarrow.compute.min_max(plain_values(column)).as_py()
+    return ends["min"] is not None and max(-ends["min"], ends["max"]) > 2**53
 
 
 def texts_of_arrow(column: Any) -> list[Any]:

@@ -10,7 +10,7 @@ from typing import Any
 import numpy as np
 from sklearn.utils import Bunch
 
-from fairpca.datasets.table import is_number
+from fairpca.datasets._written_numbers import is_number
 
 __all__ = ["load_credit", "load_faces"]
 

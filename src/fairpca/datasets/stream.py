@@ -1,21 +1,19 @@
 """A file larger than memory as features, groups and label: prepared batch by batch, as a table in memory would be.
 
 One pass over the file; a pass over its text columns comes first where there are any, since the columns of a one-hot
-encoding must be known beforehand. Whoever sums the batches finds columns that are constant or copies of the group
-afterwards, and :meth:`TableStream.fixed_columns` settles the doubtful ones.
+encoding must be known beforehand. Which columns of numbers are constant or tell the group is found on the way.
 """
 
 from __future__ import annotations
 
-import math
 from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Sequence
-from decimal import Decimal
 from typing import Any
 
 import numpy as np
 
 from fairpca._files import row_index
+from fairpca.datasets._written_numbers import MISSING_LEVEL, label_text
 from fairpca.datasets.arrow import (
     ArrowFile,
     is_arrow,
@@ -25,8 +23,8 @@ from fairpca.datasets.arrow import (
     unusable_columns,
 )
 from fairpca.datasets.table import (
+    MAX_GROUPS,
     MAX_LEVELS,
-    MISSING_LEVEL,
     Encoder,
     Table,
     check_few_classes,
@@ -34,8 +32,8 @@ from fairpca.datasets.table import (
     check_levels,
     check_magnitude,
     check_roles,
+    constant_remark,
     joined_group,
-    number_text,
     without_row_index,
 )
 
@@ -46,6 +44,8 @@ STREAM_NUMBERS = 20_000_000
 #: Numbers decoded at a time.
 _BATCH_NUMBERS = 2_000_000
 _GROUP, _LABEL = "group", "label"
+#: Rows of a batch that rule out most columns.
+_FIRST_ROWS = 1000
 
 Progress = Callable[[int, int, str], None]
 
@@ -74,6 +74,8 @@ class TableStream:
         Rows of the last pass that lack a group, label or number.
     class_counts : Counter
         Complete rows of the last pass by label.
+    few_values : dict of str to FewValues
+        Numeric columns that may be constant or tell the group, after a pass.
     """
 
     group_column, label_column = _GROUP, _LABEL
@@ -93,6 +95,7 @@ class TableStream:
         self.file, self.sensitive, self.label = file, list(sensitive), label
         self.remarks: list[str] = []
         self.n_dropped, self.class_counts = 0, Counter[str]()
+        self.few_values: dict[str, FewValues] = {}
         self._progress = progress or _silent
         outline = _outline(file)
         roles = check_roles(outline, sensitive, label, drop)
@@ -118,11 +121,13 @@ class TableStream:
         names = [*self.encoder.numeric, *self.encoder.levels, *self.sensitive, *([self.label] if self.label else [])]
         self.n_dropped, self.class_counts, groups = 0, Counter(), set[str]()
         missing = dict.fromkeys(self.encoder.numeric, 0)
+        self.few_values = {name: FewValues() for name in self.encoder.numeric}
         for batch in self._read(names, "rows read", width=len(names) + len(self.columns)):
             prepared = self._prepare(batch, missing)
             self.n_dropped += batch.num_rows - prepared.num_rows
             groups.update(prepared.column(_GROUP).dictionary.to_pylist())
             check_few_groups(self.sensitive, len(groups), so_far=True)
+            self._watch_values(prepared)
             if self.label:
                 self._count_classes(self.label, prepared.column(_LABEL))
             if prepared.num_rows:
@@ -138,23 +143,6 @@ class TableStream:
                 f"Every row of {self.file.name} has a missing value; fill them, or drop the emptiest columns."
             )
 
-    def fixed_columns(self, doubtful: Sequence[int]) -> tuple[set[int], set[int]]:
-        """Which features are constant, and which are constant within every group: an exact check, in one more pass."""
-        lows: dict[tuple[int, str], float] = {}
-        highs: dict[tuple[int, str], float] = {}
-        for batch in self.batches():
-            column = batch.column(_GROUP)
-            codes, labels = column.indices.to_numpy(), column.dictionary.to_pylist()
-            for code, group in enumerate(labels):
-                rows = codes == code
-                for j in doubtful:
-                    values = batch.column(str(j)).to_numpy()[rows]
-                    lows[j, group] = min(lows.get((j, group), np.inf), float(values.min()))
-                    highs[j, group] = max(highs.get((j, group), -np.inf), float(values.max()))
-        groups = {group for _, group in lows}
-        within = {j for j in doubtful if all(lows[j, group] == highs[j, group] for group in groups)}
-        return {j for j in within if len({lows[j, group] for group in groups}) == 1}, within
-
     def _mostly_known(self, names: list[str]) -> list[str]:
         """Without columns that the file's statistics (or type) say to be mostly empty."""
         counts, kept = self.file.null_counts(), []
@@ -165,6 +153,13 @@ class TableStream:
             else:
                 kept.append(name)
         return kept
+
+    def _watch_values(self, prepared: Any) -> None:
+        column = prepared.column(_GROUP)
+        codes, labels = column.indices.to_numpy(), column.dictionary.to_pylist()
+        for j, name in enumerate(self.encoder.numeric):
+            if name in self.few_values and not self.few_values[name].add(prepared.column(str(j)), codes, labels):
+                del self.few_values[name]
 
     def _count_classes(self, label: str, column: Any) -> None:
         counts = np.bincount(column.indices.to_numpy(), minlength=len(column.dictionary)).tolist()
@@ -213,7 +208,7 @@ class TableStream:
         if missing > 0.5 * self.file.n_rows:
             self.remarks.append(f"left out {name!r}: {missing / self.file.n_rows:.0%} of it is missing")
         elif len(levels - {None}) < 2:
-            self.remarks.append(f"left out {name!r}: it is constant")
+            self.remarks.append(constant_remark(name))
         else:
             return True
         return False
@@ -258,6 +253,32 @@ class TableStream:
             indices = pyarrow.array(positions.reshape(-1).astype(np.int32))
             columns[name] = pyarrow.DictionaryArray.from_arrays(indices, dictionary)
         return pyarrow.RecordBatch.from_pydict(columns)
+
+
+class FewValues:
+    """The values of a column, as long as it is constant, or they are few and each occurs in one group only."""
+
+    def __init__(self) -> None:
+        self._groups: dict[float, str | None] = {}  # None for several
+
+    def __len__(self) -> int:
+        return len(self._groups)
+
+    def add(self, column: Any, codes: np.ndarray, labels: list[str]) -> bool:
+        """Whether that is still so with these rows; the first rows mostly decide, so they are looked at alone."""
+        values = column.to_numpy()
+        return self._add(values[:_FIRST_ROWS], codes[:_FIRST_ROWS], labels) and self._add(values, codes, labels)
+
+    def _add(self, values: np.ndarray, codes: np.ndarray, labels: list[str]) -> bool:
+        found, positions = np.unique(values, return_inverse=True)
+        if len(found) > MAX_GROUPS:
+            return False
+        for together in np.unique(positions.reshape(-1) * len(labels) + codes).tolist():
+            position, code = divmod(together, len(labels))
+            value, group = float(found[position]), labels[code]
+            if self._groups.setdefault(value, group) != group:
+                self._groups[value] = None
+        return len(self) <= 1 or (len(self) <= MAX_GROUPS and None not in self._groups.values())
 
 
 class RowSample:
@@ -344,25 +365,15 @@ def _incomplete(batch: Any, numeric: Sequence[str], needed: Sequence[str]) -> np
 
 def _text_codes(column: Any) -> tuple[np.ndarray, list[str | None]]:
     """Codes and texts of a column, without a Python object per row; the texts end with None, for a missing value."""
-    import pyarrow
-    from pyarrow import types
 
-    if types.is_decimal(column.type):
-        column = column.cast(pyarrow.float64(), safe=False)
     encoded = column if hasattr(column, "dictionary") else column.dictionary_encode()
-    texts = [_text(value) for value in encoded.dictionary.to_pylist()]
+    texts = [label_text(value) for value in encoded.dictionary.to_pylist()]
     codes = encoded.indices.fill_null(len(texts)).to_numpy(zero_copy_only=False)
     return codes.astype(np.int64), [*texts, None]
 
 
 def _absent(codes: np.ndarray, texts: list[str | None]) -> np.ndarray:
     return np.array([text is None for text in texts])[codes]
-
-
-def _text(value: Any) -> str | None:
-    if isinstance(value, int | float | Decimal):
-        return number_text(float(value)) if math.isfinite(value) else None
-    return None if value is None else str(value) or None
 
 
 def _level(text: str | None) -> str:

@@ -5,7 +5,6 @@ from __future__ import annotations
 import csv
 import hashlib
 import io
-import math
 from collections.abc import Sequence
 from dataclasses import dataclass, field, replace
 from pathlib import Path
@@ -14,26 +13,25 @@ from typing import Any
 import numpy as np
 
 from fairpca._files import row_index
+from fairpca.datasets._written_numbers import MISSING_LEVEL, is_number, label_text, number_text, read_column
 from fairpca.datasets.arrow import (
     arrow_kind,
     check_unique,
     column_of_arrow,
     import_pyarrow,
+    loses_digits,
     plain_values,
     unusable_columns,
 )
 
-__all__ = ["Encoder", "Table", "TableData", "is_number", "prepare_table", "read_table"]
+__all__ = ["Encoder", "Table", "TableData", "prepare_table", "read_table"]
 
-#: Text that stands for "not known".
-_MISSING = frozenset({"", "?", "na", "n/a", "nan", "null", "none"})
 #: A text column with more levels than this is an identifier or free text, not a category.
 MAX_LEVELS = 100
 #: More groups than this are a measurement.
 MAX_GROUPS = 20
 #: Figures of a smaller group say nothing, and it cannot be divided into rows to fit and rows to judge.
 MIN_GROUP_ROWS = 10
-MISSING_LEVEL = "(missing)"
 #: Squares of larger numbers may overflow when summed: standardising would turn the column into zeros.
 _LARGEST = 1e150
 #: Whole numbers below this are exact in double precision.
@@ -50,7 +48,8 @@ class Table:
 
     ``rows_before`` counts the rows of the file that come before these, where a table is a part of it; ``unusable``
     tells why a column makes no feature; ``row_index`` names the index of a pandas frame; ``kept`` holds some columns
-    as the file has them: Arrow arrays, or the texts of a CSV file.
+    as the file has them: Arrow arrays, or the texts of a CSV file. ``written`` has the texts of columns of numbers
+    that float64 does not tell apart ('01' and '1'), ``commas`` what those in a column of numbers were taken for.
     """
 
     name: str
@@ -60,6 +59,8 @@ class Table:
     unusable: dict[str, str] = field(default_factory=dict)
     row_index: tuple[str, ...] = ()
     kept: dict[str, Any] = field(default_factory=dict)
+    written: dict[str, np.ndarray] = field(default_factory=dict)
+    commas: dict[str, str] = field(default_factory=dict)
 
     @property
     def n_rows(self) -> int:
@@ -79,6 +80,19 @@ class Table:
         if name in self.unusable:
             raise ValueError(self.unusable[name])
         return column
+
+    def texts(self, name: str, purpose: str) -> np.ndarray:
+        """The column as text, each value as the file has it."""
+        values = self.values(name, purpose)
+        return _as_text(self.written.get(name, values))
+
+    def labels(self, name: str, purpose: str) -> np.ndarray:
+        """The same, but '1' for '1.0' where all numbers are written as Python writes them: pandas adds the zero."""
+        texts = self.texts(name, purpose)
+        known = set(texts) - {MISSING_LEVEL}
+        if name in self.written and all(is_number(text) and repr(float(text)) == text for text in known):
+            return _as_text(self.columns[name])
+        return texts
 
 
 def read_table(path: Any, keep: Sequence[str] = ()) -> Table:
@@ -128,7 +142,7 @@ def _read_csv(content: bytes, name: str, keep: Sequence[str]) -> Table:
         line = content[: problem.start].count(b"\n") + 1
         raise ValueError(
             f"{name} is not UTF-8 (byte 0x{content[problem.start]:02x} in line {line}); convert it first, for example "
-            f"with: iconv -f latin1 -t utf-8 {name}"
+            f"with: iconv -f latin1 -t utf-8 {name} > converted.csv"
         ) from None
     if not text.strip():
         raise ValueError(f"{name} is empty.")
@@ -138,20 +152,38 @@ def _read_csv(content: bytes, name: str, keep: Sequence[str]) -> Table:
         rows = list(csv.reader(io.StringIO(text, newline=""), delimiter=delimiter, skipinitialspace=True))
     except csv.Error as problem:
         raise ValueError(f"{name} is not valid CSV: {problem}.") from None
-    return _table_of_rows(rows, name, keep)
+    return _table_of_rows(rows, name, keep, delimiter)
 
 
 def _check_text(content: bytes, name: str) -> None:
-    """Text holds no zero bytes, unless in UTF-16, which begins with a mark."""
-    if b"\0" not in content or content.startswith((b"\xff\xfe", b"\xfe\xff")):
+    """Text in UTF-8 holds no zero bytes; in UTF-16 and UTF-32 most letters have some."""
+    if b"\0" not in content:
         return
+    encoding = _wide_encoding(content)
+    if encoding is not None:
+        raise ValueError(
+            f"{name} is text in {encoding}, not UTF-8; save it as UTF-8, or convert it with: "
+            f"iconv -f {encoding} -t UTF-8 {name} > converted.csv"
+        )
     for magic, (kind, ending) in _MAGIC.items():
         if content.startswith(magic):
             raise ValueError(f"{name} is not a text file but {kind}: rename it so that it ends in {ending}.")
     raise ValueError(f"{name} is not a text file; give CSV, or name Parquet and Feather files .parquet and .feather.")
 
 
-def _table_of_rows(rows: list[list[str]], name: str, keep: Sequence[str]) -> Table:
+def _wide_encoding(content: bytes) -> str | None:
+    """UTF-16 or UTF-32 by their marks, or by the zeros of a first line in Latin letters."""
+    for encoding, mark in (("UTF-32", b"\xff\xfe\0\0"), ("UTF-32", b"\0\0\xfe\xff"), ("UTF-16", b"\xff\xfe"),
+                           ("UTF-16", b"\xfe\xff")):  # fmt: skip
+        if content.startswith(mark):
+            return encoding
+    start = content[:64]
+    if start[1::2] == bytes(len(start) // 2) and start[::2].isascii():
+        return "UTF-16LE"
+    return "UTF-16BE" if start[::2] == bytes((len(start) + 1) // 2) and start[1::2].isascii() else None
+
+
+def _table_of_rows(rows: list[list[str]], name: str, keep: Sequence[str], delimiter: str) -> Table:
     names = [text.strip() or f"column {number}" for number, text in enumerate(rows[0], start=1)]
     check_unique(names, name)
     numbered = [(number, row) for number, row in enumerate(rows[1:], start=2) if row]
@@ -161,49 +193,20 @@ def _table_of_rows(rows: list[list[str]], name: str, keep: Sequence[str]) -> Tab
     if not numbered:
         raise ValueError(f"{name} has a header but no rows.")
     texts = dict(zip(names, zip(*(row for _, row in numbered), strict=True), strict=True))
-    columns = {column: _typed(values) for column, values in texts.items()}
-    return Table(name, columns, "", kept={column: list(texts[column]) for column in keep if column in texts})
-
-
-def _typed(texts: Sequence[str]) -> np.ndarray:
-    """Numbers where every known value is one, else text."""
-    try:
-        return np.array(texts, dtype=np.float64)
-    except ValueError:
-        pass
-    stripped = [text.strip() for text in texts]
-    known = ["" if text.lower() in _MISSING else text for text in stripped]
-    try:
-        return np.array([text or "nan" for text in known], dtype=np.float64)
-    except ValueError:
-        return np.array(known, dtype=object)
-
-
-def exact_values(texts: Sequence[str]) -> list[Any]:
-    """Texts of a CSV column as numbers, None where missing; as they are where a number would lose something ('007').
-
-    Examples
-    --------
-    >>> from fairpca.datasets.table import exact_values
-    >>> exact_values(["1", "", "1000000000000000001"]), exact_values(["0.5", "2"]), exact_values(["007", "8"])
-    ([1, None, 1000000000000000001], [0.5, 2.0], ['007', '8'])
-    """
-    known = [None if text.strip().lower() in _MISSING else text for text in texts]
-    given = [text for text in known if text is not None]
-    if all(_is_whole(text) and -(2**63) <= int(text) < 2**63 for text in given):
-        return [None if text is None else int(text) for text in known]
-    if all(is_number(text) and (not _has_digits_only(text) or (_is_whole(text) and len(text) < 16)) for text in given):
-        return [None if text is None else float(text) for text in known]
-    return list(texts)
-
-
-def _has_digits_only(text: str) -> bool:
-    return text.strip().lstrip("+-").isdecimal()
-
-
-def _is_whole(text: str) -> bool:
-    """A whole number written as Python would write it."""
-    return _has_digits_only(text) and str(int(text)) == text
+    found = {column: read_column(values, delimiter) for column, values in texts.items()}
+    return Table(
+        name,
+        {column: read.values for column, read in found.items()},
+        "",
+        unusable={
+            column: f"Column {column!r} of {name} {read.doubt}: write them with a point, or leave it out (--drop)."
+            for column, read in found.items()
+            if read.doubt
+        },
+        kept={column: list(texts[column]) for column in keep if column in texts},
+        written={column: read.written for column, read in found.items() if read.written is not None},
+        commas={column: read.commas for column, read in found.items() if read.commas},
+    )
 
 
 def _read_parquet(content: bytes, name: str, keep: Sequence[str]) -> Table:
@@ -238,7 +241,12 @@ def table_of_arrow(source: Any, name: str, keep: Sequence[str], *, rows_before: 
         for column, values in zip(names, source.columns, strict=True)
     }
     kept = {column: plain_values(source.column(column)) for column in keep if column in names}
-    return Table(name, columns, "", rows_before, unusable, row_index(source.schema), kept)
+    written = {
+        column: np.array([label_text(value) or "" for value in plain_values(values).to_pylist()], dtype=object)
+        for column, values in zip(names, source.columns, strict=True)
+        if loses_digits(values)
+    }
+    return Table(name, columns, "", rows_before, unusable, row_index(source.schema), kept, written)
 
 
 @dataclass(frozen=True)
@@ -265,7 +273,7 @@ class Encoder:
         start = len(self.numeric)
         for name, levels in self.levels.items():
             position = {level: start + i for i, level in enumerate(levels)}
-            columns = np.array([position.get(text, -1) for text in _as_text(table.values(name, _FEATURE))], dtype=int)
+            columns = np.array([position.get(text, -1) for text in table.texts(name, _FEATURE)], dtype=int)
             known = np.flatnonzero(columns >= 0)
             X[known, columns[known]] = 1.0
             start += len(levels)
@@ -275,10 +283,7 @@ class Encoder:
 
     def unknown_levels(self, table: Table) -> dict[str, list[str]]:
         """Values of text columns that the encoder has no column for."""
-        found = {
-            name: sorted(set(_as_text(table.values(name, _FEATURE))) - set(levels))
-            for name, levels in self.levels.items()
-        }
+        found = {name: sorted(set(table.texts(name, _FEATURE)) - set(levels)) for name, levels in self.levels.items()}
         return {name: values for name, values in found.items() if values}
 
     def as_dict(self) -> dict[str, Any]:
@@ -354,9 +359,9 @@ def prepare_table(
 ) -> TableData:
     """Divide a table into features, groups and label; ``clusters`` names the column of persons with several rows.
 
-    Numeric columns are taken as they are, text columns are one-hot encoded; constant columns, columns that are mostly
-    missing and copies of the groups are left out; rows with a missing group, label or number are dropped. Several
-    sensitive columns make groups of their combinations. What was done is told in ``remarks``.
+    Numeric columns are taken as they are, text columns are one-hot encoded; columns that are constant, mostly missing
+    or tell the group are left out; rows with a missing group, label or number are dropped. Several sensitive columns
+    make groups of their combinations. What was done is told in ``remarks``.
 
     Examples
     --------
@@ -382,7 +387,9 @@ def prepare_table(
     target = None if label is None else _class_labels(table, label)
     numeric = [name for name in features if table.columns[name].dtype != object]
     levels = {name: _levels(table, name, max_levels) for name in features if name not in numeric}
-    numeric, levels = _without_copies(table, numeric, levels, groups, remarks)
+    told = [name for name in features if _tells_nothing_else(table.columns[name], name, groups, remarks)]
+    numeric = [name for name in numeric if name not in told]
+    levels = {name: found for name, found in levels.items() if name not in told}
     if not numeric and not levels:
         raise ValueError(f"{table.name} has no feature left besides {', '.join(map(repr, sorted(roles)))}.")
     for name in numeric:
@@ -414,9 +421,11 @@ def _usable(table: Table, names: list[str], remarks: list[str]) -> list[str]:
         if len(known) < 0.5 * table.n_rows:
             remarks.append(f"left out {name!r}: {1 - len(known) / table.n_rows:.0%} of it is missing")
         elif len(set(known.tolist())) < 2:
-            remarks.append(f"left out {name!r}: it is constant")
+            remarks.append(constant_remark(name))
         else:
             kept.append(name)
+            if name in table.commas:
+                remarks.append(f"read the commas in {name!r} as {table.commas[name]}")
     return kept
 
 
@@ -438,12 +447,13 @@ def _complete_rows(table: Table, needed: list[str], features: list[str], remarks
     if incomplete.any():
         remarks.append(f"dropped {incomplete.sum()} of {table.n_rows} rows with a missing group, label or number")
     columns = {name: column[~incomplete] for name, column in table.columns.items()}
-    return Table(table.name, columns, table.sha256)
+    written = {name: table.written[name][~incomplete] for name in needed if name in table.written}
+    return Table(table.name, columns, table.sha256, written=written)
 
 
 def _group_labels(table: Table, sensitive: Sequence[str]) -> np.ndarray:
     """Text labels; several columns are joined by :func:`joined_group`."""
-    columns = [_as_text(table.columns[name]) for name in sensitive]
+    columns = [table.labels(name, "the sensitive column") for name in sensitive]
     labels = np.array([joined_group(parts) for parts in zip(*columns, strict=True)], dtype=object)
     check_group_counts(sensitive, *np.unique(labels.astype(str), return_counts=True))
     return labels.astype(str)
@@ -492,7 +502,7 @@ def check_few_groups(sensitive: Sequence[str], count: int, *, so_far: bool = Fal
 
 
 def _class_labels(table: Table, label: str) -> np.ndarray:
-    classes = _as_text(table.columns[label])
+    classes = table.labels(label, "the label")
     check_classes(label, classes)
     return class_values(classes)
 
@@ -560,19 +570,37 @@ def check_levels(name: str, count: int, max_levels: int, *, so_far: bool = False
         )
 
 
-def _without_copies(
-    table: Table, numeric: list[str], levels: dict[str, tuple[str, ...]], groups: np.ndarray, remarks: list[str]
-) -> tuple[list[str], dict[str, tuple[str, ...]]]:
-    """Columns from which the group can be read off exactly are the sensitive feature under another name."""
-    copies = [name for name in (*numeric, *levels) if _fixed_by_group(table.columns[name], groups)]
-    remarks += [f"left out {name!r}: the group can be read off it" for name in copies]
-    return [name for name in numeric if name not in copies], {
-        n: found for n, found in levels.items() if n not in copies
-    }
+def _tells_nothing_else(column: np.ndarray, name: str, groups: np.ndarray, remarks: list[str]) -> bool:
+    """Whether a column is constant, or the sensitive feature under another name."""
+    values, codes = np.unique(column, return_inverse=True)
+    found, group_codes, counts = np.unique(groups, return_inverse=True, return_counts=True)
+    if len(values) == 1:  # since rows were dropped
+        remarks.append(constant_remark(name))
+        return True
+    if column.dtype != object and len(values) > MAX_GROUPS:
+        return False  # a measurement
+    together = np.unique(codes.reshape(-1) * len(found) + group_codes.reshape(-1))
+    if len(together) > len(values) or not is_no_accident(len(values), counts):
+        return False
+    remarks.append(copy_remark(name))
+    return True
 
 
-def _fixed_by_group(column: np.ndarray, groups: np.ndarray) -> bool:
-    return all(len(set(column[groups == group].tolist())) == 1 for group in np.unique(groups))
+def is_no_accident(n_values: int, group_counts: np.ndarray) -> bool:
+    """Whether values that occur in one group each tell more than chance: they do if rows share them.
+
+    Rows of random groups that share a value are of one group with the probability that two rows are.
+    """
+    n_rows = group_counts.sum()
+    return bool((n_rows - n_values) * np.log(np.square(group_counts / n_rows).sum()) < np.log(1e-3))
+
+
+def constant_remark(name: str) -> str:
+    return f"left out {name!r}: it is constant"
+
+
+def copy_remark(name: str) -> str:
+    return f"left out {name!r}: the group can be read off it"
 
 
 def check_magnitude(file: str, name: str, values: np.ndarray) -> None:
@@ -622,17 +650,3 @@ def _as_text(column: np.ndarray) -> np.ndarray:
     if column.dtype == object:
         return np.array([value if value != "" else MISSING_LEVEL for value in column], dtype=object)
     return np.array([number_text(value) for value in column.tolist()], dtype=object)
-
-
-def number_text(value: float) -> str:
-    if not math.isfinite(value):
-        return MISSING_LEVEL
-    return str(int(value)) if value == int(value) else repr(value)
-
-
-def is_number(text: str) -> bool:
-    try:
-        float(text)
-    except ValueError:
-        return False
-    return True

@@ -21,7 +21,7 @@ from fairpca._validation import (
     check_sample_weight,
     check_several_groups,
 )
-from fairpca.linalg import fix_signs, orthonormalise
+from fairpca.linalg import fix_signs, orthonormalise, threads_for
 from fairpca.moments import GroupFactors, GroupMoments, RowSpace, accumulate, chunk_moments
 from fairpca.moments.dask import as_dask_features, is_dask, moments_from_dask, project_lazily, sample_of
 from fairpca.problems import best_captured, group_errors, group_losses
@@ -34,6 +34,8 @@ MANY_FEATURES = 3000
 FEW_ROWS = 2000
 #: Numbers of X that are centred at a time.
 _BLOCK_NUMBERS = 1_000_000
+#: Multiplications of a short search, in units of p^3: up to a thousand features it takes less than a second.
+_PRODUCTS_OF_A_SEARCH = 5.0
 
 
 class FloatTransformer(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimator):
@@ -64,7 +66,8 @@ class LinearProjection(FloatTransformer, metaclass=ABCMeta):
         X = check_matrix(self, X, reset=False)
         components = self.components_.astype(X.dtype, copy=False)
         offset = (self.mean_ @ self.components_.T).astype(X.dtype, copy=False)
-        return X @ components.T - offset
+        with threads_for(X.shape[0] * components.size):
+            return X @ components.T - offset
 
     def inverse_transform(self, X: Any) -> np.ndarray:
         """Rows in the original space whose scores are X; lazy for a Dask array."""
@@ -76,7 +79,8 @@ class LinearProjection(FloatTransformer, metaclass=ABCMeta):
                 f"X has {X.shape[1]} columns, but there are {len(self.components_)} components: give scores, as "
                 "transform returns them."
             )
-        return X @ self.components_ + self.mean_
+        with threads_for(X.shape[0] * self.components_.size):
+            return X @ self.components_ + self.mean_
 
     def fit_transform(self, X: Any, y: Any = None, **fit_params: Any) -> Any:
         """Fit to the rows and return their scores."""
@@ -89,7 +93,8 @@ class LinearProjection(FloatTransformer, metaclass=ABCMeta):
         """Minus the mean squared reconstruction error of the rows; larger is better."""
         check_is_fitted(self)
         X = check_matrix(self, X, reset=False)
-        return -self._squared_residuals(X) / X.shape[0]
+        with threads_for(X.shape[0] * self.components_.size):
+            return -self._squared_residuals(X) / X.shape[0]
 
     def _squared_residuals(self, X: Any) -> float:
         if sparse.issparse(X):
@@ -264,11 +269,13 @@ class MomentEstimator(LinearProjection):
         X = check_matrix(self, X, reset=True, min_samples=2)
         groups = check_groups(sensitive_features, X.shape[0])
         n_components = check_n_components(self.n_components, X.shape[1])
-        space = RowSpace(X, groups, check_sample_weight(sample_weight, X.shape[0]), n_spare=n_components)
-        check_several_groups(space.labels, space.total_count)
-        self._warn_about(space, n_components)
-        self._solve(space.moments, n_components)
-        self._lift(space)
+        weights = check_sample_weight(sample_weight, X.shape[0])
+        with threads_for(X.shape[0] ** 2 * (X.shape[1] + _PRODUCTS_OF_A_SEARCH * X.shape[0])):
+            space = RowSpace(X, groups, weights, n_spare=n_components)
+            check_several_groups(space.labels, space.total_count)
+            self._warn_about(space, n_components)
+            self._solve(space.moments, n_components)
+            self._lift(space)
         self._moments = None
         return self
 
@@ -282,7 +289,8 @@ class MomentEstimator(LinearProjection):
     def _learn(self, moments: GroupMoments) -> Self:
         n_components = check_n_components(self.n_components, moments.n_features)
         self._warn_about(moments, n_components)
-        self._solve(moments, n_components)
+        with threads_for(_PRODUCTS_OF_A_SEARCH * moments.n_features**3):
+            self._solve(moments, n_components)
         self._moments = moments
         return self
 

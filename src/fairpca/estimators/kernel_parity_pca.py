@@ -21,7 +21,7 @@ from fairpca._validation import (
     check_several_groups,
 )
 from fairpca.estimators._base import FloatTransformer, label_array
-from fairpca.linalg import canonical_basis, fix_signs
+from fairpca.linalg import canonical_basis, fix_signs, threads_for
 from fairpca.moments import GroupMoments, accumulate
 from fairpca.problems.parity import mean_differences, mean_gaps, mean_parity_basis
 
@@ -157,21 +157,23 @@ class KernelParityPCA(FloatTransformer):
         if self.kernel == "linear" and not sparse.issparse(X):
             # A shift of the features changes no direction of theirs; far from the origin it would hide all of them.
             self.landmarks_ = self.landmarks_ - np.average(X, axis=0, weights=weights)
-        whitening = _whitening(self._kernel(self.landmarks_))
-        moments = self._feature_moments(X, whitening, groups, weights)
-        check_several_groups(moments.labels, moments.total_count)
-        basis = mean_parity_basis(moments, self._check_dimension(moments))
-        self._set_components(moments, whitening, basis)
+        with threads_for(X.shape[0] * self.landmarks_.shape[0] ** 2):
+            whitening = _whitening(self._kernel(self.landmarks_))
+            moments = self._feature_moments(X, whitening, groups, weights)
+            check_several_groups(moments.labels, moments.total_count)
+            basis = mean_parity_basis(moments, self._check_dimension(moments))
+            self._set_components(moments, whitening, basis)
         return self
 
     def transform(self, X: Any) -> np.ndarray:
         """Scores of the rows: ``k(X, landmarks_) @ dual_coef_``, shifted to mean zero on the training rows."""
         check_is_fitted(self)
         X = check_matrix(self, X, reset=False)
-        blocks = [
-            self._kernel(X[start : start + _BLOCK_ROWS]) @ self.dual_coef_
-            for start in range(0, X.shape[0], _BLOCK_ROWS)
-        ]
+        with threads_for(X.shape[0] * self.landmarks_.size):
+            blocks = [
+                self._kernel(X[start : start + _BLOCK_ROWS]) @ self.dual_coef_
+                for start in range(0, X.shape[0], _BLOCK_ROWS)
+            ]
         return (np.concatenate(blocks) - self._shift).astype(X.dtype, copy=False)
 
     def check_kernel(self) -> None:

@@ -24,7 +24,7 @@ from fairpca._validation import (
     is_missing,
 )
 from fairpca.estimators._base import LinearProjection
-from fairpca.linalg import orthonormalise, top_eigenpairs
+from fairpca.linalg import orthonormalise, threads_for, top_eigenpairs
 from fairpca.moments import GroupedSample, GroupMoments
 from fairpca.moments._accumulate import accumulate
 from fairpca.moments.dask import (
@@ -230,7 +230,8 @@ feature_names_in_, n_samples_seen_
         cells, used = _cells(groups, y, self.notion)
         used = used if weights is None else used * weights
         sample = GroupedSample.from_rows(X, cells, used, moments.pooled_mean)
-        return self._solve(moments, sample, dimension, self._rng(), lambda basis: (np.asarray(X @ basis), weights))
+        with threads_for(sample.rows.size * X.shape[1]):
+            return self._solve(moments, sample, dimension, self._rng(), lambda basis: (np.asarray(X @ basis), weights))
 
     def _reduce_dask(
         self, X: Any, y: Any, sensitive_features: Any, sample_weight: Any

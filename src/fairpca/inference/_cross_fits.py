@@ -8,18 +8,21 @@ from typing import Any
 
 import numpy as np
 from sklearn.utils import _safe_indexing
-from sklearn.utils.parallel import Parallel, delayed
 
+from fairpca._workers import delayed, parallel
 from fairpca.estimators._base import label_array
 from fairpca.inference._checks import CountedRows
 from fairpca.inference._fitting import fit_rows, fit_to_moments, needs_moments_only
 from fairpca.inference._fold_study import FoldStudy
-from fairpca.linalg import few_blas_threads
+from fairpca.linalg import threads_for
 from fairpca.moments import FoldMoments, RowSource
 
 __all__ = ["Progress", "check_can_be_judged", "fit_each_fold", "fit_without_folds"]
 
 Progress = Callable[[int, int, str], None]
+
+#: A fit from moments costs about as much as so many eigenproblems.
+_EIGENPROBLEMS = 20.0
 
 
 def check_can_be_judged(estimator: Any, source: RowSource) -> None:
@@ -43,14 +46,14 @@ def fit_each_fold(
     """The estimator fitted to all rows, and without each fold."""
     n_folds, without = study.folds.n_folds, []
     progress(0, n_folds, "folds")
-    with few_blas_threads(study.source.n_features):
+    with threads_for(_EIGENPROBLEMS * study.source.n_features**3):
         if needs_moments_only(estimator):
             whole = fit_to_moments(estimator, study.moments.whole)
             found: Iterator[Any] = fit_without_folds(estimator, study.moments, range(n_folds))
         else:
             fit = _RowFit(estimator, study, y)
             whole = fit(None)
-            run = Parallel(n_jobs=n_jobs, return_as="generator")
+            run = parallel(n_jobs, return_as="generator")
             found = run(delayed(_quietly)(fit, fold) for fold in range(n_folds))
         for fitted in found:
             without.append(fitted)

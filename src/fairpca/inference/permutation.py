@@ -9,9 +9,9 @@ from typing import Any
 
 import numpy as np
 from joblib import effective_n_jobs
-from sklearn.utils.parallel import Parallel, delayed
 
 from fairpca._validation import check_number
+from fairpca._workers import delayed, parallel
 from fairpca.inference._checks import as_source, seed_of
 from fairpca.inference._display import TableResult, number, p_text
 from fairpca.inference._judges import Division, Judge
@@ -291,7 +291,7 @@ def _random_losses(
 def _run(tasks: list[tuple], refits: bool, n_jobs: int | None) -> Iterator[np.ndarray]:
     if refits:
         with single_blas_thread():  # many small problems: threads of the linear algebra would only wait for each other
-            run = Parallel(n_jobs=n_jobs, return_as="generator")
+            run = parallel(n_jobs, return_as="generator")
             yield from run(delayed(_losses_of_batch)(*task) for task in tasks)
         return
     n_threads = blas_threads() if n_jobs is None else effective_n_jobs(n_jobs)

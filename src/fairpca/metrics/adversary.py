@@ -168,7 +168,7 @@ def _classifier(family: Any) -> Any:
     if not isinstance(family, str) and hasattr(family, "fit"):
         return family
     if check_choice("family", family, _FAMILIES) == "linear":
-        machine = LinearSVC(class_weight="balanced", dual=False)
+        machine = LinearSVC(class_weight="balanced", dual=False, random_state=0)  # draws a number it does not use
     else:
         machine = SVC(kernel="rbf", class_weight="balanced")
     return make_pipeline(StandardScaler(), machine)

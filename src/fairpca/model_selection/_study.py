@@ -17,7 +17,7 @@ from fairpca.inference._fold_study import FoldStudy
 from fairpca.inference._folds import held_out_part, make_folds
 from fairpca.inference.chance import Noise
 from fairpca.inference.cross_validation import group_figures
-from fairpca.linalg import few_blas_threads
+from fairpca.linalg import threads_for
 from fairpca.metrics import explained_variance_ratio
 from fairpca.model_selection._held_out import Split, sample_rows, split_rows
 from fairpca.model_selection.methods import Method
@@ -73,7 +73,7 @@ class Study:
 
     def prepare(self, n_components: int) -> None:
         """Find the groups' own components once, before methods are judged at the same time."""
-        with few_blas_threads(self.X.shape[1]):
+        with threads_for(self.X.size * self.X.shape[1]):
             self.folds.prepare(n_components)
             self.held_out.prepare(n_components)
 

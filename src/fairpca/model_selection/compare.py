@@ -11,12 +11,12 @@ from typing import Any
 
 import numpy as np
 import sklearn
-from sklearn.utils.parallel import Parallel, delayed
 
 from fairpca._validation import check_n_components, check_number
+from fairpca._workers import delayed, parallel
 from fairpca.inference import Estimate, GroupEstimates, GroupFigures, LossTest
 from fairpca.inference._display import TableResult
-from fairpca.linalg import few_blas_threads
+from fairpca.linalg import threads_for
 from fairpca.model_selection._held_out import HeldOut, measure
 from fairpca.model_selection._study import Study
 from fairpca.model_selection.methods import Method, choose_methods
@@ -369,7 +369,7 @@ def _fit_all(
     # Slow methods first, so that no worker is left alone with one of them at the end.
     order = sorted(range(len(steps)), key=lambda i: (steps[i][1].max_rows is None, i))
     outcomes: dict[int, _Fit | ValueError] = {}
-    run = Parallel(n_jobs=n_jobs, return_as="generator")(
+    run = parallel(n_jobs, return_as="generator")(
         delayed(_try_one)(study, steps[i][1], steps[i][0], confidence) for i in order
     )
     for i, outcome in zip(order, run, strict=True):
@@ -406,7 +406,7 @@ def _reason(name: str, problems: list[tuple[int, ValueError]]) -> str:
 def _try_one(study: Study, method: Method, d: int, confidence: float) -> _Fit | ValueError:
     """The fit, or why there is none: some methods need more features than components."""
     try:
-        with few_blas_threads(study.X.shape[1]):
+        with threads_for(study.X.size * study.X.shape[1]):
             return _fit_one(study, method, d, confidence)
     except ValueError as problem:
         return problem

@@ -12,7 +12,7 @@ from scipy.optimize import brentq
 from fairpca._validation import check_choice, check_n_components, check_number, check_several_groups
 from fairpca.estimators import FairPCA, RobustFairPCA
 from fairpca.joint_range import JointRange
-from fairpca.linalg import Geodesic, top_eigenpairs
+from fairpca.linalg import Geodesic, threads_for, top_eigenpairs
 from fairpca.moments import GroupMoments, group_moments
 from fairpca.problems import group_errors
 from fairpca.solvers.range_sweep import BoundaryPoint, trace_boundary
@@ -131,13 +131,14 @@ def frontier(
     matrices = moments.second_moments(check_choice("center", center, ("pooled", "group")))
     check_number("n_points", n_points, at_least=2, integer=True)
     study = _Study(moments, matrices, n_components, center)
-    methods = study.methods(radius, penalty)
-    if len(moments.labels) > 2:
-        grid = np.asarray(_PENALTIES if penalties is None else penalties, dtype=float)
-        none = np.zeros((0, len(moments.labels)))
-        return Frontier(moments.labels, none, none, study.path(grid), methods, grid)
-    lower = study.boundary(np.array([1.0, 0.0]), np.array([0.0, 1.0]), n_points)
-    trade_off, implied = study.trade_off(n_points)
+    with threads_for(n_points * moments.n_features**3):
+        methods = study.methods(radius, penalty)
+        if len(moments.labels) > 2:
+            grid = np.asarray(_PENALTIES if penalties is None else penalties, dtype=float)
+            none = np.zeros((0, len(moments.labels)))
+            return Frontier(moments.labels, none, none, study.path(grid), methods, grid)
+        lower = study.boundary(np.array([1.0, 0.0]), np.array([0.0, 1.0]), n_points)
+        trade_off, implied = study.trade_off(n_points)
     return Frontier(
         moments.labels,
         np.array([point.errors for point in lower]),

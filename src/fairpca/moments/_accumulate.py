@@ -17,7 +17,7 @@ import numpy as np
 from scipy import sparse
 
 from fairpca._validation import Groups, check_finite, check_groups, check_plain_matrix, check_sample_weight
-from fairpca.linalg import blas_threads, single_blas_thread
+from fairpca.linalg import blas_threads, single_blas_thread, threads_for
 from fairpca.moments._group_moments import GroupMoments
 from fairpca.moments._totals import GroupTotal, MixedTotal
 
@@ -120,7 +120,8 @@ def accumulate(
             return GroupMoments.empty(X.shape[1])
         X, sample_weight = X[kept], sample_weight[kept]
         groups = Groups(groups.labels, groups.codes[kept])
-    with np.errstate(over="ignore", invalid="ignore"):  # reported once, below
+    work = X.shape[0] * X.shape[1] ** 2
+    with np.errstate(over="ignore", invalid="ignore"), threads_for(work):  # not finite: reported once, below
         moments = _moments_of(X, groups, sample_weight, parallel)
     if not np.isfinite(np.einsum("ajj->aj", moments.scatters)).all():  # no entry exceeds those on the diagonal
         check_finite(X)  # checked only now: a missing value always reaches the scatter, and most data has none

@@ -167,17 +167,9 @@ class GroupMoments(Counted):
     def columns_fixed_by_group(self) -> np.ndarray:
         """Indices of columns that are constant within every group but differ between groups.
 
-        Such a column is the sensitive feature, or a copy of it: from its value the group can be read off.
+        Such a column is the sensitive feature, a copy of it, or a part of it such as an indicator of one group.
         """
         return fixed_by_group(self.counts, self.means, np.einsum("ajj->j", self.scatters))
-
-    def columns_nearly_fixed(self, tolerance: float = 1e-10) -> np.ndarray:
-        """Indices of columns whose variance within groups is at most this share of their largest squared group mean.
-
-        Among them are all that are constant within every group; which of the others are not, only the rows can tell.
-        """
-        within = np.einsum("ajj->j", self.scatters) / self.total_count
-        return np.flatnonzero(within <= tolerance * np.abs(self.means).max(axis=0) ** 2)
 
     def _of(self, label: Any) -> tuple[float, np.ndarray, np.ndarray]:
         a = self.labels.index(label)

@@ -236,5 +236,5 @@ def _draw(drawing: Drawing, folder: Path) -> bool:
     figure = Figure(figsize=drawing.size, layout="constrained")
     FigureCanvasAgg(figure)
     drawing.draw(figure)
-    replace_file(folder / f"{drawing.name}.png", lambda path: figure.savefig(path, dpi=150, format="png"))
+    replace_file(folder / f"{drawing.name}.png", lambda stream: figure.savefig(stream, dpi=150, format="png"))
     return True

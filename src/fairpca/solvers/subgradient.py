@@ -10,8 +10,8 @@ from dataclasses import dataclass
 from typing import Literal
 
 import numpy as np
-from sklearn.utils.parallel import Parallel, delayed
 
+from fairpca._workers import delayed, parallel
 from fairpca.joint_range import JointRange
 from fairpca.linalg import orthonormalise
 from fairpca.protocols import ConcavePieces, SolverResult, Status
@@ -48,7 +48,7 @@ def descend_subgradient(
     p, q = joint.size, joint.size - joint.dimension
     complement = joint.spectrum(weights).vectors[:, joint.dimension :]
     starts = [np.ascontiguousarray(complement), *(random_frame(rng, p, q) for _ in range(n_starts))]
-    runs = Parallel(n_jobs=n_jobs)(
+    runs = parallel(n_jobs)(
         delayed(_descend)(problem, joint.matrices, start, step, max_iter, retraction) for start in starts
     )
     best = min(runs, key=lambda run: run.value)
