@@ -53,7 +53,7 @@ def folder(tmp_path, monkeypatch):
     return tmp_path
 
 
-AUDIT = ["--components", "1", "--methods", "PCA", "--jobs", "1", "--bootstrap", "2", "--no-points"]
+AUDIT = ["--components", "1", "--methods", "PCA", "--jobs", "1", "--permutations", "19", "--no-points"]
 
 
 @pytest.mark.parametrize(

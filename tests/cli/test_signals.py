@@ -47,7 +47,7 @@ def commands(inputs, tmp_path):
     out.write_text(OLD)
     data = [str(inputs / "large.csv"), "--sensitive", "sex"]
     return out, {
-        "audit": ["audit", *data, "--components", "1,2", "--jobs", "2", "--bootstrap", "20", "--out", str(out)],
+        "audit": ["audit", *data, "--components", "1,2", "--jobs", "2", "--permutations", "19", "--out", str(out)],
         "fit": ["fit", *data, "--out", str(out)],
         "transform": ["transform", str(inputs / "model.npz"), data[0], "--keep", "sex", "--out", str(out)],
     }
