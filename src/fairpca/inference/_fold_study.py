@@ -13,6 +13,7 @@ from fairpca.inference._checks import CountedRows
 from fairpca.inference._fitting import is_projection, n_components_of, reconstruction_errors
 from fairpca.inference._folds import Folds
 from fairpca.inference._row_values import N_VALUES, RowValues, ValueSums, values_of
+from fairpca.inference.chance import Noise
 from fairpca.linalg import top_eigenpairs
 from fairpca.moments import FoldMoments, GroupMoments, RowSource, Views, row_squares
 from fairpca.problems import best_captured, group_errors
@@ -34,12 +35,15 @@ class Judged:
         against the own optimum, change against ordinary PCA).
     units : ndarray of shape (k,)
         Independent rows or clusters.
+    own_weights : ndarray of shape (k,)
+        See :func:`fairpca.inference._row_values.values_of`.
     """
 
     means: np.ndarray
     errors: np.ndarray
     freedom: np.ndarray
     units: np.ndarray
+    own_weights: np.ndarray
 
 
 class FoldStudy:
@@ -73,14 +77,17 @@ class FoldStudy:
 
     def judge(self, without: Sequence[Any]) -> Judged:
         """Estimators that were fitted without each of the judged folds, on the rows of these folds."""
-        views = self._views(without)
+        views, own_weights = self._views(without), self._own_weights(max(map(n_components_of, without)))
         if not all(map(is_projection, without)):
-            sums = self._sums(self._values(without, views), self._judged_rows)
-            return Judged(sums.means, sums.errors, sums.freedom, sums.units)
-        share = self._share_of_rows()
-        values = RowValues(self.folds, views, self.source.owns_threads, share)
-        sums = self.source.map_reduce(values, ValueSums.merge)
-        return Judged(self._means(views), sums.errors * np.sqrt(share), sums.freedom, sums.units / share)
+            sums, share = self._sums(self._values(without, views, own_weights), self._judged_rows), 1.0
+            means = sums.means
+        else:
+            share = self._share_of_rows()
+            values = RowValues(self.folds, views, own_weights, self.source.owns_threads, share)
+            sums = self.source.map_reduce(values, ValueSums.merge)
+            means = self._means(views, own_weights)
+        errors = sums.errors * np.sqrt(share)
+        return Judged(means, errors, sums.freedom, sums.units / share, own_weights)
 
     def prepare(self, n_components: int) -> None:
         """Find own components of up to so many dimensions; those of fewer dimensions are the leading ones."""
@@ -111,7 +118,32 @@ class FoldStudy:
                 bases.append([own[:, :d], own_without[:, :d], ordinary[:, :d], *_basis_of(fitted)])
         return Views(np.stack(self._centres * len(self.labels)), bases)
 
-    def _means(self, views: Views) -> np.ndarray:
+    def _own_weights(self, d: int) -> np.ndarray:
+        """By how much own components overfit in the sample and fall short on new rows, as their noise tells.
+
+        To first order (K - 1) / (2K - 1), which makes both cancel; less where eigenvalues are nearly equal.
+        """
+        K, found = self.folds.n_effective, []
+        for position in range(len(self.labels)):
+            gained, missed = self._overfitting[position][0][d - 1], self._overfitting[position][1][d - 1]
+            first_order = (K / (K - 1.0)) / (1.0 + K / (K - 1.0))
+            total = gained + missed
+            found.append(min(missed / total, first_order) if total > 0 else first_order)
+        return np.array(found)
+
+    @functools.cached_property
+    def _overfitting(self) -> list[tuple[np.ndarray, np.ndarray]]:
+        """Of each group: what its components gain on all its rows, and miss when a fold is left out."""
+        whole, K = self.moments.whole, self.folds.n_effective
+        noise = self.noise(1)
+        counts = [float(whole.counts[whole.labels.index(label)]) for label in self.labels]
+        return [(noise.overfitting(count)[0], noise.overfitting(count * (K - 1.0) / K)[1]) for count in counts]
+
+    def noise(self, d: int) -> Noise:
+        """Of second moments, seen in the folds."""
+        return Noise.from_blocks(self.moments.by_fold, self.moments.whole, d)
+
+    def _means(self, views: Views, own_weights: np.ndarray) -> np.ndarray:
         """From the moments of the judged folds, so of all their rows, of shape (k, 4)."""
         found, counts = np.zeros((len(self.labels), N_VALUES)), np.zeros(len(self.labels))
         for j, fold in enumerate(self.folds.judged):
@@ -121,7 +153,7 @@ class FoldStudy:
                 a = self.labels.index(label)
                 bases = views.bases[a * len(self.folds.judged) + j]
                 captured = [np.vdot(basis, matrix @ basis) for basis in bases]
-                found[a] += count * values_of(np.array([[np.trace(matrix), *captured]]), self.folds.n_effective)[0]
+                found[a] += count * values_of(np.array([[np.trace(matrix), *captured]]), own_weights[a])[0]
                 counts[a] += count
         return found / counts[:, None]
 
@@ -140,14 +172,14 @@ class FoldStudy:
     def _judged_rows(self) -> np.ndarray:
         return np.flatnonzero(self.folds.judged_cells(0, self._rows.groups) >= 0)
 
-    def _values(self, without: Sequence[Any], views: Views) -> np.ndarray:
+    def _values(self, without: Sequence[Any], views: Views, own_weights: np.ndarray) -> np.ndarray:
         rows, chosen = self._rows.X, self._judged_rows
         codes = self.folds.judged_cells(0, self._rows.groups)[chosen]
         values = np.empty((len(chosen), N_VALUES))
         for cell, found, squares in row_squares(rows[chosen], codes, views):
             fitted = without[cell % len(without)]
             captured = squares[:, 0] - reconstruction_errors(fitted, rows[chosen[found]])
-            values[found] = values_of(np.column_stack([squares, captured]), self.folds.n_effective)
+            values[found] = values_of(np.column_stack([squares, captured]), own_weights[cell // len(without)])
         return values
 
     def _sums(self, values: np.ndarray, chosen: np.ndarray | None = None) -> ValueSums:

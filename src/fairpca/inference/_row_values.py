@@ -143,12 +143,13 @@ class RowValues:
     """Applied to a chunk: sums of the values of its rows, see :func:`values_of`.
 
     ``views`` has four bases for every cell of group and judged fold: own components of the group, own components
-    without the fold, ordinary ones without the fold, the method's without the fold. ``share`` is the part of the rows
-    that is looked at, drawn at random.
+    without the fold, ordinary ones without the fold, the method's without the fold. ``own_weights``, one per group, as
+    in :func:`values_of`. ``share`` is the part of the rows that is looked at, drawn at random.
     """
 
     folds: Folds
     views: Views
+    own_weights: np.ndarray
     parallel: bool = True
     share: float = 1.0
 
@@ -166,8 +167,9 @@ class RowValues:
             sums = ValueSums.zeros(n_groups, N_VALUES)
             part = None if weights is None else weights[rows]
             for cell, found, squares in row_squares(X[rows], codes[rows], self.views):
-                values = values_of(squares, self.folds.n_effective)
-                sums.add(cell // n_folds, values, None if part is None else part[found])
+                group = cell // n_folds
+                values = values_of(squares, self.own_weights[group])
+                sums.add(group, values, None if part is None else part[found])
             return sums
 
         return ValueSums.merge(on_row_ranges(X, add, parallel=self.parallel))
@@ -181,12 +183,12 @@ class RowValues:
 
     def _of_rows(self, X: Any, codes: np.ndarray) -> np.ndarray:
         values = np.empty((X.shape[0], N_VALUES))
-        for _, rows, squares in row_squares(X, codes, self.views):
-            values[rows] = values_of(squares, self.folds.n_effective)
+        for cell, rows, squares in row_squares(X, codes, self.views):
+            values[rows] = values_of(squares, self.own_weights[cell // len(self.folds.judged)])
         return values
 
 
-def values_of(squares: np.ndarray, n_folds: float) -> np.ndarray:
+def values_of(squares: np.ndarray, own_weight: float) -> np.ndarray:
     """From squares to values, row by row.
 
     Parameters
@@ -194,18 +196,15 @@ def values_of(squares: np.ndarray, n_folds: float) -> np.ndarray:
     squares : ndarray of shape (n, 5)
         Squared length, and what is captured of it by: own components of the group, own components without the fold,
         ordinary PCA without the fold, the method without the fold.
-    n_folds : float
+    own_weight : float
+        How the group's own optimum lies between what its own components capture in the sample (too much) and without
+        the fold (too little).
 
     Returns
     -------
     ndarray of shape (n, 4)
         Error on new rows; corrected loss; loss against the own optimum; change of the error against ordinary PCA.
-
-    Notes
-    -----
-    In the sample, own components capture too much by some delta, cross-validated too little by ``delta K / (K - 1)``:
-    weighted by K and K - 1 the two cancel.
     """
     total, own, own_without, ordinary, method = squares.T
-    reference = (n_folds * own + (n_folds - 1.0) * own_without) / (2.0 * n_folds - 1.0)
+    reference = own_weight * own + (1.0 - own_weight) * own_without
     return np.column_stack([total - method, reference - method, own - method, ordinary - method])

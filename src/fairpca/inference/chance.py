@@ -25,6 +25,8 @@ FEW_ROWS_LIMIT = 15.0
 _BLOCK_ROWS = 16_384
 #: Random blocks of rows, where rows are not in memory: kappa is then off by 6 %.
 _BLOCKS = 40
+#: Noise matrices drawn to see how components overfit; with more features than this, few will do.
+_DRAWS, _FEW_DRAWS, _MANY_FEATURES = 8, 2, 200
 #: Rows of a chunk from which the influence of single rows is judged.
 _INFLUENCE_ROWS = 20_000
 
@@ -159,7 +161,8 @@ class Noise:
     values, vectors : ndarray
         Pooled eigenvalues, descending, and eigenvectors.
     kappa : ndarray of shape (p, p)
-        ``kappa_ij``: the variance, times the number of rows, of entry (i, j) of the second moment in the eigenbasis.
+        The variance, times the number of rows, of entry (i, j) of the second moment in the eigenbasis: the mean of
+        ``y_i^2 y_j^2``, less the squared eigenvalue on the diagonal.
     mean : ndarray of shape (p,)
     n_rows : float
     d : int
@@ -182,13 +185,14 @@ class Noise:
         for squares in _squared_scores(X, moments.pooled_mean, vectors, weights):
             products += squares.T @ squares
         kappa = products * (n_rows / moments.total_count**2)
+        kappa.flat[:: len(values) + 1] -= values**2
         return cls(values, vectors, kappa, moments.pooled_mean, n_rows, d)
 
     @classmethod
     def from_blocks(cls, blocks: GroupMoments, moments: GroupMoments, d: int) -> Noise:
-        """From random blocks of rows, each a group of ``blocks``; entries on the diagonal are of no use."""
+        """From random blocks of rows, each a group of ``blocks``."""
         values, vectors = _pooled_eigenpairs(moments)
-        rotated = vectors.T @ blocks.second_moments(moments.pooled_mean) @ vectors
+        rotated = vectors.T @ blocks.second_moments(moments.pooled_mean) @ vectors - np.diag(values)
         kappa = np.tensordot(blocks.counts, rotated**2, axes=1) / (len(blocks.counts) - 1)
         return cls(values, vectors, kappa, moments.pooled_mean, moments.total_count, d)
 
@@ -211,11 +215,34 @@ class Noise:
         effective = sums[0] ** 2 / sums[1] if sums[1] > 0 else np.inf
         return bool(effective * min(size, self.n_rows - size) / self.n_rows < FEW_ROWS_LIMIT)
 
-    def relative_variance(self) -> float:
-        """Of a sum of squares with these weights: ``2 sum q^2 / (sum q)^2`` over i <= d < j."""
-        d = self.d
-        q = self.kappa[:d, d:] * saturated(self.values, self.kappa, 1.0 / self.n_rows, d)
+    def relative_variance(self, size: float, d: int) -> float:
+        """Of what d components of ``size`` rows overfit: that of a sum of squares, ``2 sum q^2 / (sum q)^2``."""
+        q = self.kappa[:d, d:] * saturated(self.values, self.kappa, 1.0 / size, d)
         return float(2.0 * (q**2).sum() / q.sum() ** 2) if q.sum() > 0 else 0.0
+
+    def overfitting(self, size: float) -> tuple[np.ndarray, np.ndarray]:
+        """By how much components of ``size`` rows overfit these rows, and by how much they fall short on others.
+
+        For every number of components, of shape (p,). Both are equal to first order, but where eigenvalues are nearly
+        equal the latter vanishes: any components are then as good as the best. So noise matrices are drawn and added to
+        the eigenvalues, which are shrunk first, since their own noise has driven them apart (Ledoit and Wolf's share).
+        """
+        rng, values = np.random.default_rng(0), self._shrunk_values()
+        deviations = np.sqrt(np.maximum(np.triu(self.kappa, 1), 0.0) / size)
+        draws = _DRAWS if len(values) <= _MANY_FEATURES else _FEW_DRAWS
+        gained, missed = np.zeros(len(values)), np.zeros(len(values))
+        for _ in range(draws):
+            upper = deviations * rng.standard_normal(deviations.shape)
+            found, vectors = np.linalg.eigh(np.diag(values) + upper + upper.T)
+            gained += np.cumsum(found[::-1] - values)
+            missed += np.cumsum(values - values @ vectors[:, ::-1] ** 2)
+        return np.maximum(gained / draws, 0.0), np.maximum(missed / draws, 0.0)
+
+    def _shrunk_values(self) -> np.ndarray:
+        deviations = self.values - self.values.mean()
+        spread, noise = float(deviations @ deviations), float(self.kappa.sum()) / self.n_rows
+        share = min(1.0, noise / spread) if spread > 0 else 1.0
+        return self.values - share * deviations
 
     def _factor(self, size: float) -> float:
         return max(self.n_rows - size, 0.0) / (size * (self.n_rows - 1))

@@ -37,8 +37,8 @@ class GroupFigures(TableResult):
         The loss in the sample, as the papers define it. Its intervals say how the value varies from sample to sample,
         not how far it is from the loss on new rows: it is too large, the more the smaller the group.
     corrected_loss : GroupEstimates
-        The loss with both sides judged on new rows: what the group would gain from components of its own if it had
-        many rows. It may be negative where sharing helps a group.
+        Estimated shortfall of the method on new rows against the best components of the group's population. Above zero
+        for random groups too; only differences between groups are to be interpreted.
     change : GroupEstimates
         Error on new rows minus that of ordinary PCA with as many components: negative where the method serves a group
         better. Rows are compared one by one, so that intervals are much shorter than those of the errors.
@@ -184,13 +184,18 @@ def cross_validate_groups(
 
     Notes
     -----
-    With K folds, own components U of all rows of a group, U_k of its rows outside fold k, and V_k the method's outside
-    fold k, the corrected loss is the mean over the group's rows of
+    With own components U of all rows of a group, U_k of its rows outside fold k, and V_k the method's outside fold k,
+    the corrected loss is the mean over the group's rows of
 
-    ``[K |U^T x|^2 + (K - 1) |U_k^T x|^2] / (2K - 1) - |V_k^T x|^2``
+    ``w |U^T x|^2 + (1 - w) |U_k^T x|^2 - |V_k^T x|^2``
 
-    for x in fold k. In the sample the group's own optimum is too large by some delta, cross-validated too small by
-    ``delta K / (K - 1)``, to first order; the two cancel. Intervals are those of means of row values, by Student's t
+    for x in fold k. U captures more of the sample than the best components of the population do, U_k less; w is such
+    that the two errors cancel: (K - 1) / (2K - 1) to first order with K folds, and less where eigenvalues are nearly
+    equal, since U_k then loses little. w comes from the noise of the second moments, as the folds show it.
+
+    So the corrected loss compares the method with the best components that the group's *population* has, which nobody
+    can learn exactly from so few rows. It is above zero for random groups too, because shared components are estimated;
+    only differences between groups are to be interpreted. Intervals are those of means of row values, by Student's t
     with fewer degrees of freedom where a few rows dominate; those of gaps hold for all pairs of groups together.
     Distances are about the pooled mean of the training rows, whatever ``center`` the estimator has.
 
@@ -236,10 +241,11 @@ def group_figures(
     errors, losses = study.in_sample(whole, moments)
     judged = study.judge(without)
     means, standard = _without_rounding(judged, moments)
-    noise = Noise.from_blocks(study.moments.by_fold, study.moments.whole, d)
+    noise = study.noise(d)
+    standard[:, 1] = np.hypot(standard[:, 1], _own_optimum_error(judged, noise))
     # What the method's own overfitting adds to the uncertainty of a single group; it cancels in differences.
     regret = (means[:, 0] - errors) * (K - 1.0) / (2.0 * K - 1.0)
-    own = np.sqrt(standard[:, 1] ** 2 + regret**2 * noise.relative_variance())
+    own = np.sqrt(standard[:, 1] ** 2 + regret**2 * noise.relative_variance(noise.n_rows, d))
 
     def estimates(values: np.ndarray, column: int, overall: float | None = None, **options: Any) -> GroupEstimates:
         overall = float(moments.shares @ values) if overall is None else overall
@@ -271,6 +277,17 @@ def _without_rounding(judged: Judged, moments: GroupMoments) -> tuple[np.ndarray
     same = np.abs(means[:, 3]) + standard[:, 3] <= _ROUNDING * variances
     means[same, 3] = standard[same, 3] = 0.0
     return means, standard
+
+
+def _own_optimum_error(judged: Judged, noise: Noise) -> np.ndarray:
+    """What the overfitting of own components adds to the uncertainty of a group's corrected loss.
+
+    The row values have it where own components overfit as much in the sample as they fall short on new rows: the two
+    cancel. Where they do not, the amount itself varies, as a sum of squares does.
+    """
+    overfitted = np.maximum(judged.means[:, 2] - judged.means[:, 1], 0.0) / (1.0 - judged.own_weights)
+    relative = np.array([noise.relative_variance(units, noise.d) for units in judged.units])
+    return overfitted * (1.0 - 2.0 * np.minimum(judged.own_weights, 0.5)) * np.sqrt(relative / 2.0)
 
 
 def _remarks(study: FoldStudy, units: np.ndarray, noise: Noise) -> list[str]:
