@@ -37,9 +37,6 @@ __all__ = [
     "parity_problem",
 ]
 
-#: Operations between a row and a mean whose rounding counts even where rows are few.
-_ROUNDED_OPERATIONS = 16
-
 
 def mean_differences(moments: GroupMoments, rounding: np.ndarray | float = 0.0) -> np.ndarray:
     """Orthonormal basis, of shape (p, r), of the span of all differences between group means.
@@ -49,23 +46,12 @@ def mean_differences(moments: GroupMoments, rounding: np.ndarray | float = 0.0) 
     result of a computation; it adds to that of the sums.
     """
     differences = (moments.means - moments.means[:1])[1:].T
-    level = _rounding_of_means(moments) + rounding
+    level = moments.mean_rounding() + rounding
     level = np.broadcast_to(np.where(level > 0, level, 1.0), moments.n_features)
     # In units of the rounding a difference of noise alone has entries below 1.
     _, sizes, combinations = np.linalg.svd(differences / level[:, None], full_matrices=False)
     kept = differences @ combinations[sizes > np.sqrt(moments.n_features)].T
     return orthonormalise(kept / np.maximum(np.linalg.norm(kept, axis=0), np.finfo(float).tiny))
-
-
-def _rounding_of_means(moments: GroupMoments) -> np.ndarray:
-    """What rounding alone can make of the difference between two means of each feature.
-
-    The sums of N rows round in proportion to how far they are from the origin, at random, so like sqrt(N); an
-    eigenvector mixes the features, so that none is known better than the spread of all of them allows.
-    """
-    spread = np.sqrt(moments.pooled_variances().sum())
-    steps = _ROUNDED_OPERATIONS + np.sqrt(moments.total_count)
-    return np.finfo(float).eps * steps * (np.abs(moments.means).max(axis=0) + spread)
 
 
 def null_space(moments: GroupMoments, dimension: int) -> np.ndarray:
