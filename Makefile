@@ -3,13 +3,18 @@ PYTHON ?= python3
 VENV   ?= .venv
 BIN    := $(VENV)/bin
 
-.PHONY: demo test lint bench format clean
+.PHONY: demo test fuzz lint bench format clean
 
 demo: $(VENV)/.installed
 	$(BIN)/fairpca demo
 
 test: $(VENV)/.test
 	$(BIN)/python -m pytest
+
+# Properties on random data, for long: make fuzz FUZZ_EXAMPLES=3000. Whatever is put into tests/properties takes part.
+FUZZ_EXAMPLES ?= 300
+fuzz: $(VENV)/.test
+	FAIRPCA_FUZZ=1 FAIRPCA_FUZZ_EXAMPLES=$(FUZZ_EXAMPLES) $(BIN)/python -m pytest tests/properties
 
 lint: $(VENV)/.lint
 	$(BIN)/ruff check .

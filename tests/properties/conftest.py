@@ -15,18 +15,25 @@ FUZZ = os.environ.get("FAIRPCA_FUZZ", "") not in ("", "0")
 EXAMPLES = int(os.environ.get("FAIRPCA_FUZZ_EXAMPLES", "300"))
 
 _SLOW = [HealthCheck.too_slow, HealthCheck.data_too_large]
-# Shrinking is left to the long profile: a deterministic failure is the same in every run.
+# Examples are small as they are, and a fit is too slow for shrinking: the blob of a failure repeats it.
+_PHASES = [Phase.explicit, Phase.generate]
 settings.register_profile(
     "short",
     derandomize=True,
     database=None,
     deadline=None,
     max_examples=8,
-    phases=[Phase.explicit, Phase.generate],
+    phases=_PHASES,
     suppress_health_check=_SLOW,
 )
 settings.register_profile(
-    "long", deadline=None, max_examples=EXAMPLES, suppress_health_check=_SLOW, print_blob=True, database=None
+    "long",
+    deadline=None,
+    max_examples=EXAMPLES,
+    phases=_PHASES,
+    suppress_health_check=_SLOW,
+    print_blob=True,
+    database=None,
 )
 settings.load_profile("long" if FUZZ else "short")
 
