@@ -3,13 +3,21 @@ PYTHON ?= python3
 VENV   ?= .venv
 BIN    := $(VENV)/bin
 
-.PHONY: demo test lint bench format clean
+.PHONY: demo test fuzz lint bench format clean
 
 demo: $(VENV)/.installed
 	$(BIN)/fairpca demo
 
 test: $(VENV)/.test
 	$(BIN)/python -m pytest
+
+# Properties on random data, for long: make fuzz FUZZ_EXAMPLES=3000. Whatever is put into tests/properties takes part.
+FUZZ_EXAMPLES ?= 300
+FUZZ_SECONDS  ?= 300
+fuzz: $(VENV)/.test
+	FAIRPCA_FUZZ=1 FAIRPCA_FUZZ_EXAMPLES=$(FUZZ_EXAMPLES) $(BIN)/python -m pytest tests/properties
+	FAIRPCA_FUZZ_SECONDS=$(FUZZ_SECONDS) $(BIN)/python -m pytest tests/fuzz -q -s
+	FAIRPCA_FUZZ_KILLS=20 $(BIN)/python -m pytest tests/cli/test_signals.py -q -rP
 
 lint: $(VENV)/.lint
 	$(BIN)/ruff check .

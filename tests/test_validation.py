@@ -64,3 +64,50 @@ def test_unhashable_labels_are_refused():
 
 def test_order_of_mixed_labels_is_fixed():
     assert ordered_labels({"b", 2, "a", 1}) == ordered_labels([1, "a", 2, "b"])
+
+
+@pytest.mark.parametrize(
+    "values",
+    [
+        np.array([-128, 127, -128, 0], dtype=np.int8),
+        np.array([-32768, 32767, -32768, 5], dtype=np.int16),
+        np.array([200, 255, 200, 201], dtype=np.uint8),
+        np.array([2**64 - 1, 2**64 - 3, 2**64 - 1, 2**64 - 3], dtype=np.uint64),
+        np.array([-(2**63), -(2**63) + 2, -(2**63), -(2**63) + 2]),
+    ],
+)
+def test_integers_of_any_width_and_span(values):
+    assert decoded(check_groups(values, 4)) == values.tolist()
+
+
+@pytest.mark.parametrize("unit", ["D", "s", "us", "ns"])
+def test_dates_and_times_are_labels(unit):
+    days = np.array(["2024-01-02", "2023-05-06", "2024-01-02"], dtype=f"datetime64[{unit}]")
+    for values in (days, pd.Series(days), pd.Categorical(days)):
+        groups = check_groups(values, 3)
+        assert [str(label)[:10] for label in decoded(groups)] == ["2024-01-02", "2023-05-06", "2024-01-02"]
+    with pytest.raises(ValueError, match="missing values"):
+        check_groups(np.append(days, np.datetime64("NaT")), 4)
+
+
+def test_times_finer_than_microseconds_stay_different():
+    times = np.array([1, 2, 1], dtype="datetime64[ns]")
+    groups = check_groups(times, 3)
+    assert groups.codes.tolist() == [0, 1, 0]
+    assert groups.labels == ("1970-01-01T00:00:00.000000001", "1970-01-01T00:00:00.000000002")
+
+
+def test_durations_are_labels():
+    days = np.array([3, 1, 3], dtype="timedelta64[D]").astype("timedelta64[ns]")
+    assert [label.days for label in decoded(check_groups(days, 3))] == [3, 1, 3]
+
+
+def test_columns_of_polars():
+    polars = pytest.importorskip("polars")
+    values = ["b", "a", "b", "c"]
+    for kind in (polars.Categorical, polars.Enum(["c", "b", "a"]), polars.String):
+        assert decoded(check_groups(polars.Series("s", values, dtype=kind), 4)) == values
+    frame = polars.DataFrame({"x": values, "y": [1, 2, 1, 1]}).with_columns(polars.col("x").cast(polars.Categorical))
+    assert decoded(check_groups(frame, 4)) == list(zip(values, [1, 2, 1, 1], strict=True))
+    with pytest.raises(ValueError, match="missing values"):
+        check_groups(polars.Series("s", ["a", None, "b"], dtype=polars.Categorical), 3)

@@ -235,7 +235,9 @@ def _object_array(values: Any) -> np.ndarray:
 
 
 def _is_categorical(column: Any) -> bool:
-    return hasattr(getattr(column, "dtype", None), "categories")
+    """Whether a column carries codes and categories, as those of pandas do; those of polars have no such codes."""
+    encoded = getattr(column, "cat", column)
+    return hasattr(encoded, "codes") and hasattr(encoded, "categories")
 
 
 def _encode(column: Any) -> Groups:
@@ -253,7 +255,25 @@ def _encode(column: Any) -> Groups:
         _raise_missing()
     if array.dtype.kind == "f" and (array == np.rint(array)).all() and np.abs(array).max(initial=0) < 2**53:
         return _encode_integers(array.astype(np.int64))  # 0.0 and 1.0 are the labels 0 and 1
+    if array.dtype.kind in "mM":
+        return _encode_times(array)
     return _encode_by_hashing(array)
+
+
+def _encode_times(array: np.ndarray) -> Groups:
+    if np.isnat(array).any():
+        _raise_missing()
+    distinct, codes = np.unique(array, return_inverse=True)
+    return Groups(tuple(_plain_labels(distinct)), codes.reshape(-1).astype(_code_type(len(distinct))))
+
+
+def _plain_labels(values: np.ndarray) -> list[Any]:
+    """As Python objects. Times finer than microseconds have none, and numpy makes bare integers of them."""
+    plain = values.tolist()
+    if values.dtype.kind not in "mM" or not any(isinstance(value, int) for value in plain):
+        return plain
+    coarse = values.astype(f"{values.dtype.kind}8[us]")
+    return coarse.tolist() if (coarse == values).all() else [str(value) for value in values]
 
 
 def _encode_integers(array: np.ndarray) -> Groups:
@@ -261,12 +281,14 @@ def _encode_integers(array: np.ndarray) -> Groups:
     if high - low >= _TABLE_SPAN:
         values, codes = np.unique(array, return_inverse=True)
         return Groups(tuple(values.tolist()), codes.reshape(-1))
-    offsets = array if low == 0 else array - low
+    # Signed types may be too narrow for a difference: 127 - (-128) is not an int8.
+    wide = array.astype(np.int64, copy=False) if array.dtype.kind == "i" else array
+    offsets = wide if low == 0 else wide - wide.dtype.type(low)
     if high - low <= 1:  # both ends occur, and nothing lies between
         return Groups((low, high)[: high - low + 1], offsets.astype(_code_type(2)))
     present = np.bincount(offsets.astype(np.intp, copy=False), minlength=high - low + 1) > 0
     table = np.cumsum(present) - 1
-    labels = tuple((np.flatnonzero(present) + low).tolist())
+    labels = tuple(low + offset for offset in np.flatnonzero(present).tolist())
     return Groups(labels, table.astype(_code_type(len(labels)))[offsets])
 
 
@@ -293,7 +315,7 @@ def _encode_categorical(column: Any) -> Groups:
     codes = np.asarray(categorical.codes)
     if codes.size and codes.min() < 0:
         _raise_missing()
-    return groups_from_codes(codes, np.asarray(categorical.categories).tolist())
+    return groups_from_codes(codes, _plain_labels(np.asarray(categorical.categories)))
 
 
 def groups_from_codes(codes: np.ndarray, categories: Sequence[Any]) -> Groups:

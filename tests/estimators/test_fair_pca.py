@@ -10,6 +10,7 @@ from sklearn.exceptions import ConvergenceWarning
 from fairpca import FairPCA
 from fairpca.datasets import load_german_credit
 from fairpca.metrics import reconstruction_error, reconstruction_loss
+from fairpca.moments import GroupMoments, group_moments
 from fairpca.problems import CRITERIA
 
 
@@ -229,3 +230,31 @@ def test_nash_needs_variance_in_every_group(rng):
     X[:10] = 1.0
     with pytest.raises(ValueError, match="needs variance in every group; the rows of 'a'"):
         FairPCA(1, criterion="nash", center="group").fit(X, sensitive_features=np.repeat(["a", "b"], [10, 20]))
+
+
+def constant_up_to_rounding(rng):
+    """A group whose rows are equal, but whose computed scatter is not exactly zero."""
+    X = rng.normal(size=(40, 3)) + 100.0
+    X[:7] = [0.1, 1 / 3, 1e3]
+    return X, np.repeat(["a", "b"], [7, 33])
+
+
+def test_nash_recognises_a_group_that_is_constant_up_to_rounding(rng):
+    X, groups = constant_up_to_rounding(rng)
+    moments = group_moments(X, groups)
+    shaken = GroupMoments(moments.labels, moments.counts, moments.means, moments.scatters + 1e-26 * np.eye(3))
+    with pytest.raises(ValueError, match="the rows of 'a' have none"):
+        FairPCA(2, criterion="nash", center="group").fit_moments(shaken)
+
+
+def test_partial_fit_keeps_a_chunk_with_a_single_row_of_a_group(rng):
+    X, groups = rng.normal(size=(40, 3)), np.repeat(["a", "b"], 20)
+    chunks = [np.r_[0, 20:30], np.r_[1:10, 30:40], np.r_[10:20]]
+    pca = FairPCA(1, criterion="nash", center="group")
+    with pytest.warns(UserWarning, match="the rows of 'a' have none so far"):
+        pca.partial_fit(X[chunks[0]], sensitive_features=groups[chunks[0]])
+    for rows in chunks[1:]:
+        pca.partial_fit(X[rows], sensitive_features=groups[rows])
+    whole = FairPCA(1, criterion="nash", center="group").fit(X, sensitive_features=groups)
+    assert pca.n_samples_seen_ == 40
+    assert np.allclose(pca.components_, whole.components_, atol=1e-6)

@@ -190,3 +190,12 @@ def test_bad_kernel_parameters(three_groups, parameters, message):
     X, groups = three_groups
     with pytest.raises((TypeError, ValueError), match=message):
         KernelParityPCA(2, kernel="poly", **parameters).fit(X, sensitive_features=groups)
+
+
+@pytest.mark.parametrize("options", KERNELS)
+def test_rounding_of_equal_means_is_not_a_direction(rng, options):
+    half = rng.normal(size=(100, 4)) * [4, 3, 2, 1]
+    X, groups = np.vstack([half, half[rng.permutation(100)]]), np.repeat([0, 1], 100)
+    parity = KernelParityPCA(2, **options).fit(X, sensitive_features=groups)
+    plain = KernelPCA(2, **options).fit(X)
+    assert parity.explained_variance_.sum() == pytest.approx(plain.eigenvalues_.sum() / 199, rel=1e-8)

@@ -74,6 +74,49 @@ def test_projected_means_are_equal(rng, n_groups):
     assert pca.converged_
 
 
+def shuffled_copy(rng):
+    """Two groups of the same rows in another order: their means differ by rounding alone."""
+    half = rng.normal(size=(100, 4)) * [4, 3, 2, 1]
+    return np.vstack([half, half[rng.permutation(100)]]), np.repeat([0, 1], 100)
+
+
+@pytest.mark.parametrize("origin", [0.0, 1e4, 1e8])
+@pytest.mark.parametrize("tolerance", [0.0, 1e-20])
+def test_rounding_of_equal_means_is_not_a_direction(rng, origin, tolerance):
+    X, groups = shuffled_copy(rng)
+    X = X + origin
+    for d in (2, 4):
+        pca = ParityPCA(d, mean_tolerance=tolerance).fit(X, sensitive_features=groups)
+        plain = PCA(d).fit(X - X.mean(axis=0))  # centred first: scikit-learn's PCA loses digits far from the origin
+        assert pca.explained_variance_.sum() == pytest.approx(plain.explained_variance_.sum(), rel=1e-9)
+    order = rng.permutation(200)
+    again = ParityPCA(4, mean_tolerance=tolerance).fit(X[order], sensitive_features=groups[order])
+    assert np.allclose(again.components_, pca.components_, atol=1e-6)
+
+
+def test_small_mean_differences_are_still_removed(rng):
+    X, groups = shuffled_copy(rng)
+    X[groups == 1] += 1e-9
+    pca = ParityPCA(3).fit(X + 100.0, sensitive_features=groups)
+    assert np.abs(pca.components_.sum(axis=1)).max() < 1e-3  # orthogonal to the shift, as far as 1e-9 / 100 shows it
+    with pytest.raises(ValueError, match="only 3 directions"):
+        ParityPCA(4).fit(X + 100.0, sensitive_features=groups)
+
+
+@pytest.mark.parametrize("share", [1 - 1e-3, 1 - 1e-7, 1 - 1e-9, 1 - 1e-12, 1.0])
+@pytest.mark.parametrize(("rank", "d"), [(1, 1), (1, 3), (2, 2), (2, 3)])
+def test_tolerance_just_below_the_difference_in_few_dimensions(rng, share, rank, d):
+    """PCA holds the whole difference of means, so that no small turn lowers it to first order."""
+    X = rng.normal(size=(60, rank)) @ rng.normal(size=(rank, 4))
+    groups = rng.integers(0, 2, 60)
+    difference = np.linalg.norm(X[groups == 1].mean(axis=0) - X[groups == 0].mean(axis=0))
+    pca = ParityPCA(d, mean_tolerance=share * difference).fit(X, sensitive_features=groups)
+    assert pca.converged_
+    assert pca.mean_difference_ <= share * difference * (1 + 1e-9)
+    # Turning one direction by the angle whose cosine is the share keeps at least its square.
+    assert pca.explained_variance_ratio_.sum() >= share**2 - 1e-9
+
+
 def test_no_mean_difference_gives_ordinary_pca(rng):
     half = rng.normal(size=(60, 5)) * np.arange(1, 6)
     X, groups = np.vstack([half, half]), np.repeat([0, 1], 60)

@@ -265,3 +265,12 @@ def test_never_worse_than_the_papers_solver(shared_data, name):
         descent = RobustFairPCA(3, radius=alpha, penalty=penalty, solver="subgradient", n_init=3, max_iter=500)
         descent.fit_moments(moments)
         assert exact.objective_ <= descent.objective_ + 1e-9 * exact.objective_
+
+
+@pytest.mark.parametrize("n_groups", [2, 3])
+@pytest.mark.parametrize("d", [1, 3])
+def test_at_least_one_iteration_is_counted(rng, n_groups, d):
+    """As scikit-learn asks of n_iter_, also where the first look decides."""
+    half = rng.normal(size=(30, 3))
+    X, groups = np.vstack([half] * n_groups), np.repeat(np.arange(n_groups), 30)
+    assert RobustFairPCA(d).fit(X, sensitive_features=groups).n_iter_ >= 1

@@ -8,6 +8,7 @@ import numpy as np
 import pytest
 from scipy import sparse
 
+from fairpca import FairPCA
 from fairpca.moments import GroupMoments, group_moments
 
 
@@ -311,3 +312,31 @@ def test_selected_and_standardised_moments_are_those_of_such_rows(rng):
     assert ours.labels == expected.labels
     for name in ("counts", "means", "scatters"):
         assert np.allclose(getattr(ours, name), getattr(expected, name), atol=1e-12)
+
+
+@pytest.mark.parametrize(
+    ("changes", "message"),
+    [
+        ({"counts": [3.0, 0.0]}, "counts of the groups 'b'"),
+        ({"counts": [-3.0, 2.0]}, "counts of the groups 'a'"),
+        ({"counts": [np.nan, 2.0]}, "counts of the groups 'a'"),
+        ({"means": [[0.0, np.nan], [1.0, 1.0]]}, "means contain missing"),
+        ({"scatters": [np.eye(2), np.full((2, 2), np.nan)]}, "scatters contain missing"),
+        ({"scatters": [np.eye(2), np.diag([1.0, -1.0])]}, "scatters of the group 'b'"),
+        ({"scatters": [np.array([[1.0, 0.5], [0.0, 1.0]]), np.eye(2)]}, "scatters of the group 'a'"),
+        ({"labels": ("a", "a")}, "repeat a group"),
+    ],
+)
+def test_moments_of_no_rows_are_refused(changes, message):
+    sound = {"counts": [3.0, 2.0], "means": [[0.0, 1.0], [1.0, 1.0]], "scatters": [np.eye(2), 2 * np.eye(2)]}
+    given = {"labels": ("a", "b"), **sound, **changes}
+    arrays = {name: np.array(given[name], dtype=float) for name in sound}
+    with pytest.raises(ValueError, match=message):
+        FairPCA(1).fit_moments(GroupMoments(given["labels"], **arrays))
+    FairPCA(1).fit_moments(GroupMoments(("a", "b"), **{name: np.array(sound[name], dtype=float) for name in sound}))
+
+
+def test_moments_of_single_precision_pass_the_check(rng):
+    X = rng.normal(size=(2000, 600)).astype(np.float32) * np.float32(1e-3) + np.float32(5.0)
+    X[:, 300:] = X[:, :300]  # half of the eigenvalues are rounding
+    group_moments(X, rng.integers(0, 2, 2000)).check()

@@ -222,10 +222,14 @@ class MomentEstimator(LinearProjection):
             )
         moments = self._reduce(X, sensitive_features, sample_weight, reset=before is None, part=True)
         merged = moments if before is None else before.merge(moments)
-        if merged.labels:
+        if merged.labels and self._can_learn_from(merged):
             return self._learn(merged)
-        self._moments = merged  # nothing to learn from yet: no rows, or no weight
+        self._moments = merged  # nothing to learn from yet: no rows, no weight, or too few of a group
         return self
+
+    def _can_learn_from(self, moments: GroupMoments) -> bool:
+        """Whether chunks seen so far are enough; those to come may bring what is missing."""
+        return True
 
     def fit_moments(self, moments: GroupMoments) -> Self:
         """Fit to a summary made elsewhere, for example merged from chunks or from several sites.
@@ -241,7 +245,7 @@ class MomentEstimator(LinearProjection):
         >>> FairPCA(2).fit_moments(group_moments(chunks)).components_.shape
         (2, 4)
         """
-        check_several_groups(moments.labels, moments.total_count)
+        check_several_groups(moments.check().labels, moments.total_count)
         self.n_features_in_ = moments.n_features
         if hasattr(self, "feature_names_in_"):
             del self.feature_names_in_  # those of an earlier fit; moments have none

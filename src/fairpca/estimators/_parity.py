@@ -32,6 +32,7 @@ _MEAN_SHARE = 1e-4
 _FINEST = 1e-9
 #: A limit passed by less than this share is met by a Newton step; by more, the penalty was too small.
 _LIMIT_SHARE = 1e-6
+_LIMIT_ROUNDING = 1e-12
 _LARGEST_PENALTY = 1e12
 _RANDOM_STARTS = 2
 _GAP_ADVICE = (
@@ -119,8 +120,8 @@ def solve_mean_tolerance(
     while rounds.raise_penalty():
         rounds.solve(tol=tol, max_iter=max_iter, rng=rng)
     basis, feasible = restore_limits(problem, rounds.result.basis)
-    if not feasible:  # no penalty is large enough for a tolerance that is nearly nothing
-        basis = _equal_means(problem, dimension)
+    if not (feasible and _keeps_limits(problem, basis)):
+        basis = _equal_means(problem, dimension)  # no penalty is large enough for a tolerance that is nearly nothing
     captured = float(np.einsum("pi,pi->", basis, problem.covariance @ basis))
     return ParitySolution(
         basis=basis,
@@ -131,6 +132,11 @@ def solve_mean_tolerance(
         advice=_GAP_ADVICE,
         multipliers=rounds.multipliers(),
     )
+
+
+def _keeps_limits(problem: MomentParity, basis: np.ndarray) -> bool:
+    squares = ((problem.directions @ basis) ** 2).sum(axis=1)
+    return bool((squares <= (1 + _LIMIT_SHARE) * problem.tolerance**2).all())
 
 
 def _equal_means(problem: MomentParity, dimension: int) -> np.ndarray:
@@ -154,9 +160,14 @@ class _PenaltyRounds:
         self._penalty = 10.0 / max(largest, problem.tolerance**2)
 
     def raise_penalty(self) -> bool:
-        """Whether a limit is passed; a limit that is penalised already needs a larger penalty."""
+        """Whether a limit is passed; a limit that is penalised already needs a larger penalty.
+
+        One that is not penalised may be passed by no more than rounding: where the subspace contains the difference
+        of means, no small turn lowers it to first order, and a Newton step would lead anywhere.
+        """
         squares = ((self._problem.directions @ self.result.basis) ** 2).sum(axis=1)
-        passed = squares > (1 + _LIMIT_SHARE) * self._problem.tolerance**2
+        accepted = np.where(self._active, _LIMIT_SHARE, _LIMIT_ROUNDING)
+        passed = squares > (1 + accepted) * self._problem.tolerance**2
         if (passed & self._active).any():
             self._penalty *= 10.0
         self._active |= passed

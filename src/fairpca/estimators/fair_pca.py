@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import dataclasses
+import warnings
 from typing import Any, Self
 
 import numpy as np
@@ -246,9 +247,9 @@ feature_names_in_, n_samples_seen_
         joint = JointRange(matrices, n_components)
         vertices = [joint.point(unit) for unit in np.eye(len(matrices))]
         best = np.array([point.support for point in vertices])
-        if criterion == "nash" and not (best > 0).all():
-            constant = moments.labels[int(np.argmin(best))]
-            raise ValueError(f"criterion='nash' needs variance in every group; the rows of {constant!r} are all equal.")
+        constant = self._constant_groups(moments, best * scale) if criterion == "nash" else []
+        if constant:
+            raise ValueError(f"criterion='nash' needs variance in every group; the rows of {constant[0]!r} have none.")
         problem = balanced_problem(criterion, matrices, best)
         result = spend_idle_directions(problem, joint, self._run(problem, joint, vertices))
         self._set_projection(result.basis, moments)
@@ -257,6 +258,26 @@ feature_names_in_, n_samples_seen_
         self._set_certificate(result, problem, scale)
         self.relaxed_ = self._relaxed_projection(result, problem, joint, best, scale)
         self._warn_unless_converged(result.status.value)
+
+    @staticmethod
+    def _constant_groups(moments: GroupMoments, captured: np.ndarray) -> list[Any]:
+        """Groups of which no projection captures more than the rounding of the means."""
+        rounding = float((moments.mean_rounding() ** 2).sum())
+        return [label for label, value in zip(moments.labels, captured, strict=True) if value <= rounding]
+
+    def _can_learn_from(self, moments: GroupMoments) -> bool:
+        if self.criterion != "nash":
+            return True
+        matrices = moments.second_moments(check_choice("center", self.center, ("pooled", "group")))
+        constant = self._constant_groups(moments, np.einsum("aii->a", matrices))
+        if constant:
+            warnings.warn(
+                f"criterion='nash' needs variance in every group, and the rows of {constant[0]!r} have none so far: "
+                "the chunk is kept, and nothing is learnt before others bring some.",
+                UserWarning,
+                stacklevel=3,
+            )
+        return not constant
 
     def _run(self, problem: RangeProblem, joint: JointRange, vertices: list) -> SolverResult:
         solver = check_choice("solver", self.solver, _SOLVERS)
@@ -272,7 +293,7 @@ feature_names_in_, n_samples_seen_
         self.lower_bound_ = problem.rescale(min(result.lower_bound, result.objective), scale, len(result.weights))
         self.duality_gap_ = self.objective_ - self.lower_bound_
         self.group_weights_ = result.weights / (1.0 if problem.normalised else scale)
-        self.n_iter_ = result.n_iter
+        self.n_iter_ = max(result.n_iter, 1)
         self.n_oracle_calls_ = result.n_oracle_calls
         self.converged_ = result.status is Status.OPTIMAL
 

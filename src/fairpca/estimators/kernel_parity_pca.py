@@ -158,10 +158,12 @@ class KernelParityPCA(FloatTransformer):
             # A shift of the features changes no direction of theirs; far from the origin it would hide all of them.
             self.landmarks_ = self.landmarks_ - np.average(X, axis=0, weights=weights)
         with threads_for(X.shape[0] * self.landmarks_.shape[0] ** 2):
-            whitening = _whitening(self._kernel(self.landmarks_))
+            kernel = self._kernel(self.landmarks_)
+            whitening = _whitening(kernel)
             moments = self._feature_moments(X, whitening, groups, weights)
             check_several_groups(moments.labels, moments.total_count)
-            basis = mean_parity_basis(moments, self._check_dimension(moments))
+            rounding = _rounding(kernel, whitening)
+            basis = mean_parity_basis(moments, self._check_dimension(moments, rounding), rounding)
             self._set_components(moments, whitening, basis)
         return self
 
@@ -227,8 +229,8 @@ class KernelParityPCA(FloatTransformer):
             moments = moments.merge(accumulate(self._kernel(X[rows]) @ whitening, block, block_weights))
         return moments
 
-    def _check_dimension(self, moments: GroupMoments) -> int:
-        available = moments.n_features - mean_differences(moments).shape[1]
+    def _check_dimension(self, moments: GroupMoments, rounding: np.ndarray) -> int:
+        available = moments.n_features - mean_differences(moments, rounding).shape[1]
         dimension = int(check_number("n_components", self.n_components, at_least=1, integer=True))
         if dimension > available:
             raise ValueError(
@@ -264,3 +266,8 @@ def _whitening(kernel: np.ndarray) -> np.ndarray:
     if not kept.any():
         raise ValueError("The kernel is zero on all rows of X; choose another kernel or scale X.")
     return vectors[:, kept] / np.sqrt(values[kept])
+
+
+def _rounding(kernel: np.ndarray, whitening: np.ndarray) -> np.ndarray:
+    """That of the coordinates ``k(x, landmarks) @ W``, one value per column: rounded kernel values, times W."""
+    return np.finfo(float).eps * np.abs(kernel).max() * np.sqrt(len(kernel)) * np.linalg.norm(whitening, axis=0)

@@ -67,6 +67,8 @@ _FIRST_ROWS, _ROW_GROWTH = 4000, 4
 #: Minimisers of MMD^2 to start from: several where frames are small (p d up to this), so that paths are
 #: cheap.
 _SMALL_FRAME, _SMALL_STARTS = 50, 5
+#: Random frames from which the smallest MMD^2 is searched if no frame within the tolerance was found.
+_SPARE_FRAMES = 48
 #: Rounds in which the tolerance given to an approximate problem is corrected by the exact value on all rows.
 _CORRECTIONS = 6
 #: Rows of a Dask collection from which the median distance is computed.
@@ -136,8 +138,8 @@ feature_names_in_, n_samples_seen_
         What MMD^2 would be on average between random groups of these sizes, at the returned components.
     bandwidth_ : float
     penalty_ : float
-        The rho for which the components minimise ``-variance ratio + rho sum MMD^2``; 0 where PCA itself will
-        do.
+        The largest multiplier: what a unit of MMD^2 between the hardest pair costs in variance ratio; 0 where PCA
+        itself will do.
     objective_ : float
         Minus the explained variance ratio.
     groups_, group_counts_, group_errors_, group_losses_ : ndarray of shape (n_groups,)
@@ -309,10 +311,11 @@ feature_names_in_, n_samples_seen_
 
     def _warn_about_result(self) -> None:
         if not self.converged_:
+            steps = f"after {self.n_iter_} of max_iter={self.max_iter} penalty steps"
+            reached = f"{self.mmd2_:.4g} {steps}" if self.solver == "repms" else f"the smallest found, {self.mmd2_:.4g}"
             warnings.warn(
                 f"MMDFairPCA found no projection with MMD^2 <= tolerance={self.tolerance:g}; the components "
-                f"have the smallest found, {self.mmd2_:.4g}. Raise tolerance, lower n_components or raise "
-                "max_iter.",
+                f"have {reached}. Raise tolerance, lower n_components or raise max_iter.",
                 ConvergenceWarning,
                 stacklevel=5,
             )
@@ -460,7 +463,8 @@ class _Task:
         else:
             count = _SMALL_STARTS if self.pca.size <= _SMALL_FRAME else 1
             interiors = [self._interior(problem, 0.1 * tolerance) for _ in range(count)]
-            result = minimise_within(problem, self._starts(), interiors, **options)
+            spares = (random_frame(self.rng, *self.pca.shape) for _ in range(_SPARE_FRAMES))
+            result = minimise_within(problem, self._starts(), interiors, spares=spares, **options)
         self.n_evaluations += problem.n_evaluations
         return result
 

@@ -206,7 +206,7 @@ feature_names_in_, n_samples_seen_
         self.duality_gap_ = self.objective_ - self.lower_bound_
         self.group_weights_ = result.weights
         self.history_ = [_in_units(record, scale) for record in result.history]
-        self.n_iter_ = result.n_iter
+        self.n_iter_ = max(result.n_iter, 1)
         self.n_oracle_calls_ = result.n_oracle_calls
         self.converged_ = result.status in (Status.OPTIMAL, Status.STATIONARY)
 

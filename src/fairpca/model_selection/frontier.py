@@ -222,7 +222,7 @@ class _Study:
         limit = 0.5 * np.pi
         if difference(limit) >= 0:
             return np.inf, None
-        angle = brentq(difference, 0.0, limit, xtol=1e-13, rtol=1e-14)
+        angle = brentq(difference, 0.0, limit, xtol=1e-13, rtol=1e-14, disp=False)
         before, after = at(max(angle - 1e-12, 0.0)), at(min(angle + 1e-12, limit))
         return float(np.tan(angle)), self._equal_between(before, after, sign)
 
@@ -237,7 +237,7 @@ class _Study:
         if difference(0.0) * difference(1.0) >= 0:
             ends = ((abs(difference(t)), t) for t in (0.0, 1.0))
             return path.basis(min(ends)[1])
-        return path.basis(brentq(difference, 0.0, 1.0, xtol=1e-16, rtol=1e-15))
+        return path.basis(brentq(difference, 0.0, 1.0, xtol=1e-16, rtol=1e-15, disp=False))
 
     def _difference(self, errors: np.ndarray) -> float:
         return float(errors[0] - errors[1])

@@ -13,6 +13,11 @@ from fairpca._validation import check_choice, ordered_labels
 
 __all__ = ["GroupMoments", "fixed_by_group"]
 
+#: Operations between a row and a mean whose rounding counts even where rows are few.
+_ROUNDED_OPERATIONS = 16
+#: Entries of a scatter are off by this share of the largest at most, where rows are multiplied in single precision.
+_SCATTER_ROUNDING = 1e-6
+
 
 class Counted:
     """Groups with a number of rows each, in ``counts``."""
@@ -71,6 +76,8 @@ class GroupMoments(Counted):
                 f"labels ({len(self.labels)}), counts {self.counts.shape}, means {self.means.shape} and "
                 f"scatters {self.scatters.shape} do not describe the same groups and features."
             )
+        if len(set(self.labels)) != k:
+            raise ValueError(f"labels {self.labels!r} repeat a group; merge its parts first, with GroupMoments.merge.")
         for name in ("counts", "means", "scatters"):
             array = getattr(self, name).view()  # frozen here without freezing the caller's own array
             array.flags.writeable = False
@@ -94,6 +101,44 @@ class GroupMoments(Counted):
         offsets = self.means - self.pooled_mean
         between = (offsets * self.shares[:, None]).T @ offsets
         return self.scatters.sum(axis=0) / self.total_count + between
+
+    def mean_rounding(self) -> np.ndarray:
+        """What rounding alone can make of the difference between two means of each feature, of shape (p,).
+
+        The sums of N rows round in proportion to how far they are from the origin, at random, so like sqrt(N); an
+        eigenvector mixes the features, so that none is known better than the spread of all of them allows.
+        """
+        spread = np.sqrt(self.pooled_variances().sum())
+        steps = _ROUNDED_OPERATIONS + np.sqrt(self.total_count)
+        return np.finfo(float).eps * steps * (np.abs(self.means).max(axis=0) + spread)
+
+    def check(self) -> GroupMoments:
+        """Return self if these can be the moments of rows; raise otherwise.
+
+        Examples
+        --------
+        >>> import numpy as np
+        >>> from fairpca.moments import GroupMoments
+        >>> GroupMoments(("a", "b"), np.array([2.0, 0.0]), np.zeros((2, 1)), np.ones((2, 1, 1))).check()
+        Traceback (most recent call last):
+            ...
+        ValueError: counts of the groups 'b' are not positive numbers; leave out groups without rows.
+        """
+        unfit = [repr(a) for a, count in zip(self.labels, self.counts, strict=True) if not 0 < count < np.inf]
+        if unfit:
+            raise ValueError(
+                f"counts of the groups {', '.join(unfit)} are not positive numbers; leave out groups without rows."
+            )
+        for name in ("means", "scatters"):
+            if not np.isfinite(getattr(self, name)).all():
+                raise ValueError(f"{name} contain missing or infinite values; drop or fill such rows before summing.")
+        for label, scatter in zip(self.labels, self.scatters, strict=True):
+            if not _is_scatter(scatter):
+                raise ValueError(
+                    f"scatters of the group {label!r} are not those of any rows: the matrix must be symmetric without "
+                    "negative eigenvalues. Sum (x - mean)(x - mean)^T over its rows."
+                )
+        return self
 
     def second_moments(self, center: str | np.ndarray = "pooled") -> np.ndarray:
         """``M_a``: second moment of each group about the pooled mean, its own mean, or a given point.
@@ -174,6 +219,18 @@ class GroupMoments(Counted):
     def _of(self, label: Any) -> tuple[float, np.ndarray, np.ndarray]:
         a = self.labels.index(label)
         return self.counts[a], self.means[a], self.scatters[a]
+
+
+def _is_scatter(matrix: np.ndarray) -> bool:
+    """Whether a matrix is symmetric and positive semidefinite, up to the rounding of sums in single precision."""
+    slack = _SCATTER_ROUNDING * float(np.abs(matrix).max(initial=0.0))
+    if np.abs(matrix - matrix.T).max(initial=0.0) > slack:
+        return False
+    try:
+        np.linalg.cholesky(matrix + (len(matrix) * slack + np.finfo(float).tiny) * np.eye(len(matrix)))
+    except np.linalg.LinAlgError:
+        return False
+    return True
 
 
 def fixed_by_group(counts: np.ndarray, means: np.ndarray, within: np.ndarray) -> np.ndarray:

@@ -20,7 +20,7 @@ from typing import Self
 
 import numpy as np
 
-from fairpca.linalg import extend_basis, orthonormalise, top_eigenpairs
+from fairpca.linalg import orthonormalise, top_eigenpairs
 from fairpca.moments import GroupMoments
 from fairpca.problems.balanced import Minimax
 
@@ -38,12 +38,20 @@ __all__ = [
 ]
 
 
-def mean_differences(moments: GroupMoments) -> np.ndarray:
-    """Orthonormal basis, of shape (p, r), of the span of all differences between group means."""
-    differences = (moments.means - moments.means[0])[1:].T
-    scale = np.linalg.norm(differences, axis=0).max(initial=0.0)
-    empty = np.zeros((moments.n_features, 0))
-    return extend_basis(empty, differences / scale, tol=1e-12) if scale > 0 else empty
+def mean_differences(moments: GroupMoments, rounding: np.ndarray | float = 0.0) -> np.ndarray:
+    """Orthonormal basis, of shape (p, r), of the span of all differences between group means.
+
+    Differences within the rounding of the means themselves count as none: removing such a direction would cost
+    variance and gain nothing. ``rounding``, one value per feature, is that of features which are themselves the
+    result of a computation; it adds to that of the sums.
+    """
+    differences = (moments.means - moments.means[:1])[1:].T
+    level = moments.mean_rounding() + rounding
+    level = np.broadcast_to(np.where(level > 0, level, 1.0), moments.n_features)
+    # In units of the rounding a difference of noise alone has entries below 1.
+    _, sizes, combinations = np.linalg.svd(differences / level[:, None], full_matrices=False)
+    kept = differences @ combinations[sizes > np.sqrt(moments.n_features)].T
+    return orthonormalise(kept / np.maximum(np.linalg.norm(kept, axis=0), np.finfo(float).tiny))
 
 
 def null_space(moments: GroupMoments, dimension: int) -> np.ndarray:
@@ -53,12 +61,12 @@ def null_space(moments: GroupMoments, dimension: int) -> np.ndarray:
     return np.linalg.qr(differences, mode="complete")[0][:, differences.shape[1] :]
 
 
-def mean_parity_basis(moments: GroupMoments, dimension: int) -> np.ndarray:
+def mean_parity_basis(moments: GroupMoments, dimension: int, rounding: np.ndarray | float = 0.0) -> np.ndarray:
     """The d directions of largest pooled variance along which all group means are equal.
 
     Ordinary PCA inside the null space of the mean differences (Kleindessner et al. 2023, in closed form).
     """
-    differences = mean_differences(moments)
+    differences = mean_differences(moments, rounding)
     _check_available(differences, dimension)
     covariance = moments.pooled_covariance()
     image = covariance @ differences
@@ -131,14 +139,15 @@ def parity_problem(
     With tolerance 0 the frame spans the null space of the mean differences, where no limit is left to keep.
     """
     several = len(moments.labels) > 1
+    span = mean_differences(moments)
     problem = MomentParity(
         moments.pooled_covariance(),
         moments.second_moments("group"),
-        pair_differences(moments.means),
+        pair_differences(moments.means) @ span @ span.T if span.size else np.zeros((0, moments.n_features)),
         penalty=penalty if several else 0.0,
         tolerance=tolerance,
     )
-    if tolerance > 0 or not several:
+    if tolerance > 0 or not span.size:
         return problem, np.eye(moments.n_features)
     frame = null_space(moments, dimension)
     problem = problem.restrict(frame)

@@ -120,7 +120,7 @@ def _balanced_between(
     times = [0.0, 1.0]
     first, last = imbalance(0.0), imbalance(1.0)
     if first * last < 0:
-        times.append(brentq(imbalance, 0.0, 1.0, xtol=1e-16, rtol=1e-15))
+        times.append(brentq(imbalance, 0.0, 1.0, xtol=1e-16, rtol=1e-15, disp=False))
     best = min(times, key=lambda t: problem.value(path.captured(forms, t)))
     basis = path.basis(best)
     return problem.value(joint.captured(basis)), basis

@@ -77,7 +77,9 @@ def _solve_many(problem: RangeProblem, joint: JointRange, *, tol: float, rng: np
     for start in _roundings(relaxed, fantope.vectors[:, :d], d, rng):
         if record.gap <= tol:
             break
-        value, candidate, multipliers = refine_subspace(problem, joint, start, fantope.weights)
+        value, candidate, multipliers = refine_subspace(
+            problem, joint, start, fantope.weights, to_beat=record.value - tol
+        )
         if record.try_basis(value, candidate):
             record.try_weights(multipliers)
             record.try_weights(np.where(multipliers > 1e-7 * multipliers.max(), multipliers, 0.0))

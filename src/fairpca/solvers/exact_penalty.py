@@ -2,39 +2,56 @@
 >= 0``.
 
 ``repms`` is Algorithm 1 of Lee et al. (2022) with their parameters. Doubling the penalty overshoots: it ends
-with h well below the tolerance. ``minimise_within`` follows the minimisers of ``f + rho sum_j h_j`` as rho
-grows, then searches the multipliers at which the constraints are just active, from several starts. Small
-tolerances make this a narrow curved valley; the problem's Gauss-Newton curvature, used as a preconditioner,
-takes out most of its steepness.
+with h well below the tolerance. ``minimise_within`` follows the minimisers of ``f + rho |h|_q`` as rho
+grows, with a norm for which the largest ``h_j`` counts most, then searches the multipliers at which the
+constraints are just active, from several starts. Small tolerances make this a narrow curved valley; the
+problem's Gauss-Newton curvature, used as a preconditioner, takes out most of its steepness.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
 
+from fairpca.linalg import Geodesic
 from fairpca.protocols import PenaltyPoint, PenaltyProblem
 from fairpca.solvers.quasi_newton import StiefelResult, minimise_on_stiefel
+from fairpca.solvers.stiefel import horizontal, retract_polar
 
-__all__ = ["PenaltyResult", "minimise_constraint", "minimise_within", "repms"]
+__all__ = ["PenaltyResult", "minimise_constraint", "minimise_largest", "minimise_within", "repms"]
 
 #: Parameters of the 2022 paper.
 _GROWTH, _LARGEST_PENALTY = 2.0, 1e10
 _FIRST_ACCURACY, _LAST_ACCURACY, _ACCURACY_FACTOR = 1e-1, 1e-6, (1e-5) ** (1 / 5)
 _SMALLEST_MOVE = 1e-6
 _INNER_ITERATIONS = 300
+#: Error of a constraint from rounding alone. Times a penalty of 1e10 it is more than a search could gain, which else
+#: would spend all its iterations on it.
+_ROUNDING = 1e-15
 
 #: Accuracy while rho still grows, and at the rho that is kept; f is of the order of one.
 _PATH_ACCURACY, _FINAL_ACCURACY = 2e-3, 1e-4
 #: Iterations between two computations of the curvature.
 _PATH_ITERATIONS, _FINAL_ITERATIONS = 40, 60
 #: The constraint counts as active from this share of the tolerance on.
-_ACTIVE = 0.995
-_AIM = 0.9985
+_ACTIVE = 0.998
+_AIM = 0.9992
 _ACTIVATION_STEPS = 12
+#: Entries of a frame that change by no more than this have not changed.
+_STILL = 1e-12
+#: Length of the step by which a search leaves a saddle point.
+_KICK = 0.03
+#: Halvings of the path on which the tolerance is crossed.
+_CROSSING_STEPS = 12
+#: A tolerance is worth at least this share of the variance, which keeps the method of multipliers stiff.
+_LEAST_PRICE = 1e-3
+#: Norm of the constraints that is penalised, and those by which the largest alone is minimised.
+_POWER, _POWERS = 8.0, (8.0, 32.0, 128.0, 512.0)
+#: Frames from which the largest constraint is minimised, and how different they are: the squared sine of an angle.
+_LOWEST_STARTS, _DIFFERENT = 6, 0.03
 #: Ends of rough paths considered for refinement.
 _REFINED = 3
 
@@ -56,14 +73,15 @@ Callback = Callable[[dict[str, Any]], Any]
 
 
 class _Penalty:
-    """``f + rho sum_j h_j``."""
+    """``f + rho |h|_q``, for which the largest ``h_j`` counts most; for a single constraint, ``f + rho h``."""
 
     def __init__(self, weight: float) -> None:
         self.weight = weight
 
     def term(self, constraints: np.ndarray) -> tuple[float, np.ndarray]:
         """Value of the penalty and its derivative by each ``h_j``."""
-        return self.weight * float(constraints.sum()), np.full(len(constraints), self.weight)
+        value, slopes = _norm(constraints, _POWER)
+        return self.weight * value, self.weight * slopes
 
     def objective(self, problem: PenaltyProblem) -> Callable[[np.ndarray], tuple[float, np.ndarray]]:
         def value_and_gradient(basis: np.ndarray) -> tuple[float, np.ndarray]:
@@ -85,6 +103,16 @@ class _Augmented(_Penalty):
         weights = np.maximum(0.0, self.multipliers + self.stiffness * (constraints - self.target))
         value = float((weights**2 - self.multipliers**2).sum()) / (2 * self.stiffness)
         return value, weights
+
+
+def _norm(constraints: np.ndarray, power: float) -> tuple[float, np.ndarray]:
+    """``(sum_j h_j^q)^(1/q)`` and its slopes: at most ``m^(1/q)`` times the largest of m."""
+    largest = float(constraints.max())
+    if largest <= 0:
+        return 0.0, np.ones(len(constraints))
+    shares = constraints / largest
+    size = float((shares**power).sum() ** (1.0 / power))
+    return largest * size, (shares / size) ** (power - 1.0)
 
 
 def repms(
@@ -110,7 +138,7 @@ def repms(
             tol=accuracy,
             max_iter=_INNER_ITERATIONS,
             invariant=problem.invariant,
-            noise=penalty * problem.noise,
+            noise=penalty * max(problem.noise, _ROUNDING),
         )
         moved = float(np.linalg.norm(inner.basis - basis))
         basis = inner.basis
@@ -132,6 +160,32 @@ def _result(
     return PenaltyResult(basis, here.loss, constraint, penalty, inner.gradient_norm, n_iter, constraint <= tolerance)
 
 
+def _different(frames: Sequence[np.ndarray], count: int) -> list[np.ndarray]:
+    """The first so many whose subspaces are not close to one another."""
+    chosen: list[np.ndarray] = []
+    for frame in frames:
+        overlaps = [float(np.linalg.norm(other.T @ frame)) ** 2 for other in chosen]
+        if len(chosen) < count and max(overlaps, default=0.0) < frame.shape[1] - _DIFFERENT:
+            chosen.append(frame)
+    return chosen
+
+
+def _kicked(basis: np.ndarray) -> np.ndarray:
+    """A frame nearby: where a reflection maps the problem to itself, as with directions in which the rows do not vary,
+    searches end on its mirror, which may be a saddle point.
+    """
+    noise = horizontal(basis, np.random.default_rng(0).standard_normal(basis.shape))
+    return retract_polar(basis, _KICK * noise / max(float(np.linalg.norm(noise)), np.finfo(float).tiny))
+
+
+def _price(basis: np.ndarray, here: PenaltyPoint) -> float:
+    """The rho that best balances the slopes of the loss and of the largest constraint, not negative."""
+    largest = (here.constraints == here.constraints.max()).astype(float)
+    slope = horizontal(basis, here.constraint_gradient(largest))
+    along = -float(np.vdot(slope, horizontal(basis, here.loss_gradient)))
+    return max(along, 0.0) / max(float(np.vdot(slope, slope)), np.finfo(float).tiny)
+
+
 def _news(stage: str, result: PenaltyResult) -> dict[str, Any]:
     return {
         "stage": stage,
@@ -143,16 +197,22 @@ def _news(stage: str, result: PenaltyResult) -> dict[str, Any]:
 
 
 def minimise_constraint(
-    problem: PenaltyProblem, start: np.ndarray, *, target: float = 0.0, max_iter: int = 300
+    problem: PenaltyProblem, start: np.ndarray, *, target: float = 0.0, max_iter: int = 300, power: float | None = None
 ) -> np.ndarray:
-    """Lower ``sum_j h_j`` alone, until it is at most ``target`` or no step lowers it further."""
+    """Lower ``|h|_q`` alone, until it is at most ``target`` or no step lowers it further."""
     basis, left = start, max_iter
-    first = max(float(problem.evaluate(start).constraints.sum()), np.finfo(float).tiny)
+
+    def size(frame: np.ndarray) -> tuple[float, np.ndarray]:
+        here = problem.evaluate(frame)
+        value, slopes = _norm(here.constraints, _POWER if power is None else power)
+        return value, here.constraint_gradient(slopes)
+
+    first = max(size(start)[0], np.finfo(float).tiny)
+    reached = first
 
     def objective(frame: np.ndarray) -> tuple[float, np.ndarray]:
-        here = problem.evaluate(frame)
-        gradient = here.constraint_gradient(np.ones(len(here.constraints)))
-        return float(here.constraints.sum()) / first, gradient / first
+        value, gradient = size(frame)
+        return value / first, gradient / first
 
     while left > 0:
         curvature = problem.curvature(basis)
@@ -171,10 +231,19 @@ def minimise_constraint(
             precondition=precondition,
             callback=lambda state: state.value * first <= target,
         )
-        improved = float(problem.evaluate(basis).constraints.sum()) / first - inner.value
-        basis, left = inner.basis, left - max(inner.n_iter, 1)
-        if inner.value * first <= target or inner.converged or improved <= 1e-6 * inner.value:
+        improved = reached / first - inner.value
+        basis, left, reached = inner.basis, left - max(inner.n_iter, 1), inner.value * first
+        if reached <= target or inner.converged or improved <= 1e-6 * inner.value:
             break
+    return basis
+
+
+def minimise_largest(problem: PenaltyProblem, start: np.ndarray) -> np.ndarray:
+    """Lower the largest ``h_j``, by norms that come ever closer to it."""
+    basis = start
+    single = len(problem.evaluate(start).constraints) == 1
+    for power in _POWERS[:1] if single else _POWERS:
+        basis = minimise_constraint(problem, basis, max_iter=600 if single else 200, power=power)
     return basis
 
 
@@ -187,6 +256,7 @@ def minimise_within(
     penalty: float,
     max_iter: int = 100,
     callback: Callback | None = None,
+    spares: Iterable[np.ndarray] = (),
 ) -> PenaltyResult:
     """The best frame found with every ``h_j <= tolerance``; if none was, the one with the smallest ``max_j
     h_j``.
@@ -195,9 +265,9 @@ def minimise_within(
 
     From each of ``starts`` rho grows until the constraints hold; from each of ``interiors``, frames where
     they (nearly) hold, it falls until they cease to. The most promising ends are refined until the constraint
-    is active.
+    is active. Only if none was found, the largest ``h_j`` is minimised, also from the best of the ``spares``.
     """
-    search = _Search(problem, tolerance, max_iter, callback)
+    search = _Search(problem, tolerance, max_iter, callback, outside=starts[0] if starts else None)
     ends: list[PenaltyResult] = []
     for start in starts:
         ends.append(search.grow(start, penalty))
@@ -205,9 +275,10 @@ def minimise_within(
         penalty = float(np.sqrt(penalty * ends[0].penalty))
     scale = max([end.penalty for end in ends if end.feasible], default=1e-4 * _LARGEST_PENALTY)
     ends += [search.shrink(interior, 2.0 * scale) for interior in interiors]
-    feasible = sorted((end for end in ends if end.feasible), key=lambda end: end.loss)
+    feasible = [search.advance(end) for end in ends if end.feasible]
+    feasible.sort(key=lambda end: end.loss)
     if not feasible:
-        return search.closest(ends)
+        return search.closest(ends, spares)
     best = search.activate(feasible[0])
     for end in feasible[1:_REFINED]:
         if search.worth(end, best):
@@ -218,8 +289,15 @@ def minimise_within(
 class _Search:
     """One place that owns the penalty steps, their number and the news about them."""
 
-    def __init__(self, problem: PenaltyProblem, tolerance: float, max_iter: int, callback: Callback | None) -> None:
-        self.problem, self.tolerance, self.callback = problem, tolerance, callback
+    def __init__(
+        self,
+        problem: PenaltyProblem,
+        tolerance: float,
+        max_iter: int,
+        callback: Callback | None,
+        outside: np.ndarray | None,
+    ) -> None:
+        self.problem, self.tolerance, self.callback, self.outside = problem, tolerance, callback, outside
         self.max_iter, self.n_iter, self.stopped = max_iter, 0, False
 
     def solve(self, basis: np.ndarray, penalty: float | _Augmented, stage: str) -> PenaltyResult:
@@ -271,15 +349,40 @@ class _Search:
 
     def shrink(self, basis: np.ndarray, penalty: float) -> PenaltyResult:
         """Lower rho for as long as the constraints hold."""
-        result = self.solve(basis, penalty, "shrink")
+        result, still = self.solve(basis, penalty, "shrink"), 0
         for _ in range(1, self.max_iter):
             if not result.feasible or self.stopped or result.penalty < 1e-8:
                 break
             lower = self.solve(result.basis, result.penalty / _GROWTH, "shrink")
-            if not lower.feasible:
+            # Where nothing moves for so long, loss and constraints are stationary together, whatever rho is.
+            still = still + 1 if np.abs(lower.basis - result.basis).max() <= _STILL else 0
+            if not lower.feasible or still > 8:
                 break
             result = lower
         return result
+
+    def advance(self, inside: PenaltyResult) -> PenaltyResult:
+        """From an end with slack, as far towards ``outside`` as the tolerance allows, if that lowers the loss.
+
+        A penalty cannot leave a frame at which loss and constraints are stationary together, such as one of
+        directions in which the rows do not vary at all.
+        """
+        if inside.constraint >= _ACTIVE * self.tolerance or self.stopped or self.outside is None:
+            return inside
+        path, low, high = Geodesic(inside.basis, self.outside), 0.0, 1.0
+        for _ in range(_CROSSING_STEPS):
+            middle = 0.5 * (low + high)
+            here = self.problem.evaluate(path.basis(middle))
+            if here.constraints.max() > _AIM * self.tolerance:
+                high = middle
+            else:
+                low = middle
+        basis = path.basis(low)
+        here = self.problem.evaluate(basis)
+        if not (here.loss < inside.loss and here.constraints.max() <= self.tolerance):
+            return inside
+        constraint = float(here.constraints.max())
+        return replace(inside, basis=basis, loss=here.loss, constraint=constraint, penalty=_price(basis, here))
 
     def worth(self, end: PenaltyResult, best: PenaltyResult) -> bool:
         """Whether an end could still win: its slack, at the price rho, might buy more than the lead of the
@@ -291,14 +394,15 @@ class _Search:
         return not self.stopped and not same and end.loss - gain < best.loss
 
     def activate(self, inside: PenaltyResult) -> PenaltyResult:
-        """From a feasible end, let the constraints reach the tolerance from below, within half a per cent.
+        """From a feasible end, let the constraints reach the tolerance from below, within a fifth of a per cent.
 
         By the method of multipliers rather than by lowering rho: where h is not convex along the path, no rho
         has a minimiser with h = tolerance, and h jumps over it.
         """
-        best, basis = inside, inside.basis
+        best, basis = inside, _kicked(inside.basis)
         multipliers = np.full(len(self.problem.evaluate(basis).constraints), inside.penalty)
-        stiffness, target, error = 2.0 * inside.penalty / self.tolerance, _AIM * self.tolerance, np.inf
+        stiffness = 2.0 * max(inside.penalty, _LEAST_PRICE / self.tolerance) / self.tolerance
+        target, error = _AIM * self.tolerance, np.inf
         for _ in range(_ACTIVATION_STEPS):
             trial = self.solve(basis, _Augmented(multipliers, stiffness, target), "activate")
             basis = trial.basis
@@ -312,24 +416,23 @@ class _Search:
             error = abs(trial.constraint - target)
         return best
 
-    def closest(self, ends: Sequence[PenaltyResult]) -> PenaltyResult:
-        """No frame within the tolerance was found: the least violation that can be reached from the ends."""
-        nearest = sorted(ends, key=lambda end: end.constraint)[:2]
-        found = [minimise_constraint(self.problem, end.basis, max_iter=600) for end in nearest]
-        best = None
-        for basis, end in zip(found, nearest, strict=True):
-            here = self.problem.evaluate(basis)
-            candidate = PenaltyResult(
-                basis, here.loss, float(here.constraints.max()), end.penalty, np.nan, self.n_iter, False
-            )
-            if best is None or candidate.constraint < best.constraint:
-                best = candidate
-        assert best is not None
-        if best.constraint > self.tolerance:
-            return best
-        # The minimiser of h itself is feasible after all.
-        if not self.stopped:
-            rescued = self.shrink(best.basis, best.penalty)
-            if rescued.feasible:
-                return self.activate(rescued)
-        return replace(best, feasible=True)
+    def closest(self, ends: Sequence[PenaltyResult], spares: Iterable[np.ndarray]) -> PenaltyResult:
+        """No frame within the tolerance was found: the least violation that can be reached from the ends and spares."""
+        best = min(ends, key=lambda end: end.constraint)
+        starts = sorted([*(end.basis for end in ends), *spares], key=self._largest)
+        found = [self._lowest(basis, best) for basis in _different(starts, _LOWEST_STARTS)]
+        feasible = [self.advance(end) for end in found if end.feasible]
+        if feasible and not self.stopped:
+            return self.activate(min(feasible, key=lambda end: end.loss))
+        return min([best, *found], key=lambda end: end.constraint)
+
+    def _lowest(self, start: np.ndarray, like: PenaltyResult) -> PenaltyResult:
+        basis = minimise_largest(self.problem, start)
+        here = self.problem.evaluate(basis)
+        largest = float(here.constraints.max())
+        return PenaltyResult(
+            basis, here.loss, largest, like.penalty, np.nan, self.n_iter, feasible=largest <= self.tolerance
+        )
+
+    def _largest(self, basis: np.ndarray) -> float:
+        return float(self.problem.evaluate(basis).constraints.max())

@@ -244,7 +244,9 @@ class _Search:
             return float(np.diff(self._problem.pieces(self._boundary.totals - path.captured(forms, t)))[0])
 
         first, last = excess(0.0), excess(1.0)
-        t = brentq(excess, 0.0, 1.0, xtol=1e-16, rtol=1e-15) if first * last < 0 else float(abs(last) < abs(first))
+        t = float(abs(last) < abs(first))
+        if first * last < 0:  # where both differ by rounding alone, any point between will do
+            t = brentq(excess, 0.0, 1.0, xtol=1e-16, rtol=1e-15, disp=False)
         basis = path.basis(t)
         errors = self._boundary.totals - self._boundary.joint.captured(basis)
         normal = _chord_normal(piece.left, piece.right)

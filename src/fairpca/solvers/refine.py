@@ -17,6 +17,9 @@ from fairpca.solvers.barrier import maximise_weights
 
 __all__ = ["refine_subspace"]
 
+#: Steps that are taken anyway, and steps like the last one that may be left to a better value.
+_FIRST_STEPS, _STEPS_AHEAD = 5, 100
+
 
 def refine_subspace(
     problem: RangeProblem,
@@ -26,11 +29,15 @@ def refine_subspace(
     *,
     tol: float = 1e-14,
     max_iter: int = 60,
+    to_beat: float = np.inf,
 ) -> tuple[float, np.ndarray, np.ndarray]:
-    """Descend from ``basis``; return value, basis and the multipliers of the last step."""
+    """Descend from ``basis``; return value, basis and the multipliers of the last step.
+
+    A descent that would need many more steps like its last to fall below ``to_beat`` is given up.
+    """
     value = problem.value(joint.captured(basis))
     damping = 0.0
-    for _ in range(max_iter):
+    for iteration in range(max_iter):
         step = _Step(problem, joint, basis, weights)
         for _ in range(12):
             new_weights, direction = step.solve(damping)
@@ -44,7 +51,8 @@ def refine_subspace(
         gained = value - new_value
         value, basis, weights = new_value, candidate, new_weights
         damping *= 0.1
-        if gained <= tol:
+        hopeless = iteration >= _FIRST_STEPS and value - _STEPS_AHEAD * gained > to_beat
+        if gained <= tol or hopeless:
             return value, basis, weights
     return value, basis, weights
 

@@ -191,5 +191,8 @@ def restore_limits(problem: SmoothableProblem, basis: np.ndarray) -> tuple[np.nd
         slopes = np.stack([horizontal(basis, problem.limits_gradient(basis, unit)) for unit in units])
         gram = np.einsum("ipd,jpd->ij", slopes, slopes)
         step = np.tensordot(np.linalg.lstsq(gram, -excess, rcond=None)[0], slopes, axes=1)
-        basis = retract(basis, step)
+        # At the maximum of a limit the slope vanishes and a Newton step has no end; by its curvature, of the order of
+        # 1 as the limits are, this much is enough.
+        longest = 2.0 * np.sqrt(excess.sum())
+        basis = retract(basis, step * min(1.0, longest / max(float(np.linalg.norm(step)), np.finfo(float).tiny)))
     return basis, bool((problem.limits(basis) <= _LIMIT_ACCURACY).all())
