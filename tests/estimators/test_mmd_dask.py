@@ -233,7 +233,7 @@ def main():
     X = rng.normal(size=(400, 4)) * [1.5, 1.3, 1.1, 1.0]
     X[groups == 0, 0] += 1.0
     lazy, codes = da.from_array(X, chunks=(100, 4)), da.from_array(groups, chunks=100)
-    options = {"tolerance": 0.02, "max_iter": 3, "random_state": 0}
+    options = {"tolerance": 0.02, "bandwidth": "median", "max_iter": 3, "random_state": 0}
     with LocalCluster(n_workers=2, threads_per_worker=1, dashboard_address=":0") as cluster, Client(cluster):
         calm, steps = [], []
         undisturbed = MMDFairPCA(1, **options, callback=calm.append).fit(lazy, sensitive_features=codes)
