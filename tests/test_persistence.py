@@ -27,7 +27,8 @@ ESTIMATORS = [
     RobustFairPCA(2, radius=np.array([0.1, 0.2])),
     ParityPCA(2, covariance_penalty=0.5),
     KernelParityPCA(2),
-    MMDFairPCA(2, tolerance=0.05),
+    MMDFairPCA(2),
+    MMDFairPCA(2, tolerance=0.05, bandwidth="median"),
     MMDFairPCA(2, tolerance=np.float64(0.05)),
     PCA(2),
 ]
@@ -182,7 +183,7 @@ def test_no_attribute_may_be_missing_or_nothing(estimator, small, tmp_path):
     X, groups = small
     path = save_model(fitted(estimator, X, groups), tmp_path / "model.npz")
     header, parts = parts_of(path)
-    for name in header["attributes"].keys() - {"_fit_svd_solver"}:
+    for name in header["attributes"].keys() - {"_fit_svd_solver", "tolerance_", "pair_tolerance_"}:
         others = {key: value for key, value in header["attributes"].items() if key != name}
         rewrite(path, header | {"attributes": others}, parts)
         with pytest.raises(ValueError, match=f"lacks {name}"):
@@ -191,6 +192,18 @@ def test_no_attribute_may_be_missing_or_nothing(estimator, small, tmp_path):
             rewrite(path, header | {"attributes": others | {name: None}}, parts)
             with pytest.raises(ValueError, match=name):
                 load_model(path)
+
+
+@pytest.mark.filterwarnings("ignore::UserWarning")
+def test_models_from_before_the_automatic_tolerance_load(small, tmp_path):
+    X, groups = small
+    before = MMDFairPCA(2, tolerance=0.05, bandwidth="median").fit(X, sensitive_features=groups)
+    path = save_model(before, tmp_path / "model.npz")
+    header, parts = parts_of(path)
+    kept = {name: value for name, value in header["attributes"].items() if "tolerance" not in name}
+    assert len(kept) == len(header["attributes"]) - 2
+    rewrite(path, header | {"attributes": kept}, parts)
+    np.testing.assert_allclose(load_model(path).transform(X), before.transform(X), rtol=1e-13)
 
 
 @pytest.mark.parametrize(

@@ -65,6 +65,7 @@ class _Plain:
 
 _Expected = dict[str, _Array | _Record | _Plain]
 _INTEGER, _NUMBER = _Plain((numbers.Integral,), "an integer"), _Plain((numbers.Real,), "a number")
+_NUMBERS = _Plain((numbers.Real, tuple), "a number or a tuple of numbers")
 _BOOL, _TEXT = _Plain((bool, np.bool_), "true or false"), _Plain((str,), "text")
 _LIST, _TUPLE = _Plain((list,), "a list"), _Plain((tuple,), "a tuple")
 _PER_GROUP = _Array("g")
@@ -128,14 +129,16 @@ _ATTRIBUTES: dict[str, _Expected] = {
         "mmd2_": _NUMBER,
         "pair_mmd2_": _Array("q"),
         "pairs_": _LIST,
+        "tolerance_": _NUMBER,
+        "pair_tolerance_": _Array("q"),
         "random_level_": _NUMBER,
-        "bandwidth_": _NUMBER,
+        "bandwidth_": _NUMBERS,
         "penalty_": _NUMBER,
     },
     "PCA": _LINEAR | {"singular_values_": _Array("d"), "n_samples_": _INTEGER, "_fit_svd_solver": _TEXT},
 }
-#: Set by some fits (or by some versions of scikit-learn) only.
-_OPTIONAL = frozenset({"feature_names_in_", "_fit_svd_solver"})
+#: Set by some fits only, by some versions of scikit-learn, or not yet by earlier versions of fairpca.
+_OPTIONAL = frozenset({"feature_names_in_", "_fit_svd_solver", "tolerance_", "pair_tolerance_"})
 
 
 @dataclasses.dataclass(frozen=True)

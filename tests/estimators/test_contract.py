@@ -84,7 +84,8 @@ class KernelParityPCAWithGroups(WithGroupsAndRows, KernelParityPCA):
         FairPCAWithGroups(),
         RobustFairPCAWithGroups(),
         ParityPCAWithGroups(n_components=1),
-        MMDFairPCAWithGroups(n_components=1, tolerance=0.05),
+        # On the few rows of these checks narrow kernels leave many local optima, and rounding decides among them.
+        MMDFairPCAWithGroups(n_components=1, tolerance=0.05, bandwidth="median"),
         KernelParityPCAWithGroups(n_components=1),
     ]
 )

@@ -11,7 +11,7 @@ from sklearn.exceptions import ConvergenceWarning
 
 from fairpca import MMDFairPCA, ParityPCA
 from fairpca.datasets import load_splits, make_projected_gaussians, make_same_moments
-from fairpca.metrics import mmd2
+from fairpca.metrics import mmd2, mmd2_test
 
 #: Small samples cannot show less than their random level; that warning has a test of its own.
 pytestmark = [
@@ -36,7 +36,7 @@ def fitted(shifted):
     X, groups = shifted
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")
-        return MMDFairPCA(2, tolerance=0.02).fit(X, sensitive_features=groups)
+        return MMDFairPCA(2, tolerance=0.02, bandwidth="median").fit(X, sensitive_features=groups)
 
 
 def test_constraint_is_active_and_reported_exactly(fitted, shifted):
@@ -128,7 +128,7 @@ def test_smaller_tolerances_cost_variance(shifted):
 @pytest.mark.parametrize("seed", range(4))
 def test_figure_1_same_moments_are_told_apart_only_here(seed):
     X, groups = make_same_moments(300, random_state=seed)
-    pca = MMDFairPCA(2, tolerance=1e-3).fit(X, sensitive_features=groups)
+    pca = MMDFairPCA(2, tolerance=1e-3, bandwidth="median").fit(X, sensitive_features=groups)
     # The tolerance of the means is about their sampling error; with none at all, parity removes a direction of chance.
     parity = ParityPCA(2, mean_tolerance=0.1).fit(X, sensitive_features=groups)
     for scores in (PCA(2).fit_transform(X), parity.transform(X)):
@@ -227,7 +227,7 @@ def test_unreachable_tolerance_is_said():
 def test_warns_below_the_random_level():
     X, groups = make_same_moments(120, random_state=0)
     with pytest.warns(UserWarning, match=r"tolerance=0\.001 is below .* random groups") as caught:
-        pca = MMDFairPCA(2, tolerance=1e-3).fit(X, sensitive_features=groups)
+        pca = MMDFairPCA(2, tolerance=1e-3, bandwidth="median").fit(X, sensitive_features=groups)
     assert caught[0].filename == __file__
     assert pca.random_level_ > 1e-3
 
@@ -256,7 +256,7 @@ def test_fourier_features_meet_the_exact_tolerance(monkeypatch):
 def test_weights_count_like_repeated_rows():
     X, groups = make_same_moments(90, random_state=2)
     repeats = np.random.default_rng(0).integers(0, 3, 90)
-    options = {"tolerance": 0.02}
+    options = {"tolerance": 0.02, "bandwidth": "median"}
     weighted = MMDFairPCA(2, **options).fit(X, sensitive_features=groups, sample_weight=repeats)
     repeated = MMDFairPCA(2, **options).fit(
         np.repeat(X, repeats, axis=0), sensitive_features=np.repeat(groups, repeats)
@@ -269,21 +269,21 @@ def test_weights_count_like_repeated_rows():
 
 def test_same_result_every_time_and_sparse_rows_too():
     X, groups = make_same_moments(150, random_state=1)
-    first, second = (MMDFairPCA(2, tolerance=0.01).fit(X, sensitive_features=groups) for _ in range(2))
+    first, second = (MMDFairPCA(2, tolerance=0.02).fit(X, sensitive_features=groups) for _ in range(2))
     assert (first.components_ == second.components_).all()
-    thin = MMDFairPCA(2, tolerance=0.01).fit(sparse.csr_matrix(X), sensitive_features=groups)
+    thin = MMDFairPCA(2, tolerance=0.02).fit(sparse.csr_matrix(X), sensitive_features=groups)
     assert thin.explained_variance_ratio_.sum() == pytest.approx(first.explained_variance_ratio_.sum(), rel=1e-3)
 
 
 def test_callback_reports_and_stops():
     X, groups = make_same_moments(150, random_state=1)
     news = []
-    MMDFairPCA(2, tolerance=0.01, callback=news.append).fit(X, sensitive_features=groups)
+    MMDFairPCA(2, tolerance=0.02, callback=news.append).fit(X, sensitive_features=groups)
     assert [state["n_iter"] for state in news] == list(range(1, len(news) + 1))
     short = []
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")
-        MMDFairPCA(2, tolerance=0.01, callback=lambda s: short.append(s) or True).fit(X, sensitive_features=groups)
+        MMDFairPCA(2, tolerance=0.02, callback=lambda s: short.append(s) or True).fit(X, sensitive_features=groups)
     assert len(short) < len(news)
 
 
@@ -291,9 +291,10 @@ def test_callback_reports_and_stops():
     ("parameters", "message"),
     [
         ({"tolerance": 0.0}, "tolerance=0.0 must be a positive number"),
-        ({"tolerance": "small"}, "tolerance='small' must be"),
+        ({"tolerance": "small"}, "tolerance='small' must be a positive number or 'auto'"),
         ({"bandwidth": -1}, "bandwidth=-1 must be a positive number or 'median'"),
         ({"bandwidth": "mean"}, "bandwidth='mean' must be"),
+        ({"bandwidth": (1.0, 0.0)}, r"bandwidth=\(1.0, 0.0\) must be .* a tuple of positive numbers"),
         ({"notion": "parity"}, "notion='parity' is unknown"),
         ({"approximation": "nystrom"}, "approximation='nystrom' is unknown"),
         ({"solver": "dual"}, "solver='dual' is unknown"),
@@ -350,7 +351,7 @@ def test_bandwidth_rule_reproduces_the_authors_figures(shared_data):
     """MMD^2 of ordinary PCA on COMPAS, as recomputed from the authors' files."""
     saved = authors(shared_data, "COMPAS", 10, "")
     split = next(load_splits(shared_data / "lee2022" / "datasets" / "COMPAS", splits=[0]))
-    pca = MMDFairPCA(10, tolerance=0.5).fit(split.X_train, sensitive_features=split.sensitive_train)
+    pca = MMDFairPCA(10, tolerance=0.5, bandwidth="median").fit(split.X_train, sensitive_features=split.sensitive_train)
     assert pca.explained_variance_ratio_.sum() == pytest.approx(saved[0][0], rel=1e-7)
     assert pca.mmd2_ == pytest.approx(saved[0][1], rel=1e-6)
 
@@ -361,7 +362,104 @@ def test_bandwidth_rule_reproduces_the_authors_figures(shared_data):
 def test_at_least_the_variance_of_the_authors_within_tau(shared_data, dataset, d, parameter, split):
     variance, discrepancy = authors(shared_data, dataset, d, parameter)[split]
     data = next(load_splits(shared_data / "lee2022" / "datasets" / dataset, splits=[split]))
-    pca = MMDFairPCA(d, tolerance=1e-3).fit(data.X_train, sensitive_features=data.sensitive_train)
+    pca = MMDFairPCA(d, tolerance=1e-3, bandwidth="median").fit(data.X_train, sensitive_features=data.sensitive_train)
     assert discrepancy <= 1e-3
     assert pca.mmd2_ <= 1e-3
     assert pca.explained_variance_ratio_.sum() >= variance
+
+
+@pytest.fixture(scope="module")
+def automatic(shifted):
+    X, groups = shifted
+    unequal = np.flatnonzero((groups < 2) | (np.arange(450) % 4 == 0))  # sizes 150, 150 and 37
+    X, groups = X[unequal], groups[unequal]
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")  # the default draws no warning
+        return MMDFairPCA(2).fit(X, sensitive_features=groups), X, groups
+
+
+def test_automatic_tolerance_is_the_level_of_random_groups_at_the_solution(automatic):
+    pca, X, groups = automatic
+    scores = pca.transform(X)
+    assert pca.converged_
+    for pair, tolerance, value in zip(pca.pairs_, pca.pair_tolerance_, pca.pair_mmd2_, strict=True):
+        rows = np.isin(groups, pair)
+        level = mmd2_test(scores[rows], groups[rows], bandwidth=pca.bandwidth_, n_permutations=1).mean
+        assert tolerance == pytest.approx(level, rel=0.01)
+        assert value <= tolerance
+    assert pca.tolerance_ == pca.pair_tolerance_.max()
+    # The pairs with the small group may differ more; the constraint that binds is used up.
+    assert pca.pair_tolerance_[0] < 0.7 * pca.pair_tolerance_[1]
+    assert (pca.pair_mmd2_ / pca.pair_tolerance_).max() > 0.98
+
+
+def test_a_number_keeps_its_meaning(fitted):
+    assert fitted.tolerance_ == 0.02
+    assert fitted.pair_tolerance_.tolist() == [0.02] * 3
+
+
+def test_automatic_tolerance_in_each_stratum(shifted):
+    X, groups = shifted
+    y = (np.arange(450) % 5 == 0).astype(int)  # 90 rows with 1, 360 with 0
+    pca = MMDFairPCA(1, notion="equalized_odds").fit(X, y, sensitive_features=groups)
+    assert pca.converged_
+    of_value = {pair[0][0]: tolerance for pair, tolerance in zip(pca.pairs_, pca.pair_tolerance_, strict=True)}
+    assert of_value[1] > 2.5 * of_value[0]  # a quarter of the rows
+
+
+def test_ordinary_pca_within_the_automatic_tolerance():
+    """Where the groups do not differ at all, nothing has to be given up."""
+    rng = np.random.default_rng(5)
+    X = rng.normal(size=(300, 4)) * [3, 2, 1, 0.5]
+    groups = np.repeat([0, 1], 150)
+    X = np.vstack([X[groups == 0], X[groups == 0] + 1e-3])
+    pca = MMDFairPCA(2).fit(X, sensitive_features=groups)
+    assert pca.penalty_ == 0.0
+    assert pca.tolerance_ == pytest.approx(pca.random_level_, rel=1e-9)
+
+
+def test_automatic_tolerance_that_no_projection_meets_is_said():
+    rng = np.random.default_rng(0)
+    groups = np.repeat([0, 1], 60)
+    X = rng.normal(size=(120, 2)) + 3 * groups[:, None]
+    with pytest.warns(ConvergenceWarning, match=r"tolerance='auto' \(0\.0\d+, the level of random groups\)"):
+        pca = MMDFairPCA(2).fit(X, sensitive_features=groups)
+    assert not pca.converged_
+    assert pca.mmd2_ > pca.tolerance_
+
+
+def test_automatic_tolerance_with_fourier_features(monkeypatch):
+    import fairpca.estimators.mmd_fair_pca as module
+
+    monkeypatch.setattr(module, "_FIRST_ROWS", 300)
+    monkeypatch.setattr(module, "_SMALL_STARTS", 1)
+    rng = np.random.default_rng(3)
+    groups = rng.integers(0, 2, 600)
+    X = rng.normal(size=(600, 4)) * np.linspace(2, 0.5, 4)
+    X[:, 0] += 1.5 * groups
+    X[:, 2] *= 1 + groups
+    exact, fourier = (
+        MMDFairPCA(1, approximation=approximation).fit(X, sensitive_features=groups)
+        for approximation in ("exact", "fourier")
+    )
+    for pca in (exact, fourier):
+        assert pca.converged_
+        assert pca.tolerance_ == pytest.approx(pca.random_level_, rel=0.01)
+        assert pca.mmd2_ == pytest.approx(mmd2(pca.transform(X), groups, bandwidth=pca.bandwidth_), abs=1e-12)
+        assert pca.mmd2_ > 0.9 * pca.tolerance_
+    shares = [pca.explained_variance_ratio_.sum() for pca in (exact, fourier)]
+    assert shares[1] == pytest.approx(shares[0], rel=0.02)
+
+
+def test_several_scales_see_what_the_median_distance_does_not():
+    """A grid in one group, the same places blurred in the other: alike at a distance."""
+    rng = np.random.default_rng(0)
+    groups = np.repeat([0, 1], 300)
+    places = 3.0 * np.tile(np.arange(-2, 3), 120)
+    X = np.column_stack([places + 1.35 * rng.uniform(-1, 1, 600) * groups, rng.normal(size=(600, 2))])
+    wide, fine = (MMDFairPCA(1, bandwidth=b).fit(X, sensitive_features=groups) for b in ("median", "multiscale"))
+    assert isinstance(fine.bandwidth_, tuple)
+    assert fine.bandwidth_ == pytest.approx([wide.bandwidth_ / 2**s for s in range(4)])
+    assert abs(wide.components_[0, 0]) > 0.99  # ordinary PCA: the kernel sees no difference
+    assert abs(fine.components_[0, 0]) < 0.9
+    assert fine.mmd2_ <= fine.tolerance_

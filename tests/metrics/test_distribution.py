@@ -63,7 +63,7 @@ def test_median_bandwidth_is_the_default(rng):
     assert mmd2(X, groups) == mmd2(X, groups, bandwidth=sigma)
 
 
-@pytest.mark.parametrize("bandwidth", [0, -1.0, "mean", np.inf, None, True, [1.0]])
+@pytest.mark.parametrize("bandwidth", [0, -1.0, "mean", np.inf, None, True, [1.0, -1.0], (), ("median",)])
 def test_bad_bandwidth(rng, bandwidth):
     with pytest.raises(ValueError, match="must be a positive number or 'median'"):
         mmd2(rng.normal(size=(10, 2)), np.arange(10) % 2, bandwidth=bandwidth)

@@ -14,6 +14,7 @@ from fairpca.problems.mmd import (
     all_pairs,
     cross_means,
     exact_kernel,
+    halved_bandwidths,
     kernel_matrix,
     kernel_means,
     pair_discrepancies,
@@ -286,3 +287,98 @@ class TestMedian:
         assert weighted == pytest.approx(squared_distance_median(np.repeat(scores, repeats, axis=0), rng))
         many = squared_distance_median(scores, rng, repeats.astype(float), max_pairs=60)
         assert 0 < many < 16
+
+
+SCALES = halved_bandwidths(SIGMA)
+
+
+def mean_over_scales(function, widths=SCALES):
+    return sum(function(width) for width in widths) / len(widths)
+
+
+@pytest.mark.parametrize("widths", [SCALES, (SIGMA, 0.5 * SIGMA), (3.0, 2.0, 0.7)])  # halves, and any others
+@pytest.mark.parametrize("n", [50, 900])
+def test_several_bandwidths_give_the_mean_of_their_kernels(n, widths):
+    sample, basis = example(n)
+    expected = mean_over_scales(lambda width: kernel_means(sample, basis, width).values, widths)
+    for gradient in (False, True):
+        values = kernel_means(sample, basis, widths, gradient=gradient).values
+        assert np.abs(values - expected).max() < 1e-14
+    scores = sample.rows @ basis
+    part = GroupedSample(sample.labels, scores, sample.starts, sample.weights)
+    assert np.abs(cross_means(part, part, widths) - expected).max() < 1e-14
+    by_hand = mean_over_scales(lambda width: kernel_matrix(scores, width), widths)
+    assert np.abs(kernel_matrix(scores, widths) - by_hand).max() < 1e-14
+
+
+def test_gradient_of_several_scales_is_the_mean_of_theirs():
+    sample, basis = example(900, k=4)
+    coefficients = np.ones((4, 4)) - 3.0 * np.eye(4)
+    expected = mean_over_scales(lambda width: kernel_means(sample, basis, width, gradient=True).gradient(coefficients))
+    found = kernel_means(sample, basis, SCALES, gradient=True).gradient(coefficients)
+    assert np.abs(found - expected).max() < 1e-13
+    single = kernel_means(sample, basis, SCALES, gradient=True, dtype=np.float32).gradient(coefficients)
+    assert np.abs(single - expected).max() < 1e-4
+
+
+@pytest.mark.parametrize("d", [2, 3, 10])
+def test_gradient_slope_at_several_scales(d):
+    sample, basis = example(400, p=12, d=d)
+    rng = np.random.default_rng(5)
+    coefficients = rng.normal(size=(3, 3))
+    coefficients += coefficients.T
+    gradient = kernel_means(sample, basis, SCALES, gradient=True).gradient(coefficients)
+    direction = rng.normal(size=basis.shape)
+    function = lambda V: np.sum(coefficients * kernel_means(sample, V, SCALES).values)  # noqa: E731
+    errors = [slope_error(function, gradient, basis, direction, size) for size in (1e-3, 1e-4)]
+    assert 50 < errors[0] / errors[1] < 200
+
+
+def test_far_rows_at_several_scales():
+    sample, basis = far_example(80, 3e3)
+    expected = mean_over_scales(lambda width: kernel_means(sample, basis, width, gradient=True).fields / width)
+    found = kernel_means(sample, basis, SCALES, gradient=True)
+    assert np.abs(found.fields * found.scale - expected).max() < 1e-9
+    values = mean_over_scales(lambda width: kernel_means(sample, basis, width).values)
+    assert np.abs(found.values - values).max() < 1e-9
+
+
+def test_fourier_features_of_several_scales():
+    sample, basis = example(400)
+    exact = kernel_means(sample, basis, SCALES, gradient=True)
+    kernel = FourierKernel(SCALES, 3, 40_001, np.random.default_rng(2))
+    found = kernel(sample, basis, True)
+    assert np.abs(found.values - exact.values).max() < 0.005
+    coefficients = np.ones((3, 3)) - 3.0 * np.eye(3)
+    expected = exact.gradient(coefficients)
+    assert np.linalg.norm(found.gradient(coefficients) - expected) < 0.1 * np.linalg.norm(expected)
+    small = FourierKernel(SCALES, 3, 30, np.random.default_rng(0))
+    gradient = small(sample, basis, True).gradient(coefficients)
+    direction = np.random.default_rng(1).normal(size=basis.shape)
+    function = lambda V: np.sum(coefficients * small(sample, V, False).values)  # noqa: E731
+    errors = [slope_error(function, gradient, basis, direction, size) for size in (1e-2, 1e-3)]
+    assert 30 < errors[0] / errors[1] < 300
+
+
+def test_limits_bring_the_pairs_to_one_scale():
+    sample, basis = example(200)
+    limits = np.array([0.1, 0.2, 0.05])
+    features = FourierKernel(SIGMA, 3, 50, np.random.default_rng(0))
+    plain, scaled = (
+        DiscrepancyProblem(sample, np.eye(6), exact_kernel(SIGMA), all_pairs(3), features, limits=given)
+        for given in (None, limits)
+    )
+    assert scaled.tolerance == 0.2
+    factors = 0.2 / limits
+    assert scaled.evaluate(basis).constraints == pytest.approx(plain.evaluate(basis).constraints * factors)
+    weights = np.array([1.0, 2.0, 3.0])
+    expected = plain.evaluate(basis).constraint_gradient(weights * factors)
+    assert scaled.evaluate(basis).constraint_gradient(weights) == pytest.approx(expected)
+    # The curvature is that of the sum of the scaled constraints.
+    total = [problem.curvature(basis).values.sum() for problem in (plain, scaled)]
+    alone = []
+    for j in range(3):
+        one = DiscrepancyProblem(sample, np.eye(6), exact_kernel(SIGMA), all_pairs(3)[[j]], features)
+        alone.append(one.curvature(basis).values.sum())
+    assert total[0] == pytest.approx(sum(alone))
+    assert total[1] == pytest.approx(np.dot(alone, factors))

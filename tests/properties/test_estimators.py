@@ -200,7 +200,8 @@ def test_mmd_fair_pca(data, level, counts):
         squares = ((scores[:, None] - scores[None]) ** 2).sum(axis=-1)
         cells = (data.groups[kept][:, None] == data.labels) * data.counted[kept][:, None]
         cells = cells / cells.sum(axis=0)
-        means = cells.T @ np.exp(-squares / (2 * model.bandwidth_**2)) @ cells
+        kernel = np.mean([np.exp(-squares / (2 * sigma**2)) for sigma in np.atleast_1d(model.bandwidth_)], axis=0)
+        means = cells.T @ kernel @ cells
         own = np.diagonal(means)
         return float((own[:, None] + own - 2 * means).max())
 

@@ -15,7 +15,7 @@ from fairpca import MMDFairPCA
 def fit(X, groups, y=None, *, d=1, **options):
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")
-        return MMDFairPCA(d, **options).fit(X, y, sensitive_features=groups)
+        return MMDFairPCA(d, bandwidth="median", **options).fit(X, y, sensitive_features=groups)
 
 
 def cells_of(labels):
@@ -170,7 +170,7 @@ def test_repms_ends_by_its_own_count_where_the_tolerance_is_out_of_reach(seed):
     X, groups = rng.normal(size=(100, 2)), np.repeat([0, 1], 50)
     X[groups == 1] *= 1 + seed % 3
     X[groups == 1] += seed % 2
-    model = MMDFairPCA(1, tolerance=1e-8, solver="repms")
+    model = MMDFairPCA(1, tolerance=1e-8, bandwidth="median", solver="repms")
     with pytest.warns(ConvergenceWarning, match="after 100 of max_iter=100 penalty steps"):
         model.fit(X, sensitive_features=groups)
     assert model.n_iter_ == 100

@@ -36,11 +36,14 @@ from fairpca.moments.dask import (
     sample_of,
 )
 from fairpca.problems.mmd import (
+    Bandwidth,
     DiscrepancyProblem,
     FourierKernel,
     all_pairs,
+    check_bandwidth,
     exact_kernel,
     exact_means,
+    halved_bandwidths,
     kernel_means,
     pair_discrepancies,
     random_level,
@@ -71,6 +74,8 @@ _SMALL_FRAME, _SMALL_STARTS = 50, 5
 _SPARE_FRAMES = 48
 #: Rounds in which the tolerance given to an approximate problem is corrected by the exact value on all rows.
 _CORRECTIONS = 6
+#: Rounds in which tolerance="auto" follows the level of random groups at the solution, and what counts as the same.
+_SETTLING_ROUNDS, _SETTLED = 5, 0.01
 #: Rows of a Dask collection from which the median distance is computed.
 _BANDWIDTH_ROWS = 4000
 
@@ -87,23 +92,28 @@ class MMDFairPCA(LinearProjection):
     ``max <S, V V^T> / tr S``  subject to  ``MMD^2(groups a and b, projected by V) <= tolerance``  for all a,
     b,
 
-    with the kernel ``exp(-|z - z'|^2 / (2 bandwidth^2))``. A parity method: with a small MMD^2 the group can
-    hardly be read off the projected rows. It says nothing on how well each group is represented (see FairPCA
-    for that).
+    with the kernel ``exp(-|z - z'|^2 / (2 bandwidth^2))``, or the mean of several. A parity method: a small MMD^2
+    means that this kernel tells the projected groups apart no better than it would random ones; a strong reader may
+    still (see :func:`fairpca.metrics.readability`). It says nothing on how well each group is represented (see
+    FairPCA for that).
 
     Parameters
     ----------
     n_components : int, default=2
         Number of dimensions kept, 1 to n_features.
-    tolerance : float, default=1e-3
-        Largest accepted MMD^2 (biased estimate, on the rows given) between any two groups.
+    tolerance : "auto" or float, default="auto"
+        Largest accepted MMD^2 (biased estimate, on the rows given) between any two groups. "auto": for each pair what
+        random groups of its sizes show on average at the returned components. Random groups of rows: a row with a
+        weight is still one row.
     notion : {"demographic_parity", "equal_opportunity", "equalized_odds"}, default="demographic_parity"
         Which rows are compared: all; those with the positive label; those with each label, separately. The
         last two need a binary ``y`` in ``fit``; the larger of its two values is the positive one.
-    bandwidth : "median" or float, default="median"
+    bandwidth : "multiscale", "median", float or tuple of float, default="multiscale"
         The kernel's sigma. "median": ``2 sigma^2`` is the median squared distance between rows projected by
         ordinary PCA (a sample of pairs where there are millions; of the positive distances where most rows
-        coincide).
+        coincide), the rule of the paper. "multiscale": the mean of the kernels at that sigma, its half, quarter and
+        eighth, since a kernel as wide as the median distance hardly sees fine differences. A tuple: the mean of the
+        kernels at these widths.
     approximation : {"auto", "exact", "fourier"}, default="auto"
         How MMD^2 is computed during the search: exactly, O(n^2); or with orthogonal random Fourier features
         on growing subsamples, O(n), corrected by exact values. "auto" is exact up to 6000 rows. ``mmd2_`` is
@@ -134,9 +144,15 @@ feature_names_in_, n_samples_seen_
         The same for each of ``pairs_``.
     pairs_ : list of (label, label)
         With "equal_opportunity" and "equalized_odds" a label is the tuple (value of y, group).
+    tolerance_ : float
+        The tolerance that was used, the largest over the pairs.
+    pair_tolerance_ : ndarray of shape (n_pairs,)
+        The same for each of ``pairs_``; they differ only with ``tolerance="auto"``.
     random_level_ : float
-        What MMD^2 would be on average between random groups of these sizes, at the returned components.
-    bandwidth_ : float
+        What MMD^2 would be on average between random groups of these sizes, at the returned components; the largest
+        over the pairs.
+    bandwidth_ : float or tuple of float
+        The sigma of the kernel, or of each kernel, the widest first.
     penalty_ : float
         The largest multiplier: what a unit of MMD^2 between the hardest pair costs in variance ratio; 0 where PCA
         itself will do.
@@ -146,7 +162,7 @@ feature_names_in_, n_samples_seen_
     n_iter_, n_oracle_calls_ : int
         Penalty steps, and evaluations of MMD^2 with its gradient.
     converged_ : bool
-        Whether ``mmd2_ <= tolerance``.
+        Whether ``pair_mmd2_ <= pair_tolerance_``.
 
     See Also
     --------
@@ -157,7 +173,9 @@ feature_names_in_, n_samples_seen_
     -----
     MMD^2 is the biased estimate. A tolerance below ``random_level_`` asks for projected groups more alike
     than random halves of one population; the rows at hand can be matched so closely, new rows cannot. A
-    warning says so.
+    warning says so. ``tolerance="auto"`` is that level: ``(sum_i c_i^2) (1 - mean of K_ij over i != j)`` with
+    the signed weights c of a pair. It depends on the components, so they are found for the level at ordinary PCA
+    first and again for the level at what was found, until it no longer changes.
 
     The problem is not convex: the result is the best local solution found, at which the constraint is active.
 
@@ -171,20 +189,20 @@ feature_names_in_, n_samples_seen_
     >>> from fairpca import MMDFairPCA
     >>> from fairpca.datasets import make_same_moments
     >>> X, groups = make_same_moments(n_samples=400, random_state=0)
-    >>> pca = MMDFairPCA(n_components=2, tolerance=0.01).fit(X, sensitive_features=groups)
-    >>> bool(pca.mmd2_ <= 0.01)
+    >>> pca = MMDFairPCA(n_components=1).fit(X, sensitive_features=groups)
+    >>> pca.mmd2_ <= pca.tolerance_
     True
     >>> pca.transform(X).shape
-    (400, 2)
+    (400, 1)
     """
 
     def __init__(
         self,
         n_components: int = 2,
         *,
-        tolerance: float = 1e-3,
+        tolerance: float | str = "auto",
         notion: str = "demographic_parity",
-        bandwidth: str | float = "median",
+        bandwidth: str | float | tuple | list = "multiscale",
         approximation: str = "auto",
         solver: str = "auto",
         max_iter: int = 100,
@@ -282,9 +300,9 @@ feature_names_in_, n_samples_seen_
         check_choice("notion", self.notion, _NOTIONS)
         check_choice("approximation", self.approximation, _APPROXIMATIONS)
         check_choice("solver", self.solver, ("auto", "repms"))
-        _check_positive("tolerance", self.tolerance)
-        if self.bandwidth != "median":
-            _check_positive("bandwidth", self.bandwidth, remedy=" or 'median'")
+        if self.tolerance != "auto":
+            _check_positive("tolerance", self.tolerance, remedy=" or 'auto'")
+        check_bandwidth(self.bandwidth)
         if self.callback is not None and not callable(self.callback):
             raise TypeError(f"callback={self.callback!r} must be a function of one argument, or None.")
         max_iter: Any = self.max_iter
@@ -295,18 +313,20 @@ feature_names_in_, n_samples_seen_
         moments = task.moments
         self._set_projection(result.basis, moments)
         self._set_groups(moments, moments.second_moments("pooled"))
-        values = exact_means(task.sample, self.components_.T, task.sigma)
+        values = exact_means(task.sample, self.components_.T, task.bandwidth)
         self.pairs_ = [(task.sample.labels[a], task.sample.labels[b]) for a, b in task.pairs]
         self.pair_mmd2_ = pair_discrepancies(values, task.pairs)
         self.mmd2_ = float(self.pair_mmd2_.max())
         levels = random_level(task.sample, values, task.pairs)
         self.random_level_ = float(levels.max())
-        self.bandwidth_ = task.sigma
+        self.pair_tolerance_ = task.limits
+        self.tolerance_ = float(task.limits.max())
+        self.bandwidth_ = task.bandwidth
         self.penalty_ = float(result.penalty)
         self.objective_ = -float(self.explained_variance_ratio_.sum())
         self.n_iter_ = max(result.n_iter, 1)
         self.n_oracle_calls_ = task.n_evaluations
-        self.converged_ = self.mmd2_ <= self.tolerance
+        self.converged_ = bool((self.pair_mmd2_ <= self.pair_tolerance_).all())
         self._warn_about_result()
 
     def _warn_about_result(self) -> None:
@@ -314,12 +334,12 @@ feature_names_in_, n_samples_seen_
             steps = f"after {self.n_iter_} of max_iter={self.max_iter} penalty steps"
             reached = f"{self.mmd2_:.4g} {steps}" if self.solver == "repms" else f"the smallest found, {self.mmd2_:.4g}"
             warnings.warn(
-                f"MMDFairPCA found no projection with MMD^2 <= tolerance={self.tolerance:g}; the components "
+                f"MMDFairPCA found no projection with MMD^2 <= tolerance={self._describe_tolerance()}; the components "
                 f"have {reached}. Raise tolerance, lower n_components or raise max_iter.",
                 ConvergenceWarning,
                 stacklevel=5,
             )
-        if self.tolerance < self.random_level_:
+        if self.tolerance != "auto" and self.tolerance_ < self.random_level_:
             warnings.warn(
                 f"tolerance={self.tolerance:g} is below {self.random_level_:.3g}, the MMD^2 that random "
                 "groups of these sizes show on average: these rows are matched more closely than new rows "
@@ -327,6 +347,11 @@ feature_names_in_, n_samples_seen_
                 UserWarning,
                 stacklevel=5,
             )
+
+    def _describe_tolerance(self) -> str:
+        if self.tolerance != "auto":
+            return f"{self.tolerance:g}"
+        return f"'auto' ({self.tolerance_:.3g}, the level of random groups)"
 
 
 def _check_positive(name: str, value: Any, *, remedy: str = "") -> None:
@@ -404,22 +429,28 @@ class _Task:
     ) -> None:
         self.parameters, self.moments, self.sample, self.pairs = parameters, moments, sample, pairs
         self.dimension, self.rng = dimension, rng
-        self.tolerance = float(parameters.tolerance)
+        self.automatic = parameters.tolerance == "auto"
+        #: Largest accepted MMD^2 of each pair; with "auto" not yet known.
+        self.limits = np.full(len(pairs), np.inf if self.automatic else float(parameters.tolerance))
         self.covariance = moments.pooled_covariance()
         self.pca = top_eigenpairs(self.covariance, dimension)[1]
-        self.sigma = self._bandwidth(scores)
+        self.bandwidth = self._bandwidth(scores)
         self.n_evaluations = 0
 
-    def _bandwidth(self, scores_by: _Scores) -> float:
-        if self.parameters.bandwidth != "median":
-            return float(self.parameters.bandwidth)
+    def _bandwidth(self, scores_by: _Scores) -> Bandwidth:
+        chosen = check_bandwidth(self.parameters.bandwidth)
+        if not isinstance(chosen, str):
+            return chosen
         scores, sample_weight = scores_by(self.pca)
-        return float(np.sqrt(0.5 * squared_distance_median(scores, self.rng, sample_weight)))
+        sigma = float(np.sqrt(0.5 * squared_distance_median(scores, self.rng, sample_weight)))
+        return halved_bandwidths(sigma) if chosen == "multiscale" else sigma
 
     def solve(self) -> PenaltyResult:
-        means = exact_means(self.sample, self.pca, self.sigma)
+        means = exact_means(self.sample, self.pca, self.bandwidth)
         self._check_reach(means)
-        at_pca = float(pair_discrepancies(means, self.pairs).max())
+        if self.automatic:
+            self.limits = self._levels(means)
+        at_pca = self._largest(means)
         if at_pca <= self.tolerance or self.dimension == self.moments.n_features:
             share = float(np.vdot(self.pca, self.covariance @ self.pca)) / max(
                 np.trace(self.covariance), np.finfo(float).tiny
@@ -430,39 +461,61 @@ class _Task:
         large = not in_memory or self.sample.n_rows > _EXACT_ROWS
         if approximation == "fourier" or (approximation == "auto" and large):
             return self._solve_by_features(1.0 / at_pca)
-        problem = self._problem(self.sample, exact_kernel(self.sigma))
-        return self._solve_from_starts(problem, self.tolerance, 1.0 / at_pca)
+        problem = self._problem(self.sample, exact_kernel(self.bandwidth), self.limits)
+        return self._settled(problem, self._solve_from_starts(problem, 1.0 / at_pca))
+
+    @property
+    def tolerance(self) -> float:
+        """What the constraints of all pairs must stay under once they are brought to one scale."""
+        return float(self.limits.max())
+
+    def _levels(self, means: np.ndarray) -> np.ndarray:
+        """What random groups show on average, for each pair; positive also where all its rows coincide."""
+        levels = random_level(self.sample, means, self.pairs)
+        return np.maximum(levels, max(1e-9 * levels.max(), np.finfo(float).tiny))
+
+    def _largest(self, means: np.ndarray) -> float:
+        """The largest MMD^2, each next to its own limit, in units of the largest limit."""
+        return float((pair_discrepancies(means, self.pairs) * (self.tolerance / self.limits)).max())
+
+    def _settled(self, problem: DiscrepancyProblem, result: PenaltyResult) -> PenaltyResult:
+        """With "auto", refit until the tolerance is the level of random groups at the solution."""
+        for _ in range(_SETTLING_ROUNDS if self.automatic else 0):
+            levels = self._levels(exact_means(self.sample, result.basis, self.bandwidth))
+            if np.abs(levels / self.limits - 1.0).max() <= _SETTLED:
+                break
+            out_of_reach = not result.feasible and (levels <= self.limits).all()
+            self.limits = problem.limits = levels
+            if out_of_reach:
+                break
+            result = self._continue(problem, result, problem.tolerance)
+        return result
 
     def _check_reach(self, means: np.ndarray) -> None:
         """Where the kernel of any two rows is zero, MMD^2 is the same for all projections."""
         of_different_rows = means - np.diag(self.sample.weight_squares)
         if of_different_rows.max() <= np.finfo(float).eps:
             raise ValueError(
-                f"bandwidth={self.sigma:g} is too small next to the distances between the rows, so that MMD^2 does not "
-                "depend on the projection; raise bandwidth or use 'median'."
+                f"bandwidth={self.parameters.bandwidth!r} is too small next to the distances between the rows, so that "
+                "MMD^2 does not depend on the projection; raise bandwidth or use 'median'."
             )
 
-    def _exact(self, basis: np.ndarray) -> float:
-        """The largest MMD^2 on all rows."""
-        values = exact_means(self.sample, basis, self.sigma)
-        return float(pair_discrepancies(values, self.pairs).max())
-
-    def _problem(self, sample: _Sample, kernel: Any, noise: float = 0.0) -> DiscrepancyProblem:
+    def _problem(self, sample: _Sample, kernel: Any, limits: np.ndarray, noise: float = 0.0) -> DiscrepancyProblem:
         """With a curvature model of its own, for which fewer features and rows will do."""
         count = max(_CURVATURE_FEATURES // len(self.pairs), 50)
-        features = FourierKernel(self.sigma, self.dimension, count, self.rng)
+        features = FourierKernel(self.bandwidth, self.dimension, count, self.rng)
         few = sample.subsample(_CURVATURE_ROWS, self.rng)
         assert isinstance(few, GroupedSample)
-        return DiscrepancyProblem(sample, self.covariance, kernel, self.pairs, features, few, noise)
+        return DiscrepancyProblem(sample, self.covariance, kernel, self.pairs, features, few, noise, limits)
 
-    def _solve_from_starts(self, problem: DiscrepancyProblem, tolerance: float, penalty: float) -> PenaltyResult:
+    def _solve_from_starts(self, problem: DiscrepancyProblem, penalty: float) -> PenaltyResult:
         repms_only = self.parameters.solver == "repms"
-        options = {"tolerance": tolerance, "penalty": penalty, **self._options()}
+        options = {"tolerance": problem.tolerance, "penalty": penalty, **self._options()}
         if repms_only:
             result = repms(problem, self._interior(problem, 0.0), **options)
         else:
             count = _SMALL_STARTS if self.pca.size <= _SMALL_FRAME else 1
-            interiors = [self._interior(problem, 0.1 * tolerance) for _ in range(count)]
+            interiors = [self._interior(problem, 0.1 * problem.tolerance) for _ in range(count)]
             spares = (random_frame(self.rng, *self.pca.shape) for _ in range(_SPARE_FRAMES))
             result = minimise_within(problem, self._starts(), interiors, spares=spares, **options)
         self.n_evaluations += problem.n_evaluations
@@ -488,29 +541,28 @@ class _Task:
 
     def _solve_by_features(self, penalty: float) -> PenaltyResult:
         """Random features on growing subsamples; the tolerance is corrected until the exact value fits."""
-        kernel = FourierKernel(self.sigma, self.dimension, _FEATURES, self.rng)
+        kernel = FourierKernel(self.bandwidth, self.dimension, _FEATURES, self.rng)
         result, size = None, _FIRST_ROWS
         while True:
             sample = self.sample.subsample(size, self.rng)
-            problem = self._problem(sample, kernel, noise=_SINGLE_NOISE)
+            basis = self.pca if result is None else result.basis
+            limits = self.limits + self._excess_levels(sample, basis)
+            problem = self._problem(sample, kernel, limits, noise=_SINGLE_NOISE)
             if result is None:
-                tolerance = self.tolerance + self._excess_level(sample, self.pca)
-                result = self._solve_from_starts(problem, tolerance, penalty)
+                result = self._solve_from_starts(problem, penalty)
             else:
-                tolerance = self.tolerance + self._excess_level(sample, result.basis)
-                result = self._continue(problem, result, tolerance)
+                result = self._continue(problem, result, problem.tolerance)
             if sample.n_rows == self.sample.n_rows:
                 return self._corrected(problem, result)
             size *= _ROW_GROWTH
 
-    def _excess_level(self, sample: _Sample, basis: np.ndarray) -> float:
-        """How much more sampling noise a subsample shows than all rows."""
+    def _excess_levels(self, sample: _Sample, basis: np.ndarray) -> np.ndarray:
+        """How much more sampling noise a subsample shows than all rows, for each pair."""
         if sample.n_rows == self.sample.n_rows:
-            return 0.0
+            return np.zeros(len(self.pairs))
         assert isinstance(sample, GroupedSample)
-        values = kernel_means(sample, basis, self.sigma, dtype=np.float32).values
-        level = float(random_level(sample, values, self.pairs).max())
-        return level * (1.0 - sample.n_rows / self.sample.n_rows)
+        values = kernel_means(sample, basis, self.bandwidth, dtype=np.float32).values
+        return random_level(sample, values, self.pairs) * (1.0 - sample.n_rows / self.sample.n_rows)
 
     def _continue(self, problem: DiscrepancyProblem, result: PenaltyResult, tolerance: float) -> PenaltyResult:
         """From an earlier solution, at another size or tolerance."""
@@ -521,14 +573,18 @@ class _Task:
         return following
 
     def _corrected(self, problem: DiscrepancyProblem, result: PenaltyResult) -> PenaltyResult:
-        """Features and kernel disagree a little, and a search exploits it: rescale the tolerance by their
-        ratio.
+        """Features and kernel disagree a little, and a search exploits it: rescale the tolerance by their ratio.
+
+        With "auto" the limits follow the level of random groups, which comes with the exact values.
         """
-        best, target = None, self.tolerance
+        best, limits, target = None, self.limits, self.tolerance
         for _ in range(_CORRECTIONS):
-            exact = self._exact(result.basis)
+            means = exact_means(self.sample, result.basis, self.bandwidth)
+            if self.automatic:
+                target *= self._follow_levels(problem, means)
+            exact = self._largest(means)
             if exact <= self.tolerance and (best is None or result.loss < best.loss):
-                best = result
+                best, limits = result, self.limits
             if 0.97 * self.tolerance <= exact <= self.tolerance:
                 break
             # Where the features see less than there is, the difference does not shrink with the target.
@@ -536,4 +592,13 @@ class _Task:
             lowered = self.tolerance * 0.985 - missing
             target = lowered if lowered > 0.2 * target else target * max(0.985 * self.tolerance / exact, 0.3)
             result = self._continue(problem, result, target)
-        return result if best is None else best
+        if best is None:
+            return result
+        self.limits = limits
+        return best
+
+    def _follow_levels(self, problem: DiscrepancyProblem, means: np.ndarray) -> float:
+        """Make the limits the levels of random groups at these means; by how much the largest changed."""
+        before, self.limits = self.tolerance, self._levels(means)
+        problem.limits = self.limits
+        return self.tolerance / before

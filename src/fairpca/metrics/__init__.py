@@ -8,6 +8,7 @@ from fairpca.metrics.downstream import (
     equal_opportunity_difference,
     equalized_odds_difference,
 )
+from fairpca.metrics.readability import Readability, Reading, readability
 from fairpca.metrics.reconstruction import (
     GroupValues,
     explained_variance_ratio,
@@ -19,6 +20,8 @@ from fairpca.metrics.reconstruction import (
 __all__ = [
     "GroupValues",
     "MMDTest",
+    "Readability",
+    "Reading",
     "adversary_gap",
     "communality",
     "demographic_parity_difference",
@@ -29,6 +32,7 @@ __all__ = [
     "mmd2",
     "mmd2_test",
     "permuted_adversary_gaps",
+    "readability",
     "reconstruction_error",
     "reconstruction_gap",
     "reconstruction_loss",

@@ -8,21 +8,17 @@ from typing import Any
 import numpy as np
 from sklearn.base import clone
 from sklearn.model_selection import StratifiedShuffleSplit
-from sklearn.pipeline import make_pipeline
-from sklearn.preprocessing import StandardScaler
-from sklearn.svm import SVC, LinearSVC
-from sklearn.utils import check_array, check_random_state
+from sklearn.utils import check_random_state
 
-from fairpca._validation import Groups, check_choice, check_groups, check_number, check_several_groups
+from fairpca._validation import Groups, check_choice, check_number
+from fairpca.metrics._readers import LinearRule, Rows, check_rows, check_train, make_reader, resolved, train_and_score
 
 __all__ = ["adversary_gap", "permuted_adversary_gaps"]
 
-_FAMILIES = ("linear", "rbf")
+_FAMILIES = ("linear", "rbf", "boosting")
 _EVALUATIONS = ("held_out", "in_sample")
 #: The margins of a support vector machine are at +-1; scores that differ by less are its solver's rounding.
 _SCORE_ROUNDING = 1e-6
-#: A coordinate this much narrower than the widest is the rounding of a zero; standardised, it would count in full.
-_COORDINATE_ROUNDING = 1e-10
 #: Share of the rows on which each of the splits is evaluated.
 _TEST_SHARE = 0.3
 
@@ -37,12 +33,11 @@ def adversary_gap(
     n_splits: int = 5,
     random_state: Any = 0,
 ) -> float:
-    """How far a classifier trained to tell the groups apart separates them: Delta_A of Olfat and Aswani (2019).
+    """How far a rule trained to tell the groups apart separates them: Delta_A of Olfat and Aswani (2019).
 
-    A classifier of the family is trained to predict the group from the representation Z. With F_a the empirical
-    distribution function of its score in group a, the result is ``max_t |F_a(t) - F_b(t)|``: 0 where the score
-    says nothing about the group, 1 where a threshold separates the groups. For more than two groups it is the
-    largest over all pairs, each with a classifier of its own.
+    ``sup |P(h(z) <= t | a) - P(h(z) <= t | b)|`` over the functions h of a family and thresholds t: 0 where nothing in
+    the family tells the groups apart, 1 where a rule separates them. It is searched on training rows and judged on
+    others. For more than two groups it is the largest over all pairs, each with a rule of its own.
 
     Parameters
     ----------
@@ -50,9 +45,11 @@ def adversary_gap(
         The representation of the rows on which the classifier is judged.
     sensitive_features : array-like of shape (n_samples,) or (n_samples, n_columns)
         The groups.
-    family : {"linear", "rbf"} or classifier, default="linear"
-        Support vector machines on standardised coordinates, both groups weighing the same: ``LinearSVC`` or ``SVC``
-        with the RBF kernel. Or any scikit-learn classifier with a ``decision_function`` or ``predict_proba``.
+    family : {"linear", "rbf", "boosting"} or classifier, default="linear"
+        "linear" searches directions and thresholds for the half-space whose shares of the two groups differ most.
+        "rbf" and "boosting" train a classifier, both as in :func:`readability`; so does any scikit-learn classifier
+        with a ``decision_function`` or ``predict_proba``. Of their score the largest difference between the groups'
+        empirical distribution functions on the judged rows is taken.
     evaluation : {"held_out", "in_sample"}, default="held_out"
         "held_out" averages over random splits, each trained on 70 % of the rows and judged on the rest. "in_sample"
         trains and judges on the same rows, as in equation (3) of Lee et al. (2022); with a flexible family it is
@@ -75,12 +72,12 @@ def adversary_gap(
 
     Notes
     -----
-    On n_a and n_b held-out rows even a score that knows nothing reaches about ``0.87 sqrt(1 / n_a + 1 / n_b)``.
+    On n_a and n_b held-out rows even a score that knows nothing reaches about ``0.87 sqrt(1 / n_a + 1 / n_b)``, and a
+    rule whose threshold was chosen on the training rows ``0.20 sqrt(1 / n_a + 1 / n_b)`` on average.
 
-    Where two groups have equal means on the training rows, the best linear rule under a smooth convex loss, such as
-    the squared hinge of ``LinearSVC``, is the constant one, and the gap is 0. That is what parity of means promises.
-    It does not say that no direction separates the groups: the plain hinge loss, ``SVC(kernel="linear")``, can use
-    other differences than that of the means, and so can the RBF family.
+    A linear support vector machine is no substitute for the search over half-spaces: where two groups have equal means
+    on the training rows, the best linear function under a smooth convex loss is the constant one, whatever else
+    differs, and its gap of 0 says nothing. See :func:`readability` for a stronger reader and an interval.
 
     References
     ----------
@@ -102,21 +99,19 @@ def adversary_gap(
     >>> adversary_gap(Z[:, 1:], groups) < 0.25
     True
     """
-    classifier = _classifier(family)
+    classifier = _classifier(family, random_state)
+    if isinstance(classifier, LinearRule) and evaluation == "in_sample" and train is None:
+        classifier.set_params(validated=False)  # the largest gap of these very rows is wanted
     check_choice("evaluation", evaluation, _EVALUATIONS)
     check_number("n_splits", n_splits, at_least=1, integer=True)
-    judged = _check(Z, sensitive_features)
+    judged = check_rows(Z, sensitive_features)
     others = judged if evaluation == "in_sample" else None
     if train is not None:
-        others = _check_train(train, judged)
-    gaps = []
-    for pair in combinations(range(len(judged[1])), 2):
-        part = _of_pair(*judged, pair)
-        if others is None:
-            gaps.append(_over_splits(classifier, *part, n_splits, random_state))
-        else:
-            gaps.append(_gap(classifier, _of_pair(*others, pair), part))
-    return max(gaps)
+        others = check_train(train, judged)
+    pairs = list(combinations(range(len(judged[1])), 2))
+    if others is not None:
+        return max(_Adversary(classifier, others, judged[0], pair).gap(judged[1].codes) for pair in pairs)
+    return max(_over_splits(classifier, *_of_pair(*judged, pair), n_splits, random_state) for pair in pairs)
 
 
 def permuted_adversary_gaps(
@@ -133,7 +128,8 @@ def permuted_adversary_gaps(
     Parameters
     ----------
     Z, sensitive_features, train
-        As in :func:`adversary_gap`; the groups of both sets of rows are shuffled, each within its set.
+        As in :func:`adversary_gap`. With ``train`` the rule is searched there once, and only the groups of the rows on
+        which it is judged are shuffled: given the rule, all their orders are equally likely if groups are random.
     n_permutations : int, default=20
     random_state : int, RandomState or None, default=0
     **options
@@ -155,47 +151,43 @@ def permuted_adversary_gaps(
     """
     rng = check_random_state(random_state)
     check_number("n_permutations", n_permutations, at_least=1, integer=True)
-    judged = _check(Z, sensitive_features)
-    others = None if train is None else _check_train(train, judged)
-    gaps = np.empty(n_permutations)
-    for i in range(n_permutations):
-        shuffled = None if others is None else (others[0], rng.permutation(others[1].codes))
-        gaps[i] = adversary_gap(Z, rng.permutation(judged[1].codes), train=shuffled, random_state=rng, **options)
-    return gaps
+    judged = check_rows(Z, sensitive_features)
+    codes = judged[1].codes
+    if train is None:
+        draws = (adversary_gap(Z, rng.permutation(codes), random_state=rng, **options) for _ in range(n_permutations))
+        return np.fromiter(draws, float, n_permutations)
+    classifier, others = _classifier(options.get("family", "linear"), rng), check_train(train, judged)
+    pairs = combinations(range(len(judged[1])), 2)
+    adversaries = [_Adversary(classifier, others, judged[0], pair) for pair in pairs]
+    shuffled = (rng.permutation(codes) for _ in range(n_permutations))
+    return np.array([max(adversary.gap(draw) for adversary in adversaries) for draw in shuffled])
 
 
-def _classifier(family: Any) -> Any:
+def _classifier(family: Any, random_state: Any) -> Any:
     if not isinstance(family, str) and hasattr(family, "fit"):
         return family
-    if check_choice("family", family, _FAMILIES) == "linear":
-        machine = LinearSVC(class_weight="balanced", dual=False, random_state=0)  # draws a number it does not use
-    else:
-        machine = SVC(kernel="rbf", class_weight="balanced")
-    return make_pipeline(StandardScaler(), machine)
+    seed = check_random_state(random_state).randint(2**31)
+    return make_reader(check_choice("family", family, _FAMILIES), seed)
 
 
-def _check(Z: Any, sensitive_features: Any) -> tuple[np.ndarray, Groups]:
-    Z = check_array(Z, dtype=[np.float64, np.float32])
-    groups = check_groups(sensitive_features, len(Z))
-    check_several_groups(groups.labels, len(Z))
-    return Z, groups
+class _Adversary:
+    """A rule for one pair of groups, trained on some rows, and what it says of others."""
 
+    def __init__(self, classifier: Any, train: Rows, Z: np.ndarray, pair: tuple[int, int]) -> None:
+        self._pair = pair
+        fitted_on, second = _of_pair(*train, pair)
+        fitted_on, Z = resolved(fitted_on, Z)
+        self._scores: np.ndarray = np.zeros(len(Z))
+        self._is_rule = isinstance(classifier, LinearRule)
+        if Z.shape[1]:
+            self._scores = train_and_score(clone(classifier), fitted_on, second, Z)
 
-def _check_train(train: Any, judged: tuple[np.ndarray, Groups]) -> tuple[np.ndarray, Groups]:
-    if not isinstance(train, tuple | list) or len(train) != 2:
-        raise TypeError("train must be a pair (Z, sensitive_features) of other rows and their groups.")
-    Z, groups = _check(*train)
-    if Z.shape[1] != judged[0].shape[1]:
-        raise ValueError(
-            f"train holds rows with {Z.shape[1]} columns, but Z has {judged[0].shape[1]}; both must be scores of the "
-            "same projection."
-        )
-    if groups.labels != judged[1].labels:
-        raise ValueError(
-            f"train holds the groups {list(groups.labels)}, but sensitive_features holds {list(judged[1].labels)}; "
-            "both sets of rows must have the same groups."
-        )
-    return Z, groups
+    def gap(self, codes: np.ndarray) -> float:
+        """Of the judged rows, with these groups."""
+        first, second = (self._scores[codes == a] for a in self._pair)
+        if self._is_rule:
+            return max(float(np.mean(second > 0) - np.mean(first > 0)), 0.0)
+        return _largest_difference(second, first)
 
 
 def _of_pair(Z: np.ndarray, groups: Groups, pair: tuple[int, int]) -> tuple[np.ndarray, np.ndarray]:
@@ -211,28 +203,13 @@ def _over_splits(classifier: Any, Z: np.ndarray, second: np.ndarray, n_splits: i
             "A group in sensitive_features has a single row, which cannot be both trained on and judged; use "
             "evaluation='in_sample', or merge small groups."
         )
+    codes = second.astype(int)
     splitter = StratifiedShuffleSplit(n_splits, test_size=_TEST_SHARE, random_state=random_state)
-    return float(
-        np.mean(
-            [
-                _gap(classifier, (Z[fitted], second[fitted]), (Z[held_out], second[held_out]))
-                for fitted, held_out in splitter.split(Z, second)
-            ]
-        )
-    )
-
-
-def _gap(classifier: Any, train: tuple[np.ndarray, np.ndarray], judged: tuple[np.ndarray, np.ndarray]) -> float:
-    Z, second = judged
-    spread = train[0].std(axis=0)
-    kept = spread > _COORDINATE_ROUNDING * spread.max()
-    if not kept.any():
-        return 0.0
-    fitted = clone(classifier).fit(train[0][:, kept], train[1])
-    Z = Z[:, kept]
-    scored = hasattr(fitted, "decision_function")
-    scores = fitted.decision_function(Z) if scored else fitted.predict_proba(Z)[:, 1]
-    return _largest_difference(scores[second], scores[~second])
+    gaps = []
+    for fitted, held_out in splitter.split(Z, codes):
+        train = (Z[fitted], Groups((0, 1), codes[fitted]))
+        gaps.append(_Adversary(classifier, train, Z[held_out], (0, 1)).gap(codes[held_out]))
+    return float(np.mean(gaps))
 
 
 def _largest_difference(first: np.ndarray, second: np.ndarray) -> float:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import numbers
 import warnings
 from dataclasses import dataclass
 from typing import Any
@@ -13,7 +12,10 @@ from sklearn.utils import check_array, check_random_state
 from fairpca._validation import Groups, check_groups, check_number, check_sample_weight, check_several_groups
 from fairpca.moments import GroupedSample
 from fairpca.problems.mmd import (
+    Bandwidth,
     all_pairs,
+    check_bandwidth,
+    halved_bandwidths,
     kernel_matrix,
     kernel_means,
     pair_discrepancies,
@@ -62,7 +64,7 @@ def mmd2(
     X: Any,
     sensitive_features: Any,
     *,
-    bandwidth: str | float = "median",
+    bandwidth: str | float | tuple | list = "median",
     unbiased: bool = False,
     sample_weight: Any = None,
     random_state: Any = None,
@@ -77,9 +79,11 @@ def mmd2(
     X : array-like of shape (n_samples, n_features)
         Usually projected rows.
     sensitive_features : array-like of shape (n_samples,) or (n_samples, n_columns)
-    bandwidth : "median" or float, default="median"
-        "median" applies :func:`median_bandwidth` to X itself. To compare projections, give them the same
-        number, such as ``bandwidth_`` of a fitted MMDFairPCA.
+    bandwidth : "median", "multiscale", float or tuple of float, default="median"
+        "median" applies :func:`median_bandwidth` to X itself; "multiscale" takes the mean of the kernels at sigma,
+        sigma / 2, sigma / 4 and sigma / 8 with sigma of the median rule, which sees finer differences; a tuple the
+        mean of the kernels at these widths. To compare projections, give them the same, such as ``bandwidth_`` of a
+        fitted MMDFairPCA.
     unbiased : bool, default=False
         Leave the pairs of a row with itself out, so that the expectation is 0 for equal distributions (and
         single values may be negative). The default is the biased estimate of the paper.
@@ -129,7 +133,7 @@ class MMDTest:
     level: float
     mean: float
     p_value: float
-    bandwidth: float
+    bandwidth: Bandwidth
     n_permutations: int
 
 
@@ -137,7 +141,7 @@ def mmd2_test(
     X: Any,
     sensitive_features: Any,
     *,
-    bandwidth: str | float = "median",
+    bandwidth: str | float | tuple | list = "median",
     quantile: float = 0.95,
     n_permutations: int = 500,
     tolerance: float | None = None,
@@ -198,7 +202,7 @@ def mmd2_test(
 
 
 def _permutation_draws(
-    sample: GroupedSample, sigma: float, pairs: np.ndarray, count: int, rng: np.random.Generator
+    sample: GroupedSample, sigma: Bandwidth, pairs: np.ndarray, count: int, rng: np.random.Generator
 ) -> np.ndarray:
     """Largest MMD^2 over the pairs for each random assignment, from one kernel matrix and one product a
     batch.
@@ -217,17 +221,17 @@ def _permutation_draws(
 
 def _prepare(
     X: Any, sensitive_features: Any, bandwidth: Any, sample_weight: Any, random_state: Any
-) -> tuple[GroupedSample, float]:
+) -> tuple[GroupedSample, Bandwidth]:
     rows = check_array(X, dtype=np.float64)
     groups: Groups = check_groups(sensitive_features, len(rows))
     weights = check_sample_weight(sample_weight, len(rows))
     sample = GroupedSample.from_rows(rows, groups, weights)
     check_several_groups(sample.labels, len(rows))
-    if isinstance(bandwidth, str) and bandwidth == "median":
-        return sample, median_bandwidth(rows, sample_weight=weights, random_state=random_state)
-    if isinstance(bandwidth, bool) or not isinstance(bandwidth, numbers.Real) or not 0 < float(bandwidth) < np.inf:
-        raise ValueError(f"bandwidth={bandwidth!r} must be a positive number or 'median'.")
-    return sample, float(bandwidth)
+    chosen = check_bandwidth(bandwidth)
+    if not isinstance(chosen, str):
+        return sample, chosen
+    sigma = median_bandwidth(rows, sample_weight=weights, random_state=random_state)
+    return sample, halved_bandwidths(sigma) if chosen == "multiscale" else sigma
 
 
 def _generator(random_state: Any) -> np.random.Generator:

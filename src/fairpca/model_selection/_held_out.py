@@ -19,6 +19,7 @@ from fairpca.metrics import (
     explained_variance_ratio,
     mmd2_test,
     permuted_adversary_gaps,
+    readability,
 )
 
 __all__ = ["HeldOut", "Split", "measure", "sample_rows", "split_rows"]
@@ -40,7 +41,9 @@ class HeldOut:
     mmd2, mmd2_random : float or None
         Squared maximum mean discrepancy between the groups, the largest over pairs, and the level of random groups.
     adversary, adversary_random : float
-        How far a linear classifier tells the groups apart (0 to 1), and the level of random groups.
+        How far a linear rule tells the groups apart (0 to 1), and the level of random groups.
+    auc, auc_low, auc_high, auc_random : float
+        How well gradient boosting reads the group (0.5 to 1), a 95 % interval, and the level of random groups.
     accuracy : float or None
         Of a logistic regression that predicts the label from the scores.
     demographic_parity, equal_opportunity, equalized_odds : float or None
@@ -50,6 +53,10 @@ class HeldOut:
     explained_variance: float
     adversary: float
     adversary_random: float
+    auc: float
+    auc_low: float
+    auc_high: float
+    auc_random: float
     mmd2: float | None = None
     mmd2_random: float | None = None
     accuracy: float | None = None
@@ -109,6 +116,7 @@ def measure(estimator: Any, X: np.ndarray, codes: np.ndarray, y: np.ndarray | No
         explained_variance=float(explained_variance_ratio(X[split.test], estimator)),  # type: ignore[arg-type]
         adversary=adversary_gap(*judged, train=train, random_state=seed),
         adversary_random=float(np.quantile(random, _LEVEL)),
+        **_reading(judged, train, seed),
         **_distribution(scores, codes, split, seed),
         **({} if y is None else _downstream(scores, codes, y, split)),
     )
@@ -116,6 +124,12 @@ def measure(estimator: Any, X: np.ndarray, codes: np.ndarray, y: np.ndarray | No
 
 def _samples(split: Split) -> list[tuple[str, np.ndarray]]:
     return [("train", split.train_sample), ("test", split.test_sample)]
+
+
+def _reading(judged: tuple, train: tuple, seed: int) -> dict[str, float]:
+    """What gradient boosting reads, trained on the rows that the projection was fitted to."""
+    found = readability(*judged, train=train, random_state=seed)
+    return {"auc": found.auc, "auc_low": found.low, "auc_high": found.high, "auc_random": found.level}
 
 
 def _distribution(scores: dict[str, np.ndarray], codes: np.ndarray, split: Split, seed: int) -> dict[str, float]:

@@ -11,6 +11,9 @@ and
 
 ``dM_ab / dV = -(T_ab + T_ba) / sigma^2``,   ``T_ab = sum_{i in a} u_i x_i (F_ib z_i - P_ib)^T``.
 
+With several bandwidths the kernel is the mean of theirs: M and its F are summed with that mean, and T with
+``sum_s K_s (sigma_1 / sigma_s)^2`` over their number, sigma_1 being the widest.
+
 Time O(n^2 d + n k p d), memory of one block a thread: the matrix K is never held, and ``X^T K X`` (O(n^2 p))
 is never formed.
 """
@@ -26,21 +29,26 @@ from dataclasses import dataclass
 from typing import Any, Protocol
 
 import numpy as np
+from scipy.linalg.blas import daxpy, saxpy
 from scipy.special import gammaincinv
 
 from fairpca.linalg import single_blas_thread
 from fairpca.moments import GroupedSample
+from fairpca.problems._scales import Bandwidth, KernelScales, check_bandwidth, halved_bandwidths, widths_of
 from fairpca.protocols import Curvature
 
 __all__ = [
+    "Bandwidth",
     "DiscrepancyProblem",
     "FourierKernel",
     "KernelMeans",
     "PartitionedSample",
     "all_pairs",
+    "check_bandwidth",
     "cross_means",
     "exact_kernel",
     "exact_means",
+    "halved_bandwidths",
     "kernel_matrix",
     "kernel_means",
     "pair_discrepancies",
@@ -48,8 +56,9 @@ __all__ = [
     "squared_distance_median",
 ]
 
-#: Rows and columns of a block: it stays in the second-level cache from the product through the exponential.
-_BLOCK = (192, 576)
+#: Rows and columns of a block: with a second one of its size for narrower kernels it stays in the second-level cache
+#: from the product through the exponential.
+_BLOCK = (128, 384)
 #: Fourier features of all rows are kept from value to gradient up to this many (8 bytes each), else computed
 #: twice.
 _KEPT_ENTRIES = 40_000_000
@@ -95,7 +104,7 @@ Kernel = Callable[[Any, np.ndarray, bool], KernelMeans]
 def kernel_means(
     sample: GroupedSample,
     basis: np.ndarray | None,
-    sigma: float,
+    bandwidth: Bandwidth,
     *,
     gradient: bool = False,
     dtype: type = np.float64,
@@ -107,15 +116,15 @@ def kernel_means(
     """
     # One limit around everything: the threads of a parallel product would wait busily and take a core from the blocks.
     with single_blas_thread():
-        return _kernel_means(sample, basis, sigma, gradient, dtype)
+        return _kernel_means(sample, basis, KernelScales(bandwidth), gradient, dtype)
 
 
 def _kernel_means(
-    sample: GroupedSample, basis: np.ndarray | None, sigma: float, gradient: bool, dtype: type
+    sample: GroupedSample, basis: np.ndarray | None, scales: KernelScales, gradient: bool, dtype: type
 ) -> KernelMeans:
-    scaled = _scaled(sample.rows if basis is None else sample.rows @ basis, sigma)
+    scaled = _scaled(sample.rows if basis is None else sample.rows @ basis, scales)
     starts, weights = sample.starts, sample.weights
-    sums, departures = _row_sums(scaled, weights, starts, with_scores=gradient, dtype=dtype)
+    sums, departures = _row_sums(scaled, weights, starts, scales, with_scores=gradient, dtype=dtype)
     values = np.add.reduceat(sums * weights, starts[:-1], axis=1)
     values = 0.5 * (values + values.T)
     if departures is None:
@@ -127,24 +136,25 @@ def _kernel_means(
             for first, last in itertools.pairwise(starts)
         ]
     )
-    return KernelMeans(values, fields, 1.0 / sigma)
+    return KernelMeans(values, fields, 1.0 / scales.widest)
 
 
-def exact_means(sample: GroupedSample | PartitionedSample, basis: np.ndarray, sigma: float) -> np.ndarray:
+def exact_means(sample: GroupedSample | PartitionedSample, basis: np.ndarray, bandwidth: Bandwidth) -> np.ndarray:
     """The values alone, in double precision, also of rows in many parts: then by pairs of parts."""
     if isinstance(sample, GroupedSample):
-        return kernel_means(sample, basis, sigma).values
+        return kernel_means(sample, basis, bandwidth).values
     with single_blas_thread():
-        return sample.sum_over_pairs(basis, cross_means, sigma)
+        return sample.sum_over_pairs(basis, cross_means, bandwidth)
 
 
-def cross_means(first: GroupedSample, second: GroupedSample, sigma: float) -> np.ndarray:
+def cross_means(first: GroupedSample, second: GroupedSample, bandwidth: Bandwidth) -> np.ndarray:
     """``sum_{i in a, j in b} u_i u_j K_ij`` over rows i of one part and j of another, of shape (k, k).
 
     Parts may lack groups. The rows are taken as they are (scores), a block at a time.
     """
-    left, right = (_scaled(part.rows, sigma) for part in (first, second))
-    exponents = _exponents_between(left, right)
+    scales = KernelScales(bandwidth)
+    left, right = (_scaled(part.rows, scales) for part in (first, second))
+    exponents = _exponents_between(left, right, scales)
     members = [_membership(part) for part in (first, second)]
     total = np.zeros((len(first.labels), len(second.labels)))
     height, width = _BLOCK
@@ -152,28 +162,30 @@ def cross_means(first: GroupedSample, second: GroupedSample, sigma: float) -> np
         rows = slice(top, top + height)
         for start in range(0, len(right), width):
             columns = slice(start, start + width)
-            block = exponents(rows, columns)
-            np.exp(block, out=block)
+            block = scales.mean(exponents(rows, columns))
             total += members[0][rows].T @ (block @ members[1][columns])
     return total
 
 
-def kernel_matrix(scores: np.ndarray, sigma: float) -> np.ndarray:
+def kernel_matrix(scores: np.ndarray, bandwidth: Bandwidth) -> np.ndarray:
     """The whole of K, for few rows."""
-    scaled = _scaled(scores, sigma)
-    exponents = _exponents_between(scaled, scaled)
+    scales = KernelScales(bandwidth)
+    scaled = _scaled(scores, scales)
+    exponents = _exponents_between(scaled, scaled, scales)
     kernel = np.empty((len(scaled), len(scaled)))
     for top in range(0, len(scaled), _BLOCK[0]):
         rows = slice(top, top + _BLOCK[0])
-        np.exp(np.minimum(exponents(rows, slice(None)), 0.0), out=kernel[rows])
+        kernel[rows] = scales.mean(np.minimum(exponents(rows, slice(None)), 0.0))
     return kernel
 
 
-def _scaled(scores: np.ndarray, sigma: float) -> np.ndarray:
+def _scaled(scores: np.ndarray, scales: KernelScales) -> np.ndarray:
     with np.errstate(over="ignore"):
-        scaled = scores / sigma
+        scaled = scores / scales.widest
     if not np.isfinite(scaled).all():
-        raise ValueError(f"bandwidth={sigma:g} is too small next to the distances between the rows; raise bandwidth.")
+        raise ValueError(
+            f"bandwidth={scales.widest:g} is too small next to the distances between the rows; raise bandwidth."
+        )
     return scaled
 
 
@@ -182,18 +194,22 @@ def _half_squares(scaled: np.ndarray) -> np.ndarray:
         return -0.5 * np.einsum("ij,ij->i", scaled, scaled)
 
 
-def _resolves(half_squares: np.ndarray, dtype: Any = np.float64) -> bool:
+def _resolves(half_squares: np.ndarray, scales: KernelScales, dtype: Any = np.float64) -> bool:
     """Whether ``z_i . z_j - |z_i|^2 / 2 - |z_j|^2 / 2`` leaves distances between near rows enough digits.
 
-    Its rounding is about eps |z|^2, with z in units of sigma: at most eps^0.6 is accepted (4e-10 in double precision).
+    Its rounding is about eps |z|^2, with z in units of the narrowest sigma: at most eps^0.6 is accepted (4e-10 in
+    double precision).
     """
-    return bool(-2.0 * half_squares.min(initial=0.0) <= float(np.finfo(dtype).eps) ** -0.4)
+    largest = -2.0 * half_squares.min(initial=0.0) * scales.largest_factor
+    return bool(largest <= float(np.finfo(dtype).eps) ** -0.4)
 
 
-def _exponents_between(left: np.ndarray, right: np.ndarray) -> Callable[[slice, slice], np.ndarray]:
+def _exponents_between(
+    left: np.ndarray, right: np.ndarray, scales: KernelScales
+) -> Callable[[slice, slice], np.ndarray]:
     """From some of the left rows and some of the right ones to ``-|z_i - z_j|^2 / 2``."""
     of_left, of_right = _half_squares(left), _half_squares(right)
-    if not (_resolves(of_left) and _resolves(of_right)):
+    if not (_resolves(of_left, scales) and _resolves(of_right, scales)):
         return lambda rows, columns: _exponents_by_differences(left[rows], right[columns])
 
     def by_product(rows: slice, columns: slice) -> np.ndarray:
@@ -221,37 +237,48 @@ def _membership(part: GroupedSample) -> np.ndarray:
     return members
 
 
-def exact_kernel(sigma: float, dtype: type = np.float64) -> Kernel:
+def exact_kernel(bandwidth: Bandwidth, dtype: type = np.float64) -> Kernel:
     """The exact pass as a :data:`Kernel`."""
 
     def kernel(sample: GroupedSample, basis: np.ndarray, gradient: bool) -> KernelMeans:
-        return kernel_means(sample, basis, sigma, gradient=gradient, dtype=dtype)
+        return kernel_means(sample, basis, bandwidth, gradient=gradient, dtype=dtype)
 
     return kernel
 
 
 def _row_sums(
-    scaled: np.ndarray, weights: np.ndarray, starts: np.ndarray, *, with_scores: bool, dtype: type
+    scaled: np.ndarray,
+    weights: np.ndarray,
+    starts: np.ndarray,
+    scales: KernelScales,
+    *,
+    with_scores: bool,
+    dtype: type,
 ) -> tuple[np.ndarray, np.ndarray | None]:
-    """``F_ib = sum_{j in b} u_j K_ij`` (k, n) and ``sum_{j in b} u_j K_ij (z_i - z_j)`` (k, d, n), by groups b."""
+    """``F_ib = sum_{j in b} u_j K_ij`` (k, n) and ``sum_{j in b} u_j K_ij (z_i - z_j)`` (k, d, n), by groups b.
+
+    K is the mean of the kernels; in the second sum each of them counts ``(sigma_1 / sigma_s)^2`` times.
+    """
     n, d = scaled.shape
     half_squares = _half_squares(scaled)
-    if not _resolves(half_squares):
+    if not _resolves(half_squares, scales):
         shape = (len(starts) - 1, n, 1 + d if with_scores else 1)
-        sums = _over_threads(functools.partial(_sum_far_blocks, scaled, weights, shape), starts)
+        sums = _over_threads(functools.partial(_sum_far_blocks, scaled, weights, shape, scales), starts)
         return sums[:, 0], sums[:, 1:] if with_scores else None
-    if not _resolves(half_squares, dtype):
+    if not _resolves(half_squares, scales, dtype):
         dtype = np.float64
     squares, ones = half_squares[:, None], np.ones((n, 1))
     # One product gives the whole exponent: z_i . z_j - |z_i|^2 / 2 - |z_j|^2 / 2.
     left: np.ndarray = np.hstack([scaled, squares, ones]).astype(dtype)
     right: np.ndarray = np.hstack([scaled, ones, squares]).astype(dtype)
+    apart = with_scores and scales.count > 1  # then F of the values is not that beside P, and has the last column
     # Zeros up to a multiple of four columns: a product with an odd number of them costs more.
-    carried = np.hstack([ones, scaled, np.zeros((n, -(d + 1) % 4))]) if with_scores else ones
+    carried = np.hstack([ones, scaled, np.zeros((n, apart + -(d + 1 + apart) % 4))]) if with_scores else ones
     carried = (weights[:, None] * carried).astype(dtype)
     shape = (len(starts) - 1, n, carried.shape[1])
-    sums = _over_threads(functools.partial(_sum_blocks, left, right, carried, shape), starts)
-    return sums[:, 0], sums[:, :1] * scaled.T - sums[:, 1 : d + 1] if with_scores else None
+    sums = _over_threads(functools.partial(_sum_blocks, left, right, carried, shape, scales), starts)
+    departures = (sums[:, :1] * scaled.T - sums[:, 1 : d + 1]) / scales.count if with_scores else None
+    return sums[:, -1] / scales.count if apart else sums[:, 0], departures
 
 
 def _over_threads(work: Callable[[Sequence[_Block]], np.ndarray], starts: np.ndarray) -> np.ndarray:
@@ -305,23 +332,48 @@ def _sum_blocks(
     right: np.ndarray,
     carried: np.ndarray,
     shape: tuple[int, ...],
+    scales: KernelScales,
     tasks: Sequence[_Block],
 ) -> np.ndarray:
     sums = np.zeros(shape)
-    buffer = np.empty(_BLOCK[0] * max(_BLOCK), dtype=left.dtype)
+    buffers = np.empty((2, _BLOCK[0] * max(_BLOCK)), dtype=left.dtype)
+    with_slopes = scales.count > 1 and shape[2] > 1
     for a, rows, b, columns in tasks:
         height, width = rows.stop - rows.start, columns.stop - columns.start
-        block = buffer[: height * width].reshape(height, width)
+        block, spare = buffers[:, : height * width].reshape(2, height, width)
         np.matmul(left[rows], right[columns].T, out=block)
-        np.exp(block, out=block)
+        if with_slopes:
+            # Only the sum over all rows matters, so a pair of rows may count twice at one of them.
+            weights = carried[columns, 0] * (1.0 if rows == columns else 2.0)
+            sums[b, rows, -1] += _replace_by_slopes(scales, block, spare, weights)
+        else:
+            scales.mean(block, spare)
         sums[b, rows] += block @ carried[columns]
         if rows != columns:
             sums[a, columns] += block.T @ carried[rows]
     return sums
 
 
+def _replace_by_slopes(
+    scales: KernelScales, exponents: np.ndarray, spare: np.ndarray, weights: np.ndarray
+) -> np.ndarray:
+    """The kernels times the weights, added up; ``sum_s K_s (sigma_1 / sigma_s)^2`` takes the place of the exponents."""
+    total: np.ndarray = np.zeros(len(exponents))
+    for factor, kernel in scales.kernels(exponents, spare):
+        total += kernel @ weights
+        if kernel is spare:
+            _add_multiple(exponents, factor, kernel)
+    return total
+
+
+def _add_multiple(total: np.ndarray, factor: float, added: np.ndarray) -> None:
+    """``total += factor * added`` in one pass over both."""
+    add = daxpy if total.dtype == np.float64 else saxpy
+    add(added.reshape(-1), total.reshape(-1), a=factor)
+
+
 def _sum_far_blocks(
-    scaled: np.ndarray, weights: np.ndarray, shape: tuple[int, ...], tasks: Sequence[_Block]
+    scaled: np.ndarray, weights: np.ndarray, shape: tuple[int, ...], scales: KernelScales, tasks: Sequence[_Block]
 ) -> np.ndarray:
     """As :func:`_sum_blocks`, for scores so large that only differences of rows keep their digits.
 
@@ -331,14 +383,14 @@ def _sum_far_blocks(
     for a, rows, b, columns in tasks:
         left, right = scaled[rows], scaled[columns]
         block = _exponents_by_differences(left, right)
-        np.exp(block, out=block)
-        for c in range(shape[2]):
-            product = block if c == 0 else block * (left[:, [c - 1]] - right[:, c - 1])
-            sums[b, rows, c] += product @ weights[columns]
-            if rows != columns:
-                other = weights[rows] @ product
-                sums[a, columns, c] += other if c == 0 else -other
-    return sums
+        for factor, kernel in scales.kernels(block, np.empty_like(block)):
+            for c in range(shape[2]):
+                product = kernel if c == 0 else factor * kernel * (left[:, [c - 1]] - right[:, c - 1])
+                sums[b, rows, c] += product @ weights[columns]
+                if rows != columns:
+                    other = weights[rows] @ product
+                    sums[a, columns, c] += other if c == 0 else -other
+    return sums / scales.count
 
 
 def _cores() -> int:
@@ -351,15 +403,13 @@ class FourierKernel:
     The frequencies are normal with covariance I / sigma^2, but orthogonal within each block of d (Yu et al.
     2016) and with stratified lengths, both of which lower the variance of the estimate and leave it unbiased.
     ``MMD^2(a, b)`` becomes ``mean_r |phi_a(w_r) - phi_b(w_r)|^2`` with the groups' empirical characteristic
-    functions phi: a single sum over the rows.
+    functions phi: a single sum over the rows. Several bandwidths share the features equally.
     """
 
-    def __init__(self, sigma: float, dimension: int, n_features: int, rng: np.random.Generator) -> None:
-        n_blocks = -(-n_features // dimension)
-        rotations = [np.linalg.qr(rng.standard_normal((dimension, dimension)))[0] for _ in range(n_blocks)]
-        strata = (rng.permutation(n_features) + rng.random(n_features)) / n_features
-        lengths = np.sqrt(2.0 * gammaincinv(0.5 * dimension, strata))  # quantiles of the chi distribution
-        self.frequencies = np.hstack(rotations)[:, :n_features] * (lengths / sigma)
+    def __init__(self, bandwidth: Bandwidth, dimension: int, n_features: int, rng: np.random.Generator) -> None:
+        widths = widths_of(bandwidth)
+        each = -(-n_features // len(widths))  # the same number for each scale, so that the mean is that of the kernels
+        self.frequencies = np.hstack([_normal_frequencies(dimension, each, rng) / sigma for sigma in widths])
 
     def __call__(self, sample: GroupedSample | PartitionedSample, basis: np.ndarray, gradient: bool) -> KernelMeans:
         if not isinstance(sample, GroupedSample):
@@ -470,6 +520,15 @@ class FourierKernel:
             yield from ((a, slice(r, min(r + size, last))) for r in range(first, last, size))
 
 
+def _normal_frequencies(dimension: int, count: int, rng: np.random.Generator) -> np.ndarray:
+    """Standard normal columns, orthogonal within each block of ``dimension``, with stratified lengths."""
+    n_blocks = -(-count // dimension)
+    rotations = [np.linalg.qr(rng.standard_normal((dimension, dimension)))[0] for _ in range(n_blocks)]
+    strata = (rng.permutation(count) + rng.random(count)) / count
+    lengths = np.sqrt(2.0 * gammaincinv(0.5 * dimension, strata))  # quantiles of the chi distribution
+    return np.hstack(rotations)[:, :count] * lengths
+
+
 def all_pairs(n_groups: int) -> np.ndarray:
     """Index pairs a < b, of shape (n_pairs, 2)."""
     return np.stack(np.triu_indices(n_groups, 1), axis=1)
@@ -572,18 +631,22 @@ class DiscrepancyPoint:
     constraints: np.ndarray
     means: KernelMeans
     pairs: np.ndarray
+    factors: np.ndarray
 
     def constraint_gradient(self, weights: np.ndarray) -> np.ndarray:
         """Gradient of ``sum_j weights_j h_j``."""
         coefficients = np.zeros_like(self.means.values)
-        for weight, (a, b) in zip(weights, self.pairs, strict=True):
+        for weight, (a, b) in zip(weights * self.factors, self.pairs, strict=True):
             coefficients[[a, b], [a, b]] += weight
             coefficients[[a, b], [b, a]] -= weight
         return self.means.gradient(coefficients)
 
 
 class DiscrepancyProblem:
-    """``min -<S, V V^T> / tr S`` subject to ``MMD^2(a, b) <= tolerance`` for the given pairs of groups.
+    """``min -<S, V V^T> / tr S`` subject to ``MMD^2(a, b) <= limit(a, b)`` for the given pairs of groups.
+
+    The constraints are ``MMD^2(a, b) * (largest limit) / limit(a, b)``, so that one tolerance, the largest limit,
+    serves all pairs; without ``limits`` they are MMD^2 itself.
 
     ``invariant`` tells that value and constraints depend on the subspace only; random features do not quite.
     ``features`` (and ``curvature_sample``, if fewer rows will do) are those of the curvature model, without
@@ -600,8 +663,10 @@ class DiscrepancyProblem:
         features: FourierKernel | None = None,
         curvature_sample: GroupedSample | None = None,
         noise: float = 0.0,
+        limits: np.ndarray | None = None,
     ) -> None:
         self._sample, self._kernel, self._pairs = sample, kernel, pairs
+        self.limits = np.ones(len(pairs)) if limits is None else limits
         self._curvature_sample: Any = sample if curvature_sample is None else curvature_sample
         total = float(np.trace(covariance))
         self._covariance = covariance / (total if total > 0 else 1.0)
@@ -610,12 +675,22 @@ class DiscrepancyProblem:
         self._features = features
         self.n_evaluations = 0
 
+    @property
+    def tolerance(self) -> float:
+        """What every constraint must stay under."""
+        return float(self.limits.max())
+
+    @property
+    def _factors(self) -> np.ndarray:
+        return self.tolerance / self.limits
+
     def evaluate(self, basis: np.ndarray) -> DiscrepancyPoint:
         self.n_evaluations += 1
         image = self._covariance @ basis
         means = self._kernel(self._sample, basis, True)
-        constraints = pair_discrepancies(means.values, self._pairs)
-        return DiscrepancyPoint(-float(np.vdot(basis, image)), -2.0 * image, constraints, means, self._pairs)
+        constraints = pair_discrepancies(means.values, self._pairs) * self._factors
+        loss = -float(np.vdot(basis, image))
+        return DiscrepancyPoint(loss, -2.0 * image, constraints, means, self._pairs, self._factors)
 
     def curvature(self, basis: np.ndarray) -> Curvature | None:
         """Gauss-Newton: h is a squared norm of a difference of feature means, so J^T J with the features'
@@ -628,7 +703,8 @@ class DiscrepancyProblem:
         slopes = self._features.mean_derivatives(self._curvature_sample, basis)
         a, b = self._pairs.T
         frequencies = np.tile(self._features.frequencies, 2)
-        jacobian = (slopes[a] - slopes[b])[:, :, None, :] * frequencies  # (pairs, p, d, 2 features)
+        differences = (slopes[a] - slopes[b]) * np.sqrt(self._factors)[:, None, None]
+        jacobian = differences[:, :, None, :] * frequencies  # (pairs, p, d, 2 features)
         jacobian = np.moveaxis(jacobian, 0, -1).reshape(basis.size, -1)
         if jacobian.shape[0] <= jacobian.shape[1]:
             values, vectors = np.linalg.eigh(jacobian @ jacobian.T)

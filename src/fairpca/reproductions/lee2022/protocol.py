@@ -137,8 +137,8 @@ def _estimator(method: Method, X: np.ndarray, n_components: int, seed: int) -> A
         weight = parity_weight(X, 1.0 if method.variant == UNIT_WEIGHT else _MU)
         return ParityPCA(n_components, mean_tolerance=parameter, covariance_penalty=weight)
     if method.variant == RANDOM_START:  # theirs are unseeded
-        return MMDFairPCA(n_components, tolerance=parameter, solver="repms", random_state=seed)
-    return MMDFairPCA(n_components, tolerance=parameter)
+        return MMDFairPCA(n_components, tolerance=parameter, bandwidth="median", solver="repms", random_state=seed)
+    return MMDFairPCA(n_components, tolerance=parameter, bandwidth="median")
 
 
 def parity_weight(X: np.ndarray, mu: float = _MU) -> float:

@@ -1,0 +1,218 @@
+"""Classifiers that try to read the group off a representation, and the rows they are given."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Sequence
+from typing import Any
+
+import numpy as np
+from sklearn.base import BaseEstimator, ClassifierMixin
+from sklearn.ensemble import HistGradientBoostingClassifier
+from sklearn.model_selection import StratifiedShuffleSplit
+from sklearn.pipeline import make_pipeline
+from sklearn.preprocessing import StandardScaler
+from sklearn.svm import SVC
+from sklearn.utils import check_array, check_random_state
+from threadpoolctl import threadpool_limits
+
+from fairpca._validation import Groups, check_groups, check_several_groups
+
+__all__ = ["FAMILIES", "LinearRule", "Rows", "check_rows", "check_train", "make_reader", "resolved", "train_and_score"]
+
+FAMILIES = ("boosting", "linear", "rbf")
+#: A coordinate this much narrower than the widest is the rounding of a zero; standardised, it would count in full.
+_COORDINATE_ROUNDING = 1e-10
+#: Standardised scores that differ by less are equal up to rounding.
+_TIE = 1e-9
+#: Entries of a block of scores along many directions.
+_BLOCK_ENTRIES = 2_000_000
+#: Directions drawn at random; those refined; rounds of refinement, with ever smaller steps, and trials in each.
+_DIRECTIONS, _REFINED, _ROUNDS, _TRIALS = 200, 3, 6, 20
+
+#: Scores and groups of the same rows.
+Rows = tuple[np.ndarray, Groups]
+
+
+def check_rows(Z: Any, sensitive_features: Any) -> Rows:
+    """Checked scores and groups of some rows."""
+    Z = check_array(Z, dtype=[np.float64, np.float32])
+    groups = check_groups(sensitive_features, len(Z))
+    check_several_groups(groups.labels, len(Z))
+    return Z, groups
+
+
+def check_train(train: Any, judged: Rows) -> Rows:
+    """Other rows to train on: of the same projection and the same groups."""
+    if not isinstance(train, tuple | list) or len(train) != 2:
+        raise TypeError("train must be a pair (Z, sensitive_features) of other rows and their groups.")
+    Z, groups = check_rows(*train)
+    if Z.shape[1] != judged[0].shape[1]:
+        raise ValueError(
+            f"train holds rows with {Z.shape[1]} columns, but Z has {judged[0].shape[1]}; both must be scores of the "
+            "same projection."
+        )
+    if groups.labels != judged[1].labels:
+        raise ValueError(
+            f"train holds the groups {list(groups.labels)}, but sensitive_features holds {list(judged[1].labels)}; "
+            "both sets of rows must have the same groups."
+        )
+    return Z, groups
+
+
+def resolved(train: np.ndarray, judged: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+    """Both sets of rows without the coordinates that are rounding, and without rounding in the others.
+
+    A reader that looks at the order of values alone would take either for information.
+    """
+    spread = train.std(axis=0)
+    kept = spread > _COORDINATE_ROUNDING * spread.max(initial=0.0)
+    unit = _COORDINATE_ROUNDING * spread[kept]
+    first, second = (np.round(Z[:, kept] / unit) * unit for Z in (train, judged))
+    return first, second
+
+
+def make_reader(family: str, random_state: Any = 0) -> Any:
+    """A classifier of the family, not yet fitted."""
+    if family == "linear":
+        return LinearRule(random_state=random_state)
+    if family == "rbf":
+        return make_pipeline(StandardScaler(), SVC(kernel="rbf", class_weight="balanced"))
+    return HistGradientBoostingClassifier(random_state=random_state)
+
+
+def train_and_score(reader: Any, train: np.ndarray, target: np.ndarray, Z: np.ndarray) -> np.ndarray:
+    """Train a classifier; a score of other rows that is larger where it rather expects the second group.
+
+    In one thread: boosting spends so little between two meetings of its threads that on a busy machine they mostly wait
+    for each other (2000 rows: seconds instead of 0.3).
+    """
+    with threadpool_limits(1, user_api="openmp"):
+        reader.fit(train, target)
+        return reader.decision_function(Z) if hasattr(reader, "decision_function") else reader.predict_proba(Z)[:, 1]
+
+
+class LinearRule(ClassifierMixin, BaseEstimator):
+    """The half-space ``sign (w . z - t) > 0`` that tells two groups of rows apart best.
+
+    It maximises the difference between the groups' shares of rows inside over directions w and thresholds t, with no
+    convex loss in its place: such a loss is least for the constant rule wherever the group means are equal, whatever
+    else differs. Given w the best t is found exactly. Directions are searched: the coordinates, the difference of
+    means, Fisher's discriminant and random ones, the best of them refined by small random steps.
+
+    On few rows the best of many directions is best by chance. With ``validated`` the rows are halved, and the search is
+    used only if what it finds on one half holds on the other at least as well as the difference of means or Fisher's
+    discriminant.
+    """
+
+    def __init__(self, validated: bool = True, random_state: Any = 0) -> None:
+        self.validated = validated
+        self.random_state = random_state
+
+    def fit(self, Z: np.ndarray, y: np.ndarray) -> LinearRule:
+        self.classes_ = np.unique(y)
+        second = y == self.classes_[-1]
+        rng = check_random_state(self.random_state)
+        self._scaler = StandardScaler().fit(Z)
+        standardised = self._scaler.transform(Z)
+        direction = self._way(standardised, second, rng)(standardised, second, rng)
+        gap, threshold, sign = (float(part[0]) for part in _best_thresholds(standardised, direction[:, None], second))
+        self.gap_, self._direction, self._threshold = gap, sign * direction, sign * threshold
+        return self
+
+    def _way(self, Z: np.ndarray, second: np.ndarray, rng: np.random.RandomState) -> Callable[..., np.ndarray]:
+        """How to find the direction: the search, unless a simpler way holds better on rows it has not seen."""
+        if not self.validated or Z.shape[1] == 1 or min(second.sum(), (~second).sum()) < 4:
+            return _searched_direction
+        splitter = StratifiedShuffleSplit(1, test_size=0.5, random_state=rng)
+        halves = next(splitter.split(Z, second))
+        ways = (_searched_direction, _fisher_direction, _mean_direction)
+        gaps = [_gap_elsewhere(way, Z, second, halves, rng) for way in ways]
+        return ways[int(np.argmax(gaps))]
+
+    def decision_function(self, Z: np.ndarray) -> np.ndarray:
+        """Positive inside the half-space, where the second group is the more frequent one."""
+        return self._scaler.transform(Z) @ self._direction - self._threshold
+
+    def predict(self, Z: np.ndarray) -> np.ndarray:
+        return self.classes_[(self.decision_function(Z) > 0).astype(int)]
+
+
+def _gap_elsewhere(
+    way: Callable[..., np.ndarray],
+    Z: np.ndarray,
+    second: np.ndarray,
+    halves: Sequence[np.ndarray],
+    rng: np.random.RandomState,
+) -> float:
+    """The gap on each half of the half-space found on the other, both added up."""
+    total = 0.0
+    for here, there in (halves, halves[::-1]):
+        direction = way(Z[here], second[here], rng)
+        _, threshold, sign = (float(part[0]) for part in _best_thresholds(Z[here], direction[:, None], second[here]))
+        inside = sign * (Z[there] @ direction - threshold) > 0
+        total += float(inside[second[there]].mean() - inside[~second[there]].mean())
+    return total
+
+
+def _mean_direction(Z: np.ndarray, second: np.ndarray, rng: np.random.RandomState) -> np.ndarray:
+    return Z[second].mean(axis=0) - Z[~second].mean(axis=0)
+
+
+def _fisher_direction(Z: np.ndarray, second: np.ndarray, rng: np.random.RandomState) -> np.ndarray:
+    within = sum(np.cov(Z[part].T, bias=True) for part in (second, ~second))
+    return np.linalg.solve(within + 1e-9 * np.eye(Z.shape[1]), _mean_direction(Z, second, rng))
+
+
+def _searched_direction(Z: np.ndarray, second: np.ndarray, rng: np.random.RandomState) -> np.ndarray:
+    directions = _first_directions(Z, second, rng)
+    gaps = _best_thresholds(Z, directions, second)[0]
+    best = [_refined(Z, directions[:, i], second, rng) for i in np.argsort(-gaps)[:_REFINED]]
+    return max(best, key=lambda found: found[1])[0]
+
+
+def _first_directions(Z: np.ndarray, second: np.ndarray, rng: np.random.RandomState) -> np.ndarray:
+    """Unit vectors, of shape (d, count)."""
+    d = Z.shape[1]
+    if d == 1:
+        return np.ones((1, 1))
+    known = [way(Z, second, rng) for way in (_mean_direction, _fisher_direction)]
+    directions = np.column_stack([np.eye(d), *known, rng.standard_normal((d, _DIRECTIONS))])
+    lengths = np.linalg.norm(directions, axis=0)
+    return directions[:, lengths > 0] / lengths[lengths > 0]
+
+
+def _refined(
+    Z: np.ndarray, direction: np.ndarray, second: np.ndarray, rng: np.random.RandomState
+) -> tuple[np.ndarray, float]:
+    """Random steps from a direction, ever smaller, wherever they raise the gap."""
+    gap = float(_best_thresholds(Z, direction[:, None], second)[0][0])
+    for size in 0.5 ** np.arange(1, _ROUNDS + 1) if len(direction) > 1 else ():
+        trials = direction[:, None] + size * rng.standard_normal((len(direction), _TRIALS)) / np.sqrt(len(direction))
+        trials /= np.linalg.norm(trials, axis=0)
+        gaps = _best_thresholds(Z, trials, second)[0]
+        if gaps.max() > gap:
+            direction, gap = trials[:, gaps.argmax()], float(gaps.max())
+    return direction, gap
+
+
+def _best_thresholds(Z: np.ndarray, directions: np.ndarray, second: np.ndarray) -> tuple[np.ndarray, ...]:
+    """For each direction the largest gap, its threshold, and 1 if the second group is the one above it, else -1."""
+    found = [_thresholds_of(Z @ block, second) for block in _column_blocks(directions, len(Z))]
+    return tuple(np.concatenate(parts) for parts in zip(*found, strict=True))
+
+
+def _column_blocks(directions: np.ndarray, n: int) -> Iterator[np.ndarray]:
+    size = max(_BLOCK_ENTRIES // max(n, 1), 1)
+    return (directions[:, start : start + size] for start in range(0, directions.shape[1], size))
+
+
+def _thresholds_of(scores: np.ndarray, second: np.ndarray) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
+    order = np.argsort(scores, axis=0)
+    ordered = np.take_along_axis(scores, order, axis=0)
+    signed = np.where(second, -1.0 / second.sum(), 1.0 / (~second).sum())
+    below = np.cumsum(signed[order], axis=0)[:-1]  # share of the first group below, minus that of the second
+    below[np.diff(ordered, axis=0) <= _TIE] = 0.0  # no threshold separates equal scores
+    best = np.abs(below).argmax(axis=0)
+    columns = np.arange(scores.shape[1])
+    thresholds = 0.5 * (ordered[best, columns] + ordered[best + 1, columns])
+    return np.abs(below)[best, columns], thresholds, np.where(below[best, columns] >= 0, 1.0, -1.0)

@@ -1,0 +1,181 @@
+"""Readability: an AUC that is right, an interval that covers it, a level that chance keeps to."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+from scipy.stats import norm
+from sklearn.decomposition import PCA
+from sklearn.metrics import roc_auc_score
+
+from fairpca import ParityPCA
+from fairpca.datasets import load_german_credit, load_splits
+from fairpca.metrics import readability
+from fairpca.metrics.readability import _interval, _Reader
+
+
+def reader(scores, first=0, second=1):
+    return _Reader("boosting", (first, second), (first, second), np.asarray(scores, dtype=float))
+
+
+def test_auc_is_that_of_scikit_learn_with_ties_and_for_many_divisions(rng):
+    scores = rng.integers(0, 6, 80)
+    divisions = np.stack([rng.permutation(np.arange(80) % 2) for _ in range(10)])
+    expected = [roc_auc_score(codes, scores) for codes in divisions]
+    assert reader(scores).auc(divisions) == pytest.approx(expected, abs=1e-12)
+    units = np.arange(80)
+    assert [reader(scores).judge(codes, units)[0] for codes in divisions] == pytest.approx(expected, abs=1e-12)
+
+
+def test_pairs_and_the_rest_of_several_groups(rng):
+    scores, codes = rng.normal(size=90), np.arange(90) % 3
+    pair = codes != 2
+    assert reader(scores).auc(codes[None])[0] == pytest.approx(roc_auc_score(codes[pair], scores[pair]))
+    rest = _Reader("boosting", (0, "rest"), (0, None), scores)
+    assert rest.auc(codes[None])[0] == pytest.approx(roc_auc_score(codes != 0, scores))
+
+
+@pytest.mark.parametrize(("shift", "size"), [(0.0, 40), (0.8, 40), (2.5, 60), (4.0, 60)])
+def test_interval_covers_the_true_auc(rng, shift, size):
+    truth, codes, units = norm.cdf(shift / np.sqrt(2)), np.repeat([0, 1], [size, size // 2]), np.arange(3 * size // 2)
+    covered = 0
+    for _ in range(400):
+        found = reader(rng.normal(size=len(codes)) + shift * codes).judge(codes, units)
+        auc, low, high = _interval(*found, 0.95)
+        assert 0 <= low <= auc <= high <= 1
+        covered += low <= truth <= high
+    assert 0.92 <= covered / 400 <= 0.995
+
+
+def test_rows_of_a_cluster_count_once(rng):
+    """Six rows of a person that say the same: the interval that ignores it covers too rarely."""
+    people, codes = np.repeat(np.arange(60), 6), np.repeat(np.arange(60) % 2, 6)
+    truth, covered = norm.cdf(0.8 / np.sqrt(2)), np.zeros(2)
+    for _ in range(300):
+        scores = np.repeat(rng.normal(size=60), 6) + 0.8 * codes
+        for i, units in enumerate((people, np.arange(360))):
+            _, low, high = _interval(*reader(scores).judge(codes, units), 0.95)
+            covered[i] += low <= truth <= high
+    assert covered[0] / 300 >= 0.9
+    assert covered[1] / 300 < 0.75
+
+
+def test_separated_groups_have_an_interval_all_the_same():
+    codes = np.repeat([0, 1], 50)
+    auc, low, high = _interval(*reader(codes).judge(codes, np.arange(100)), 0.95)
+    assert auc == high == 1
+    assert low == pytest.approx(0.961, abs=2e-3)  # Newcombe (2006), method 5, 50 and 50
+
+
+def test_random_groups_stay_within_the_level():
+    """On the scores of German credit, in at least 90 of 100 divisions at random."""
+    X = load_german_credit().data
+    scores = PCA(5).fit_transform(X - X.mean(axis=0))[:400]
+    rng = np.random.default_rng(0)
+    codes = np.arange(400) % 3 == 0
+    found = [readability(scores, rng.permutation(codes), random_state=i) for i in range(100)]
+    assert sum(not one.readable for one in found) >= 90
+    assert sum(one.low <= 0.5 <= one.high for one in found) >= 88
+
+
+def test_random_people_stay_within_the_level_only_if_they_are_told():
+    rng = np.random.default_rng(1)
+    within = np.zeros(2)
+    for i in range(30):
+        people = np.repeat(np.arange(60), 8)
+        Z = rng.normal(size=(60, 2))[people] + 0.01 * rng.normal(size=(480, 2))
+        groups = rng.permutation(np.arange(60) % 2)[people]
+        for j, clusters in enumerate((people, None)):
+            found = readability(Z, groups, clusters=clusters, family="rbf", random_state=i)
+            within[j] += not found.readable
+    assert within[0] >= 25
+    assert within[1] <= 5
+
+
+@pytest.fixture
+def spread(rng):
+    """Two groups with equal means and different spread."""
+    groups = np.repeat(["a", "b"], [300, 200])
+    return rng.normal(size=(500, 2)) * np.where(groups == "b", 3.0, 1.0)[:, None], groups
+
+
+def test_the_division_is_reproducible_and_train_is_used(spread, rng):
+    Z, groups = spread
+    assert readability(Z, groups) == readability(Z, groups)
+    assert readability(Z, groups).n_rows == 250
+    mirrored = (Z, np.where(groups == "a", "b", "a"))
+    found = readability(Z, groups, train=mirrored)
+    assert found.n_rows == 500
+    assert found.auc < 0.2
+    assert not found.readable
+
+
+def test_all_families_and_who_reads_most(spread):
+    Z, groups = spread
+    found = readability(Z, groups, family="all")
+    assert {one.family for one in found.readings} == {"boosting", "linear", "rbf"}
+    assert found.auc == max(one.auc for one in found.readings)
+    assert found.high == max(one.high for one in found.readings)
+    assert found.low <= max(one.low for one in found.readings)
+    assert found.family in ("boosting", "rbf")
+    assert found.readable
+    # A half-space about which the means agree sees something too: the one that cuts off a tail.
+    linear = next(one for one in found.readings if one.family == "linear")
+    assert 0.5 < linear.auc < found.auc
+
+
+def test_pairs_of_few_groups_and_each_against_the_rest_of_many(rng):
+    groups = np.arange(600) % 3
+    Z = rng.normal(size=(600, 2)) + 3.0 * (groups == 2)[:, None]
+    found = readability(Z, groups, family="rbf")
+    assert [one.groups for one in found.readings] == [(0, 1), (0, 2), (1, 2)]
+    assert 2 in found.groups
+    many = readability(Z, np.arange(600) % 6, family="rbf")
+    assert [one.groups for one in many.readings] == [(a, "rest") for a in range(6)]
+
+
+def test_the_words_and_the_table(spread):
+    pd = pytest.importorskip("pandas")
+    found = readability(*spread, family="all")
+    assert f"AUC {found.auc:.3f} ({found.low:.3f} to {found.high:.3f}) on 250 held-out rows" in repr(found)
+    assert "a from b" in repr(found)
+    assert "more than random groups" in repr(found)
+    table = found.to_frame()
+    assert isinstance(table, pd.DataFrame)
+    assert list(table.columns) == ["family", "group", "against", "auc", "low", "high"]
+    assert table.auc.max() == found.auc
+
+
+def test_rounding_is_not_read(rng):
+    groups = np.repeat([0, 1], 200)
+    Z = np.column_stack([rng.normal(size=400), 1e-16 * groups])
+    assert not readability(Z, groups).readable
+    atoms = rng.integers(0, 4, 400) + 1e-14 * groups  # equal values, up to their last digits
+    assert readability(atoms[:, None].astype(float), groups).auc < 0.65
+    constant = readability(np.ones((400, 2)), groups)
+    assert (constant.auc, constant.readable) == (0.5, False)
+
+
+def test_parity_of_means_is_readable_on_discrete_data(shared_data):
+    """COMPAS: equal means, yet boosting reads the group nearly as well as from ordinary PCA."""
+    split = next(load_splits(shared_data / "lee2022" / "datasets" / "COMPAS", splits=[0]))
+    with pytest.warns(UserWarning, match="sensitive feature"):
+        pca = ParityPCA(2).fit(split.X_train, sensitive_features=split.sensitive_train)
+    train = (pca.transform(split.X_train), split.sensitive_train)
+    found = readability(pca.transform(split.X_test), split.sensitive_test, train=train)
+    assert found.readable
+    assert found.low > 0.9
+
+
+def test_bad_input(spread):
+    Z, groups = spread
+    with pytest.raises(ValueError, match="family='tree' is unknown"):
+        readability(Z, groups, family="tree")
+    with pytest.raises(ValueError, match=r"clusters has shape \(3,\), but scores has 500 rows"):
+        readability(Z, groups, clusters=[1, 2, 3])
+    with pytest.raises(ValueError, match=r"cluster .*0.* belong to several groups"):
+        readability(Z, groups, clusters=np.zeros(500, dtype=int))
+    with pytest.raises(ValueError, match="single row or cluster"):
+        readability(Z, groups, clusters=np.where(groups == "a", 0, np.arange(500) + 1))
+    with pytest.raises(ValueError, match="train holds the groups"):
+        readability(Z, groups, train=(Z, np.where(groups == "a", "a", "c")))
