@@ -11,8 +11,9 @@ from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import StandardScaler
 
 from fairpca import FairPCA, KernelParityPCA, MMDFairPCA, ParityPCA, RobustFairPCA
-from fairpca.inference import cross_validate_groups
+from fairpca.inference import cross_validate_groups, fit_to_moments
 from fairpca.metrics import reconstruction_loss
+from fairpca.moments import group_moments
 
 
 def by_hand(estimator, X, groups, splits, weights=None):
@@ -44,6 +45,16 @@ def by_hand(estimator, X, groups, splits, weights=None):
             error[rows] = total - method
             corrected[rows] = (K * own + (K - 1) * without) / (2 * K - 1) - method
     return error, corrected
+
+
+def test_ordinary_pca_from_moments_is_that_of_scikit_learn(rng):
+    """With so many features only the leading eigenpairs are computed."""
+    X = rng.normal(size=(700, 520)) * np.linspace(3.0, 0.5, 520)
+    theirs = PCA(3, svd_solver="full").fit(X)
+    ours = fit_to_moments(PCA(3), group_moments(X, np.arange(700) % 2))
+    for name in ("explained_variance_", "explained_variance_ratio_", "singular_values_", "noise_variance_", "mean_"):
+        np.testing.assert_allclose(getattr(ours, name), getattr(theirs, name), rtol=1e-7, atol=1e-12)
+    np.testing.assert_allclose(np.abs(np.sum(ours.components_ * theirs.components_, axis=1)), 1.0, rtol=1e-9)
 
 
 ESTIMATORS = [PCA(2), FairPCA(2), RobustFairPCA(2), ParityPCA(2)]

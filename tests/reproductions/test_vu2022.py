@@ -11,7 +11,8 @@ from fairpca.cli import main
 from fairpca.datasets import load_table
 from fairpca.moments import group_moments
 from fairpca.problems import best_captured, group_losses
-from fairpca.reproductions.vu2022 import protocol, slips
+from fairpca.reproductions._steps import Steps
+from fairpca.reproductions.vu2022 import comparisons, protocol, slips
 from fairpca.reproductions.vu2022.curves import by_components, pareto
 from fairpca.reproductions.vu2022.published import PUBLISHED
 from fairpca.reproductions.vu2022.tables import Study, average, performance_claims, result_of
@@ -148,6 +149,30 @@ def test_port_as_meant_attains_the_optimum_and_has_trace_d(rng):
     assert max(best - (matrices * meant).sum(axis=(1, 2))) == pytest.approx(exact.max(), rel=1e-2)
 
 
+def test_groups_are_judged_at_three_components(rng, monkeypatch):
+    monkeypatch.setattr(comparisons, "_DIVISIONS", 99)
+    X, groups = small_table(rng, (200, 150))
+    news = []
+    steps = Steps(lambda *step: news.append(step), 4)
+    found = comparisons.judge_groups("Ecoli_Data", "E. Coli", 100 * X, groups, steps)
+    assert [one.test.n_components for one in found] == [3, 3]
+    assert found[0].published == "ABDiff, a difference of errors: RFPCA 1.15, FairPCA 1.528"
+    totals = found[0].figures.error.overall
+    assert 0 < totals < X.shape[1]  # of standardised columns
+    assert all(one.by_chance == "would not show this (p <= 0.01)" for one in found)
+    assert comparisons.judge_groups("new", "new", X, groups, steps)[0].published == ""
+
+
+def test_german_losses_are_not_random_but_not_shown_on_new_rows(shared_data, monkeypatch):
+    monkeypatch.setattr(comparisons, "_DIVISIONS", 99)
+    name = "German_Credit_Data"
+    table = load_table(shared_data / "vu2022" / f"{name}.csv")
+    X, groups = protocol.features(table), table.sensitive_features
+    for one in comparisons.judge_groups(name, "German Credit", X, groups, Steps(lambda *news: None, 4)):
+        assert one.by_chance == "would not show this (p <= 0.01)"
+        assert one.losses_on_new_rows.startswith("no difference of losses is shown: group 0 above group 1")
+
+
 def write_table(path, X, groups):
     header = ",".join([*(f"x{j}" for j in range(X.shape[1])), "label", "group"])
     label = (X[:, 0] > 0).astype(int)
@@ -174,8 +199,10 @@ def test_other_tables_of_the_same_layout(tmp_path, rng, capsys, monkeypatch):
     assert "narrow is left out" in text
     assert "E. Coli, RobustFairPCA" in text  # published figures are looked up by name
     report = (out / "report.md").read_text(encoding="utf-8")
-    assert "quick run" in report
+    assert "quick run, which judges nothing" in report
     assert "not judged" in report
+    assert not {"matched", "better", "explained"} & set(report.split())
+    assert not (out / "differences.csv").exists()
     for number in (1, 3, 4):
         with (out / f"table_{number}.csv").open(encoding="utf-8", newline="") as file:
             rows = list(csv.reader(file))

@@ -253,8 +253,9 @@ def loss_test(
     comparable. It is told relative to the level that 95 % of the divisions stay under, which makes several numbers of
     components comparable too. Losses are about the pooled mean.
 
-    Dask collections, chunks, and arrays of more than 20 million numbers are divided into blocks of rows, at random
-    within groups, and the labels of blocks are permuted (at least 100 blocks, 3 of them in the smallest group).
+    Dask collections, chunks, and arrays of more than 20 million numbers and at most 1158 features are divided into
+    blocks of rows, at random within groups, and the labels of blocks are permuted (at least 100 blocks, 3 of them in
+    the smallest group).
 
     Examples
     --------
@@ -349,11 +350,17 @@ class _Data:
 
 def _data(source: RowSource, clusters: Any, seed: int) -> _Data:
     if isinstance(source, CountedRows):
-        if clusters is not None or source.X.shape[0] * source.n_features <= _MANY_NUMBERS:
+        if clusters is not None or not _blocks_save_time(source):
             return _row_data(source, check_clusters(clusters, source))
     elif clusters is not None:
         raise ValueError("clusters can be given for rows in memory only; give a random sample of the clusters.")
     return _block_data(source, seed)
+
+
+def _blocks_save_time(source: CountedRows) -> bool:
+    """Many numbers, and few enough features for the moments of a hundred blocks to fit into memory."""
+    many = source.X.shape[0] * source.n_features > _MANY_NUMBERS
+    return many and _MIN_BLOCKS * source.n_features**2 * 8 <= _BLOCK_BYTES
 
 
 def _row_data(source: CountedRows, clusters: np.ndarray | None) -> _Data:
