@@ -214,6 +214,7 @@ def test_full_run_of_another_folder_tests_its_differences(folder, monkeypatch):
     """Groups of the table differ in spread alone; of the pictures in direction and mean."""
     monkeypatch.setattr(comparisons, "_DIVISIONS_OF_TABLES", 39)
     monkeypatch.setattr(study, "_SAMPLES", 1)
+    monkeypatch.setattr(study, "_MOST_FEATURES_SDP", 0)  # Algorithm 1 is tested elsewhere
     seen = []
     outcome = reproduce("samadi2018", folder, progress=lambda *news: seen.append(news))
     assert outcome.succeeded

@@ -11,6 +11,7 @@ from fairpca.cli import main
 from fairpca.datasets import load_table
 from fairpca.moments import group_moments
 from fairpca.problems import best_captured, group_losses
+from fairpca.reproductions import reproduce, vu2022
 from fairpca.reproductions._steps import Steps
 from fairpca.reproductions.vu2022 import comparisons, protocol, slips
 from fairpca.reproductions.vu2022.curves import by_components, pareto
@@ -177,6 +178,24 @@ def write_table(path, X, groups):
     header = ",".join([*(f"x{j}" for j in range(X.shape[1])), "label", "group"])
     label = (X[:, 0] > 0).astype(int)
     np.savetxt(path, np.column_stack([X, label, groups]), delimiter=",", header=header, comments="", fmt="%.6g")
+
+
+def test_a_full_run_tests_differences_and_a_quick_one_leaves_no_value_out(tmp_path, rng, monkeypatch):
+    monkeypatch.setattr(protocol, "ALPHAS", (0.1,))
+    monkeypatch.setattr(protocol, "PENALTIES", (0.0, 0.5))
+    monkeypatch.setattr(protocol, "MEAN_LIMITS", (0.0, 0.9))
+    monkeypatch.setattr(protocol, "COVARIANCE_PENALTIES", (0.001,))
+    monkeypatch.setattr(vu2022, "radius_effect", lambda count, alphas, step: radius_effect(2, 3, step))
+    monkeypatch.setattr(comparisons, "_DIVISIONS", 39)
+    write_table(tmp_path / "Ecoli_Data.csv", *small_table(rng))
+    full, quick = (reproduce("vu2022", tmp_path, quick=quick) for quick in (False, True))
+    assert [claim.what for claim in quick.claims] == [claim.what for claim in full.claims]
+    assert quick.unexamined == 0
+    assert quick.counts == {"not judged": len(quick.claims)}
+    names = [{table.name for table in outcome.tables} for outcome in (full, quick)]
+    assert names[0] - names[1] == {"differences", "differences_by_group"}
+    assert len(full.differences) == 3  # the summary, and one for each way of centring
+    assert quick.differences == []
 
 
 def test_other_tables_of_the_same_layout(tmp_path, rng, capsys, monkeypatch):
