@@ -14,9 +14,11 @@ from sklearn.preprocessing import StandardScaler
 from fairpca import FairPCA, KernelParityPCA, MMDFairPCA, ParityPCA, RobustFairPCA
 from fairpca.inference import cross_validate_groups
 from fairpca.inference._checks import as_source
+from fairpca.inference._fitting import fit_to_moments
 from fairpca.inference._fold_study import FoldStudy
 from fairpca.inference._folds import make_folds
 from fairpca.metrics import reconstruction_loss
+from fairpca.moments import group_moments
 
 
 def by_hand(estimator, X, groups, splits, own_weights, weights=None):
@@ -279,6 +281,16 @@ def test_sparse_rows_equal_dense_ones(two_groups):
     dense = cross_validate_groups(FairPCA(2), X, sensitive_features=groups)
     thin = cross_validate_groups(FairPCA(2), sparse.csr_matrix(X), sensitive_features=groups)
     assert thin.corrected_loss.gap.low == pytest.approx(dense.corrected_loss.gap.low, rel=1e-6)
+
+
+def test_ordinary_pca_from_moments_is_that_of_scikit_learn(rng):
+    """With so many features only the leading eigenpairs are computed."""
+    X = rng.normal(size=(700, 520)) * np.linspace(3.0, 0.5, 520)
+    theirs = PCA(3, svd_solver="full").fit(X)
+    ours = fit_to_moments(PCA(3), group_moments(X, np.arange(700) % 2))
+    for name in ("explained_variance_", "explained_variance_ratio_", "singular_values_", "noise_variance_", "mean_"):
+        np.testing.assert_allclose(getattr(ours, name), getattr(theirs, name), rtol=1e-7, atol=1e-12)
+    np.testing.assert_allclose(np.abs(np.sum(ours.components_ * theirs.components_, axis=1)), 1.0, rtol=1e-9)
 
 
 def test_progress_is_told(two_groups):

@@ -123,6 +123,18 @@ def test_large_arrays_are_permuted_by_blocks(people, monkeypatch):
     assert loss_test(X, sensitive_features=groups, n_components=2, n_permutations=19).unit == "blocks"
 
 
+def test_large_arrays_of_many_features_are_permuted_by_rows(people, monkeypatch):
+    """The moments of a hundred blocks would fill the memory."""
+    X, groups = people[:2]
+    plain = loss_test(X, sensitive_features=groups, n_components=[1, 2], n_permutations=30)
+    monkeypatch.setattr("fairpca.inference._permuted.MANY_NUMBERS", 1000)
+    monkeypatch.setattr("fairpca.inference._permuted._BLOCK_BYTES", 100 * X.shape[1] ** 2 * 8 - 1)
+    monkeypatch.setattr("fairpca.inference._judges._DIRECT_SIZE", 1)  # large matrices, one division after the other
+    test = loss_test(X, sensitive_features=groups, n_components=[1, 2], n_permutations=30)
+    assert test.unit == "rows"
+    np.testing.assert_allclose(test.null, plain.null, rtol=1e-9)
+
+
 def test_weighted_chunks(people, rng):
     X, groups = people
     weights = rng.integers(0, 3, 3000).astype(float)

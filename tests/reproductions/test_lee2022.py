@@ -10,8 +10,8 @@ from sklearn.svm import SVC
 
 from fairpca.cli import main
 from fairpca.datasets import load_splits
-from fairpca.reproductions import reproduce
-from fairpca.reproductions.lee2022 import protocol, saved, table1
+from fairpca.reproductions import lee2022, reproduce
+from fairpca.reproductions.lee2022 import protocol, saved, synthetic2, table1
 from fairpca.reproductions.lee2022.loadings import Loadings, communalities, feature_names, sensitive_column
 from fairpca.reproductions.lee2022.protocol import Method, evaluate
 from fairpca.reproductions.lee2022.published import FEATURES, PUBLISHED
@@ -164,6 +164,31 @@ def test_full_table_of_another_folder(tmp_path):
     expected = np.median([(fit.components[:, 4] ** 2).sum() for fit in fits if fit.method == Method("PCA")])
     assert {row[3]: row[4] for row in shares.rows}["PCA"] == pytest.approx(expected)
     assert boxes.name == "communality"
+
+
+def test_planned_fits_are_compared_with_the_same_published_values(tmp_path, tiny, monkeypatch):
+    """The stand-ins by which a quick run counts what it leaves out lead to the claims that the fits lead to."""
+    monkeypatch.setitem(PUBLISHED, "tiny", PUBLISHED["COMPAS"])
+    jobs = table1.table_jobs(tmp_path, quick=True, slips=False)
+    fits, planned = run_jobs(jobs, silent, n_jobs=1), table1.planned_fits(jobs)
+    whats = [[claim.what for claim in table1.table_claims(each)] for each in (fits, planned)]
+    assert whats[0] == whats[1]
+    assert len(whats[0]) == 4 * 4
+    full = table1.planned_fits(table1.table_jobs(tmp_path, quick=False, slips=False))
+    assert len(full) > len(planned)
+    assert set(whats[0]) < {claim.what for claim in table1.table_claims(full)}
+
+
+def test_a_quick_run_counts_what_it_leaves_out(tmp_path, tiny, monkeypatch):
+    monkeypatch.setitem(PUBLISHED, "tiny", PUBLISHED["COMPAS"])
+    monkeypatch.setattr(lee2022, "figure_1_jobs", lambda quick: [])
+    monkeypatch.setattr(lee2022, "figure_1", lambda samples: (None, None, []))
+    monkeypatch.setattr(synthetic2.importlib.util, "find_spec", lambda name: None)  # no programs
+    outcome = reproduce("lee2022", tmp_path, quick=True)
+    table = [claim for claim in outcome.claims if claim.source == "Table 1"]
+    # PCA with spreads, FPCA twice, MbF-PCA twice; a quick run has no spreads and leaves out one MbF-PCA.
+    assert len(table) == 4 * 4
+    assert outcome.unexamined == 4 * (2 + 2 + 2) - 4 * 4
 
 
 def test_sensitive_column_is_recognised_among_others():

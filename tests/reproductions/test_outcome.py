@@ -39,10 +39,16 @@ def test_an_outcome_succeeds_unless_a_figure_differs_without_explanation():
     assert failed.counts == {"matched": 1, "differs": 1}
 
 
-def test_a_quick_run_cannot_contradict_the_paper():
-    outcome = Outcome("p", "t", [claim(), claim(ours=2.0)], quick=True)
-    assert outcome.counts == {"matched": 1, "not judged": 1}
-    assert "differs" not in str(outcome)
+def test_a_quick_run_judges_nothing_and_says_what_it_left_out(tmp_path):
+    outcome = Outcome("p", "t", [claim(), claim(ours=2.0, explanation="known")], quick=True, unexamined=7)
+    assert outcome.counts == {"not judged": 2}
+    assert not outcome.succeeded
+    report = outcome.write(tmp_path).read_text(encoding="utf-8")
+    for text in (str(outcome), report):
+        assert "2 published values stand beside ours" in text
+        assert "7 were not examined" in text
+        assert "matched" not in text
+        assert "explained" not in text
 
 
 def test_many_claims_are_summed_up_on_the_terminal():
@@ -91,7 +97,14 @@ def test_everything_is_written_and_the_report_names_it(tmp_path):
         "rows.csv",
     ]
     text = report.read_text(encoding="utf-8")
-    for part in ("quick run", "![Picture](picture.png)", "[rows.csv](rows.csv)", "A note.", "- A remark.", "matched"):
+    for part in (
+        "quick run",
+        "![Picture](picture.png)",
+        "[rows.csv](rows.csv)",
+        "A note.",
+        "- A remark.",
+        "not judged",
+    ):
         assert part in text
     assert (report.parent / "picture.png").read_bytes().startswith(b"\x89PNG")
 

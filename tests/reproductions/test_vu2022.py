@@ -11,7 +11,9 @@ from fairpca.cli import main
 from fairpca.datasets import load_table
 from fairpca.moments import group_moments
 from fairpca.problems import best_captured, group_losses
-from fairpca.reproductions.vu2022 import protocol, slips
+from fairpca.reproductions import reproduce, vu2022
+from fairpca.reproductions._steps import Steps
+from fairpca.reproductions.vu2022 import comparisons, protocol, slips
 from fairpca.reproductions.vu2022.curves import by_components, pareto
 from fairpca.reproductions.vu2022.published import PUBLISHED
 from fairpca.reproductions.vu2022.tables import Study, average, performance_claims, result_of
@@ -148,10 +150,52 @@ def test_port_as_meant_attains_the_optimum_and_has_trace_d(rng):
     assert max(best - (matrices * meant).sum(axis=(1, 2))) == pytest.approx(exact.max(), rel=1e-2)
 
 
+def test_groups_are_judged_at_three_components(rng, monkeypatch):
+    monkeypatch.setattr(comparisons, "_DIVISIONS", 99)
+    X, groups = small_table(rng, (200, 150))
+    news = []
+    steps = Steps(lambda *step: news.append(step), 4)
+    found = comparisons.judge_groups("Ecoli_Data", "E. Coli", 100 * X, groups, steps)
+    assert [one.test.n_components for one in found] == [3, 3]
+    assert found[0].published == "ABDiff, a difference of errors: RFPCA 1.15, FairPCA 1.528"
+    totals = found[0].figures.error.overall
+    assert 0 < totals < X.shape[1]  # of standardised columns
+    assert all(one.by_chance == "would not show this (p <= 0.01)" for one in found)
+    assert comparisons.judge_groups("new", "new", X, groups, steps)[0].published == ""
+
+
+def test_german_losses_are_not_random_but_not_shown_on_new_rows(shared_data, monkeypatch):
+    monkeypatch.setattr(comparisons, "_DIVISIONS", 99)
+    name = "German_Credit_Data"
+    table = load_table(shared_data / "vu2022" / f"{name}.csv")
+    X, groups = protocol.features(table), table.sensitive_features
+    for one in comparisons.judge_groups(name, "German Credit", X, groups, Steps(lambda *news: None, 4)):
+        assert one.by_chance == "would not show this (p <= 0.01)"
+        assert one.losses_on_new_rows.startswith("no difference of losses is shown: group 0 above group 1")
+
+
 def write_table(path, X, groups):
     header = ",".join([*(f"x{j}" for j in range(X.shape[1])), "label", "group"])
     label = (X[:, 0] > 0).astype(int)
     np.savetxt(path, np.column_stack([X, label, groups]), delimiter=",", header=header, comments="", fmt="%.6g")
+
+
+def test_a_full_run_tests_differences_and_a_quick_one_leaves_no_value_out(tmp_path, rng, monkeypatch):
+    monkeypatch.setattr(protocol, "ALPHAS", (0.1,))
+    monkeypatch.setattr(protocol, "PENALTIES", (0.0, 0.5))
+    monkeypatch.setattr(protocol, "MEAN_LIMITS", (0.0, 0.9))
+    monkeypatch.setattr(protocol, "COVARIANCE_PENALTIES", (0.001,))
+    monkeypatch.setattr(vu2022, "radius_effect", lambda count, alphas, step: radius_effect(2, 3, step))
+    monkeypatch.setattr(comparisons, "_DIVISIONS", 39)
+    write_table(tmp_path / "Ecoli_Data.csv", *small_table(rng))
+    full, quick = (reproduce("vu2022", tmp_path, quick=quick) for quick in (False, True))
+    assert [claim.what for claim in quick.claims] == [claim.what for claim in full.claims]
+    assert quick.unexamined == 0
+    assert quick.counts == {"not judged": len(quick.claims)}
+    names = [{table.name for table in outcome.tables} for outcome in (full, quick)]
+    assert names[0] - names[1] == {"differences", "differences_by_group"}
+    assert len(full.differences) == 3  # the summary, and one for each way of centring
+    assert quick.differences == []
 
 
 def test_other_tables_of_the_same_layout(tmp_path, rng, capsys, monkeypatch):
@@ -174,8 +218,10 @@ def test_other_tables_of_the_same_layout(tmp_path, rng, capsys, monkeypatch):
     assert "narrow is left out" in text
     assert "E. Coli, RobustFairPCA" in text  # published figures are looked up by name
     report = (out / "report.md").read_text(encoding="utf-8")
-    assert "quick run" in report
+    assert "quick run, which judges nothing" in report
     assert "not judged" in report
+    assert not {"matched", "better", "explained"} & set(report.split())
+    assert not (out / "differences.csv").exists()
     for number in (1, 3, 4):
         with (out / f"table_{number}.csv").open(encoding="utf-8", newline="") as file:
             rows = list(csv.reader(file))

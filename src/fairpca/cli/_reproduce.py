@@ -28,7 +28,7 @@ def add_reproduce(commands: Any) -> None:
         "--data", metavar="DIR",
         help=f"the authors' data folder, or one that holds it as PAPER (default: the variable {_VARIABLE})",
     )  # fmt: skip
-    parser.add_argument("--quick", action="store_true", help="a smaller run, within a minute")
+    parser.add_argument("--quick", action="store_true", help="a smaller run, within a minute, that judges nothing")
     parser.add_argument(
         "--slips",
         action="store_true",

@@ -13,7 +13,7 @@ from sklearn.utils.metadata_routing import get_routing_for_object
 from sklearn.utils.validation import has_fit_parameter
 
 from fairpca.estimators._base import LinearProjection
-from fairpca.linalg import fix_signs
+from fairpca.linalg import fix_signs, top_eigenpairs
 from fairpca.moments import GroupMoments
 
 __all__ = [
@@ -95,14 +95,13 @@ def _fit_pca(estimator: PCA, moments: GroupMoments) -> PCA:
     """What scikit-learn's own fit sets, from the covariance of all rows."""
     count, p, d = moments.total_count, moments.n_features, int(estimator.n_components)
     covariance = moments.pooled_covariance() * (count / (count - 1.0))
-    values, vectors = np.linalg.eigh(covariance)
-    values, vectors = np.maximum(values[::-1], 0.0), vectors[:, ::-1]
-    total = values.sum()
-    estimator.components_ = np.ascontiguousarray(fix_signs(vectors[:, :d]).T)
+    values, vectors = top_eigenpairs(covariance, d)
+    values, total = np.maximum(values, 0.0), float(np.trace(covariance))
+    estimator.components_ = np.ascontiguousarray(fix_signs(vectors).T)
     estimator.mean_ = moments.pooled_mean.copy()
-    estimator.explained_variance_ = values[:d].copy()
-    estimator.explained_variance_ratio_ = values[:d] / total if total > 0 else np.zeros(d)
-    estimator.singular_values_ = np.sqrt(values[:d] * (count - 1.0))
-    estimator.noise_variance_ = float(values[d:].mean()) if d < p else 0.0
+    estimator.explained_variance_ = values
+    estimator.explained_variance_ratio_ = values / total if total > 0 else np.zeros(d)
+    estimator.singular_values_ = np.sqrt(values * (count - 1.0))
+    estimator.noise_variance_ = max(total - values.sum(), 0.0) / (p - d) if d < p else 0.0
     estimator.n_components_, estimator.n_features_in_, estimator.n_samples_ = d, p, int(count)
     return estimator

@@ -43,6 +43,12 @@ class FixedComponents:
         self._projections = np.stack([(basis @ basis.T).ravel() for basis in bases.values()], axis=1)
 
     def losses(self, divisions: Sequence[Division], largest: int) -> np.ndarray:
+        """All divisions at once where the matrices are small; large ones of all divisions would fill the memory."""
+        if len(self._units.center) <= _DIRECT_SIZE:
+            return self._losses(divisions, largest)
+        return np.concatenate([self._losses([division], largest) for division in divisions])
+
+    def _losses(self, divisions: Sequence[Division], largest: int) -> np.ndarray:
         sums = [group_sums(self._units, division, largest) for division in divisions]
         matrices = np.array([[one.squares / one.weight for one in each] for each in sums])
         captured = matrices.reshape(*matrices.shape[:2], -1) @ self._projections

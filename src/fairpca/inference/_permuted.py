@@ -95,11 +95,17 @@ class PermutedData:
 
 def permuted_data(source: RowSource, clusters: Any, seed: int) -> PermutedData:
     if isinstance(source, CountedRows):
-        if clusters is not None or source.X.shape[0] * source.n_features <= MANY_NUMBERS:
+        if clusters is not None or not _blocks_save_time(source):
             return _row_data(source, check_clusters(clusters, source))
     elif clusters is not None:
         raise ValueError("clusters can be given for rows in memory only; give a random sample of the clusters.")
     return _block_data(source, seed)
+
+
+def _blocks_save_time(source: CountedRows) -> bool:
+    """Many numbers, and few enough features for the moments of a hundred blocks to fit into memory."""
+    many = source.X.shape[0] * source.n_features > MANY_NUMBERS
+    return many and _MIN_BLOCKS * source.n_features**2 * 8 <= _BLOCK_BYTES
 
 
 def _row_data(source: CountedRows, clusters: np.ndarray | None) -> PermutedData:

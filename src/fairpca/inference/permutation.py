@@ -244,8 +244,9 @@ def loss_test(
     comparable. It is told relative to the level that 95 % of the divisions stay under, which makes several numbers of
     components comparable too. Losses are about the pooled mean.
 
-    Dask collections, chunks, and arrays of more than 20 million numbers are divided into blocks of rows, at random
-    within groups, and the labels of blocks are permuted (at least 100 blocks, 3 of them in the smallest group).
+    Dask collections, chunks, and arrays of more than 20 million numbers and at most 1158 features are divided into
+    blocks of rows, at random within groups, and the labels of blocks are permuted (at least 100 blocks, 3 of them in
+    the smallest group).
 
     Examples
     --------

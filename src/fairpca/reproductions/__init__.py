@@ -33,7 +33,7 @@ def reproduce(
     data : path
         The authors' data folder as they publish it, or a folder that holds it under the name of the paper.
     quick : bool, default=False
-        A smaller run within a minute; its figures are not those of the paper.
+        A smaller run within a minute; it judges neither published values nor differences between groups.
     slips : bool, default=False
         Repeat the known slips of the authors' scripts too, so that their printed figures can be traced.
     progress : callable, optional

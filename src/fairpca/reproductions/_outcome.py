@@ -97,7 +97,12 @@ class Drawing:
 
 @dataclass(frozen=True)
 class Outcome:
-    """Everything a reproduction found; its text is the summary for the terminal."""
+    """Everything a reproduction found; its text is the summary for the terminal.
+
+    ``unexamined`` counts the published values that a quick run leaves out. ``differences`` are sentences on what of the
+    published differences between groups holds, kept apart from whether our values match the published ones; the first
+    sums up the others.
+    """
 
     paper: str
     title: str
@@ -106,11 +111,13 @@ class Outcome:
     drawings: Sequence[Drawing] = ()
     remarks: Sequence[str] = ()
     quick: bool = False
+    unexamined: int = 0
+    differences: Sequence[str] = ()
 
     @property
     def succeeded(self) -> bool:
-        """Whether every published figure is matched, bettered, or its deviation explained."""
-        return all(claim.verdict != "differs" for claim in self.claims)
+        """Whether every published value is matched, bettered, or its deviation explained; never of a quick run."""
+        return not self.quick and all(claim.verdict != "differs" for claim in self.claims)
 
     @property
     def counts(self) -> dict[str, int]:
@@ -119,22 +126,27 @@ class Outcome:
         return {verdict: found[verdict] for verdict in _VERDICTS if found[verdict]}
 
     def verdict(self, claim: Claim) -> str:
-        """That of the claim; but a quick run is another experiment, so nothing it finds can contradict the paper."""
-        return "not judged" if self.quick and claim.verdict == "differs" else claim.verdict
+        """That of the claim; but a quick run is another experiment: it can neither confirm nor contradict the paper."""
+        return "not judged" if self.quick else claim.verdict
 
     def __str__(self) -> str:
         lines = [_one_line(self.title), self._summary()]
         shown = list(self.claims)
         if len(shown) > _SHOWN_CLAIMS:
             shown = [claim for claim in shown if self.verdict(claim) in ("explained", "differs")]
-            lines.append("Explained or different (all figures are in claims.csv):")
+            lines.append("All are in claims.csv." if self.quick else "Explained or different (all are in claims.csv):")
         lines += [_claim_line(claim, self.verdict(claim)) for claim in shown]
-        return "\n".join([*lines, *(f"- {_one_line(remark)}" for remark in self.remarks)])
+        return "\n".join([*lines, *(f"- {_one_line(text)}" for text in (*self.differences, *self.remarks))])
 
     def _summary(self) -> str:
+        if self.quick:
+            return (
+                f"quick run, which judges nothing: {len(self.claims)} published values stand beside ours from fewer "
+                f"splits, rows or dimensions, {self.unexamined} were not examined, and no difference between groups "
+                "was tested; the run without --quick gives verdicts"
+            )
         counted = ", ".join(f"{count} {verdict}" for verdict, count in self.counts.items())
-        quick = " (quick run: fewer splits and rows, so the figures are not those of the paper)" if self.quick else ""
-        return f"{len(self.claims)} published figures: {counted or 'none in these data'}{quick}"
+        return f"{len(self.claims)} published values: {counted or 'none in these data'}"
 
     def write(self, out: Any) -> Path:
         """Write the report, the claims, the tables and the drawings into the folder ``out``; return the report."""
@@ -152,7 +164,8 @@ class Outcome:
             f"# {_inline(self.title)}",
             self._summary() + ". Files: [claims.csv](claims.csv)" + self._table_links() + ".",
         ]
-        parts += [f"- {_inline(remark)}" for remark in self.remarks]
+        # The first sentence sums up what a table below says line by line.
+        parts += [f"- {_inline(text)}" for text in (*self.differences[:1], *self.remarks)]
         if len(drawn) < len(self.drawings):
             parts.append("The figures need matplotlib, which is not installed: `pip install fairpca[plot]`.")
         parts += ["## Published figures beside ours", _markdown_table(_CLAIM_COLUMNS, self._claim_rows())]

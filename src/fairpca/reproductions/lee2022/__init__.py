@@ -4,6 +4,7 @@ Manifold: Table 1 for every data set in the folder, Figures 1 to 4, communalitie
 
 from __future__ import annotations
 
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -12,8 +13,8 @@ from fairpca.reproductions.lee2022.loadings import Loadings, biplots, communalit
 from fairpca.reproductions.lee2022.running import run_jobs
 from fairpca.reproductions.lee2022.saved import FILE, compare_with_saved
 from fairpca.reproductions.lee2022.synthetic1 import figure_1, figure_1_jobs
-from fairpca.reproductions.lee2022.synthetic2 import figures_2_3, figures_2_3_jobs
-from fairpca.reproductions.lee2022.table1 import beyond_table, find_data, table_claims, table_jobs, tables
+from fairpca.reproductions.lee2022.synthetic2 import figures_2_3, figures_2_3_jobs, planned_trials
+from fairpca.reproductions.lee2022.table1 import beyond_table, find_data, planned_fits, table_claims, table_jobs, tables
 
 __all__ = ["WHERE", "run"]
 
@@ -43,12 +44,20 @@ def run(folder: Path, *, quick: bool, slips: bool, progress: Progress) -> Outcom
     results = run_jobs([job for part in parts for job in part], progress, n_jobs=1 if quick else -1)
     starts = [0, len(parts[0]), len(parts[0]) + len(parts[1])]
     fits, samples, trials = (results[start : start + len(part)] for start, part in zip(starts, parts, strict=True))
-    return _outcome(folder, data, fits, samples, trials, quick=quick)
+    outcome = _outcome(folder, data, fits, samples, trials)
+    return (
+        replace(outcome, quick=True, unexamined=_left_out(outcome, folder, data, samples, slips)) if quick else outcome
+    )
 
 
-def _outcome(
-    folder: Path, data: dict[str, Path], fits: list[Any], samples: list[Any], trials: list[Any], *, quick: bool
-) -> Outcome:
+def _left_out(quick: Outcome, folder: Path, data: dict[str, Path], samples: list[Any], slips: bool) -> int:
+    """How many published values the full run would examine beside those of the quick one."""
+    fits = planned_fits(table_jobs(folder, quick=False, slips=slips))
+    full = _outcome(folder, data, fits, samples, planned_trials(figures_2_3_jobs(quick=False)))
+    return len(full.claims) - len(quick.claims)
+
+
+def _outcome(folder: Path, data: dict[str, Path], fits: list[Any], samples: list[Any], trials: list[Any]) -> Outcome:
     saved_tables, saved_claims = compare_with_saved(fits, folder / FILE)
     table_1, drawing_1, claims_1 = figure_1(samples)
     table_2, drawing_2, claims_2 = figures_2_3(trials)
@@ -62,5 +71,4 @@ def _outcome(
         [*tables(fits), beyond_table(fits), *saved_tables, table_1, table_2, *shares],
         [drawing_1, drawing_2, *boxes, *biplots(loadings)],
         _REMARKS,
-        quick,
     )

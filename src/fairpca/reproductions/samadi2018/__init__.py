@@ -9,8 +9,11 @@ from __future__ import annotations
 from dataclasses import replace
 from pathlib import Path
 
+from fairpca.reproductions._differences import difference_tables, sentences
 from fairpca.reproductions._outcome import Outcome, Progress
-from fairpca.reproductions.samadi2018.claims import claims_of
+from fairpca.reproductions._steps import Steps
+from fairpca.reproductions.samadi2018.claims import claims_of, count_unexamined
+from fairpca.reproductions.samadi2018.comparisons import comparisons_of
 from fairpca.reproductions.samadi2018.drawings import drawings_of
 from fairpca.reproductions.samadi2018.protocol import Data, find_sources, read
 from fairpca.reproductions.samadi2018.study import Study, count_steps, measure
@@ -29,23 +32,21 @@ WHERE = (
 def run(folder: Path, *, quick: bool, slips: bool, progress: Progress) -> Outcome:
     """Repeat the experiments on every file of a known layout in the folder."""
     data, remarks = _read_all(folder, progress)
+    compared = [] if quick else [comparison for item in data for comparison in comparisons_of(item)]
     total = sum(count_steps(item, quick=quick, slips=slips) for item in data)
-    done = 0
-
-    def step(what: str) -> None:
-        nonlocal done
-        progress(done, total, what)
-        done += 1
-
-    studies = [measure(item, quick=quick, slips=slips, step=step) for item in data]
+    steps = Steps(progress, total + sum(comparison.steps for comparison in compared))
+    studies = [measure(item, quick=quick, slips=slips, step=steps) for item in data]
+    differences = [one for comparison in compared for one in comparison.judge(steps)]
     return Outcome(
         "samadi2018",
         "Samadi et al. (2018), The Price of Fair PCA: One Extra Dimension",
         [claim for item in studies for claim in claims_of(item)],
-        [table for item in studies for table in tables_of(item)],
+        [*difference_tables(differences), *(table for item in studies for table in tables_of(item))],
         drawings_of(studies),
         [*_remarks(studies), *remarks],
         quick,
+        unexamined=sum(map(count_unexamined, studies)),
+        differences=sentences(differences),
     )
 
 

@@ -18,7 +18,7 @@ from fairpca.reproductions.samadi2018.published import (
 )
 from fairpca.reproductions.samadi2018.study import Study
 
-__all__ = ["claims_of"]
+__all__ = ["claims_of", "count_unexamined"]
 
 
 def claims_of(study: Study) -> list[Claim]:
@@ -27,6 +27,13 @@ def claims_of(study: Study) -> list[Claim]:
     if study.worse is not None:
         found = [*_figures(study, study.worse), *found]
     return found
+
+
+def count_unexamined(study: Study) -> int:
+    """Statements about samples of sizes that a quick run does not draw."""
+    if study.worse is None or study.published is None or study.published.error_gap_percent is None:
+        return 0
+    return _CLAIMS_OF_A_SAMPLE * study.sizes_left_out
 
 
 def _figures(study: Study, worse: int) -> Iterator[Claim]:
@@ -66,6 +73,8 @@ def _error_gaps(study: Study, worse: int) -> Iterator[Claim]:
         yield _error_gap("Section 6, Figure 1, right", name, errors, shares, worse, percent)
 
 
+#: About the order of the errors, and about their largest difference.
+_CLAIMS_OF_A_SAMPLE = 2
 _PCA_ERROR = "values of d at which PCA's error is larger for {}"
 _PCA_LOSS = "values of d at which PCA's loss is larger for {}"
 

@@ -27,6 +27,7 @@ __all__ = [
     "Data",
     "FairCurves",
     "Source",
+    "equal_rows",
     "equal_sample",
     "fair_curves",
     "find_sources",
@@ -174,7 +175,12 @@ def fair_curves(
 
 def equal_sample(data: Data, size: int, seed: int) -> GroupMoments:
     """Moments of ``size`` rows of each group, drawn without replacement."""
+    rows = equal_rows(data, size, seed)
+    return group_moments(data.X[rows], data.groups[rows])
+
+
+def equal_rows(data: Data, size: int, seed: int) -> np.ndarray:
+    """Which rows these are."""
     rng = np.random.default_rng([2018, seed])
     labels = sorted(set(data.groups.tolist()), key=str)
-    rows = np.concatenate([rng.choice(np.flatnonzero(data.groups == label), size, replace=False) for label in labels])
-    return group_moments(data.X[rows], data.groups[rows])
+    return np.concatenate([rng.choice(np.flatnonzero(data.groups == label), size, replace=False) for label in labels])

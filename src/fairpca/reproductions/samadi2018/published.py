@@ -45,6 +45,8 @@ class Published:
 
     ``script`` maps d to the largest loss at which the authors' script ends (their mw.m, rate 1, ten steps), the
     groups being centred as its comment says; with the precision to which it was noted.
+
+    ``repeats`` says why rows are not independent, where that cannot be allowed for.
     """
 
     title: str
@@ -53,9 +55,13 @@ class Published:
     features: int
     error_gap_percent: float | None = None
     script: dict[int, tuple[float, float]] = field(default_factory=dict)
+    repeats: str = ""
 
 
-_FACES = Published("LFW faces", 13232, "women", 1764, error_gap_percent=10.0)
+_FACES = Published(
+    "LFW faces", 13232, "women", 1764, error_gap_percent=10.0,
+    repeats="pictures repeat persons, and the data do not say whose they are",
+)  # fmt: skip
 _CREDIT = Published("Default credit", 30000, "lower education", 21, script={5: (0.0545, 5e-5), 12: (0.01125, 5e-6)})
 
 #: From the name of a file (or folder of images), without its suffix.

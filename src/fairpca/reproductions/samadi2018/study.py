@@ -14,7 +14,7 @@ from fairpca.reproductions.samadi2018.algorithms import Rounded, Trace
 from fairpca.reproductions.samadi2018.protocol import Curves, Data, FairCurves
 from fairpca.reproductions.samadi2018.published import PUBLISHED, STEPS, Published
 
-__all__ = ["Samples", "Search", "Slip", "Study", "count_steps", "measure"]
+__all__ = ["Samples", "Search", "Slip", "Study", "count_steps", "measure", "published_of"]
 
 #: Dimensions of the paper's figures: 20 of the images, all 21 of the table.
 _MOST_OF_IMAGES, _MOST_OF_TABLES = 20, 21
@@ -78,7 +78,11 @@ class Slip:
 
 @dataclass(frozen=True)
 class Study:
-    """Everything measured on one data set; ``pooled`` is FairPCA with groups about the common mean, as in the text."""
+    """Everything measured on one data set.
+
+    ``pooled`` is FairPCA with groups about the common mean, as in the text; ``sizes_left_out`` counts the sizes of
+    samples that a quick run does not draw.
+    """
 
     data: Data
     published: Published | None
@@ -92,6 +96,7 @@ class Study:
     rounded: list[Rounded]
     slips: list[Slip]
     remarks: list[str]
+    sizes_left_out: int = 0
 
     @property
     def name(self) -> str:
@@ -125,6 +130,7 @@ class _Plan:
     sizes: Sequence[int]
     samples: int
     fair_on_samples: Sequence[int]
+    sizes_left_out: int = 0
 
     @property
     def steps(self) -> int:
@@ -167,6 +173,7 @@ def _image_plan(data: Data, most: int, smallest: int, quick: bool) -> _Plan:
         rounded=(),
         slips=(),
         sizes=sizes[:1] if quick else sizes,
+        sizes_left_out=len(sizes[1:]) if quick else 0,
         samples=_QUICK_SAMPLES if quick else _SAMPLES,
         fair_on_samples=[d for d in ((5, 20) if quick else _FAIR_ON_SAMPLES) if d <= most],
     )
@@ -186,7 +193,7 @@ def measure(data: Data, *, quick: bool, slips: bool, step: Callable[[str], None]
 
 
 def _measured(data: Data, plan: _Plan, step: Callable[[str], None]) -> Study:
-    published, remarks = _published(data)
+    published, remarks = published_of(data)
     fair = protocol.fair_curves(data.moments, plan.curves, step=lambda d: step(f"{data.name}: d = {d}"))
     rounded = _rounded(data, plan, step, remarks)
     return Study(
@@ -202,10 +209,11 @@ def _measured(data: Data, plan: _Plan, step: Callable[[str], None]) -> Study:
         rounded=rounded,
         slips=[_slip(data, d) for d in plan.slips],
         remarks=remarks,
+        sizes_left_out=plan.sizes_left_out,
     )
 
 
-def _published(data: Data) -> tuple[Published | None, list[str]]:
+def published_of(data: Data) -> tuple[Published | None, list[str]]:
     """What the paper says of this data set, and a remark where only the name is that of one of its data sets."""
     published = PUBLISHED.get(data.name)
     if published is None or len(data.X) == published.rows:

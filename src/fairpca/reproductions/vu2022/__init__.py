@@ -6,7 +6,6 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -15,9 +14,12 @@ from sklearn.utils import Bunch
 
 from fairpca.datasets import load_tables
 from fairpca.linalg import single_blas_thread
+from fairpca.reproductions._differences import Difference, count_steps, difference_tables, sentences
 from fairpca.reproductions._outcome import Claim, Outcome, Progress, Table
+from fairpca.reproductions._steps import Steps
 from fairpca.reproductions.vu2022 import protocol
 from fairpca.reproductions.vu2022 import slips as scripts
+from fairpca.reproductions.vu2022.comparisons import judge_groups
 from fairpca.reproductions.vu2022.curves import by_components, curve_claims, curve_tables, pareto
 from fairpca.reproductions.vu2022.drawings import drawings
 from fairpca.reproductions.vu2022.published import PUBLISHED
@@ -51,7 +53,8 @@ def run(folder: Path, *, quick: bool, slips: bool, progress: Progress) -> Outcom
     """Repeat Tables 1, 3 and 4 and Figures 1 to 16 on every table of ``folder``.
 
     The full run takes ten splits of each table, five for the errors against k and a hundred simulations for the
-    effect of the radius; ``quick`` two, one and ten. ``slips`` repeats those of the authors' scripts.
+    effect of the radius; ``quick`` two, one and ten, and it tests no difference between groups against chance.
+    ``slips`` repeats those of the authors' scripts.
     """
     tables = _tables(folder)
     usable = {name: table for name, table in tables.items() if not protocol.obstacle(table)}
@@ -72,12 +75,13 @@ class _Run:
     """One reproduction, step by step, with progress."""
 
     def __init__(self, tables: dict[str, Bunch], quick: bool, with_slips: bool, progress: Progress) -> None:
-        self._tables, self._quick, self._with_slips, self._progress = tables, quick, with_slips, progress
+        self._tables, self._quick, self._with_slips = tables, quick, with_slips
         self._splits, self._component_splits, self._port_splits = (2, 1, 1) if quick else (10, 5, 10)
         self._simulations, self._alphas = (10, 11) if quick else (100, 51)
-        self._done = 0
         ported = len(self._ported()) * self._port_splits if with_slips else 0
-        self._total = len(tables) * (self._splits + 2 + with_slips) + self._simulations + ported + with_slips
+        total = len(tables) * (self._splits + 2 + with_slips) + self._simulations + ported + with_slips
+        total += 0 if quick else len(tables) * count_steps(1)
+        self._step = Steps(progress, total)
 
     def outcome(self, remarks: Sequence[str]) -> Outcome:
         studies = [self._study(name) for name in self._tables]
@@ -94,17 +98,21 @@ class _Run:
         found = directions()
         effect = radius_effect(self._simulations, self._alphas, lambda: self._step("effect of the radius"))
         claims, extra = self._slips() if self._with_slips else ([], [])
-        performance = performance_claims(studies)
-        if self._quick:
-            # Means over two splits instead of ten: the reasons why the paper's differ do not apply.
-            performance = [replace(claim, explanation="") for claim in performance]
+        performance = performance_claims(studies)  # a quick run has all of them too, as means over fewer splits
+        differences = [] if self._quick else self._differences()
         self._step("writing")
+        measured = [*performance_tables(studies), *toy_tables(found, effect), *curve_tables(curves, series), *extra]
         return Outcome(
             "vu2022", _TITLE,
             [*performance, *toy_claims(found, effect), *curve_claims(curves, series), *claims],
-            [*performance_tables(studies), *toy_tables(found, effect), *curve_tables(curves, series), *extra],
-            drawings(found, effect, curves, series), remarks, self._quick,
+            [*difference_tables(differences), *measured],
+            drawings(found, effect, curves, series), remarks, self._quick, differences=sentences(differences),
         )  # fmt: skip
+
+    def _differences(self) -> list[Difference]:
+        return [
+            one for name in self._tables for one in judge_groups(name, self._title(name), *self._data(name), self._step)
+        ]
 
     def _study(self, name: str) -> Study:
         X, groups = self._data(name)
@@ -153,7 +161,3 @@ class _Run:
         """Tell what comes next, then do it."""
         self._step(what)
         return function(*arguments)
-
-    def _step(self, what: str) -> None:
-        self._progress(min(self._done, self._total), self._total, what)
-        self._done += 1
