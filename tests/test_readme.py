@@ -42,8 +42,11 @@ def test_the_table_is_true(values):
     assert f"differ by {with_interval(ordinary.corrected_loss.gap)}" in text.replace("\n", " ")
     assert ordinary.claimed
     changes = balanced.change.by_group
-    assert f"error of women by {with_interval(changes['female'])}" in text.replace("\n", " ")
-    assert f"that of men by +{with_interval(changes['male'])}" in text.replace("\n", " ")
+    women = changes["female"]
+    assert f"({number(women.value)}, {number(women.low)} to {number(women.high)})" in text.replace("\n", " ")
+    assert women.low < 0 < women.high
+    assert f"error of men rises by {with_interval(changes['male'])}" in text.replace("\n", " ")
+    assert not ordinary.error.gap_excludes_zero
 
 
 def test_the_outputs_of_the_page_on_chance_are_true(values):

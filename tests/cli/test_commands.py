@@ -104,7 +104,7 @@ def test_clusters_are_a_column_of_the_file(people, tmp_path, capsys):
     assert "not among the features: sex, person, id" in shown
     assert run([*arguments[:-2], "--repeated-rows"], tmp_path) == 0
     shown = capsys.readouterr().out
-    assert "No p-value: rows repeat persons" in shown
+    assert "No p-value. Rows repeat persons whose identities are not known" in shown
     assert "adjusted p" not in shown
     assert run([*arguments[:-1], "nobody"], tmp_path) == 2
     assert "nobody" in capsys.readouterr().err

@@ -14,10 +14,12 @@ __all__ = ["clean", "comparison_text", "format_table"]
 _LABEL_WIDTH = 14
 _WIDTH = 112
 _CHANCE = (
-    "Expected by chance: own components fit a group's own rows too well, the more the smaller the group, so that "
-    "random groups show losses as well; corrected losses judge both sides on new rows."
+    "New rows: further rows from the same source, estimated by leaving rows out. Expected by chance: components fitted "
+    "to one group alone overfit its rows, more so in small groups, so that random groups show losses as well; do not "
+    "subtract it. Corrected loss: the estimated shortfall against the best components of the group's population; above "
+    "zero for random groups too, only differences are to be interpreted."
 )
-_NO_IDENTITIES = "No p-value: rows repeat persons whose identities are not known."
+_NO_IDENTITIES = "No p-value."
 
 
 def clean(text: str, limit: int = _LABEL_WIDTH) -> str:
@@ -48,10 +50,17 @@ def comparison_text(found: Comparison, *, full: bool = False, shown: list[int] |
         *_by_group(found, results),
         *_said(found, shown),
     ]
+    single = [r.method for r in results if r.figures.n_folds == 1]
+    split = (
+        f"{', '.join(dict.fromkeys(single))}: judged on one held-out part of the rows, the others on folds of all rows."
+    )
     lines += [
         "",
         f"Methods on new rows: change of each error against ordinary PCA, gap of corrected losses ({percent})",
         *_methods(found, results),
+        *_wrapped(
+            f"{split if single else ''} An interval that reaches zero does not show that nothing differs.".strip()
+        ),
         "",
         "On rows that were not used in fitting (in brackets: the level that 19 of 20 random groups stay under)",
         *_held_out(results),
@@ -117,7 +126,7 @@ def _methods(found: Comparison, results: list[MethodResult]) -> list[str]:
     few = len(found.groups) <= 3
     labels = [clean(_label(label)) for label in found.groups]
     changes = [f"error {label}" for label in labels] if few else ["largest decrease", "largest increase"]
-    heads = ["d", "method", *changes, "gap of corrected losses", "variance"]
+    heads = ["d", "method", *changes, "gap of corrected losses", "variance in sample"]
     rows = []
     for result in results:
         if result.method == "PCA":
@@ -144,11 +153,12 @@ def _held_out(results: list[MethodResult]) -> list[str]:
         ("equalized_odds", "Δ EOD"),
     ]
     shown = [(name, head) for name, head in optional if any(getattr(r.held_out, name) is not None for r in results)]
-    heads = ["d", "method", "variance", "MMD²", "", "adversary", "", *(head for _, head in shown)]
+    heads = ["d", "method", "variance", "AUC", "", "MMD²", "", "adversary", "", *(head for _, head in shown)]
     rows = []
     for result in results:
         figures = result.held_out
         row = [*_head(result), f"{figures.explained_variance:.1%}"]
+        row += [f"{figures.auc:.2f}", f"({figures.auc_random:.2f})"]
         row += [_number(figures.mmd2), f"({_number(figures.mmd2_random)})"]
         row += [f"{figures.adversary:.3f}", f"({figures.adversary_random:.3f})"]
         row += [_share(name, getattr(figures, name)) for name, _ in shown]

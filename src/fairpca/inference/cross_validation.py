@@ -48,6 +48,8 @@ class GroupFigures(TableResult):
         Label -> number of rows (or total weight).
     too_small : tuple
         Groups with fewer rows than features, of which nothing is claimed.
+    independent : bool
+        False where rows repeat persons of unknown identity: intervals are then too short, and nothing is claimed.
     remarks : tuple of str
         Why some of the values are not to be relied on.
     n_folds : int
@@ -71,11 +73,12 @@ class GroupFigures(TableResult):
     confidence: float
     method: str
     n_components: int
+    independent: bool = True
 
     @property
     def claimed(self) -> bool:
         """Whether it is claimed that the losses differ on new rows: the interval of the gap excludes zero."""
-        judged = not set(self.corrected_loss.between) & set(self.too_small)
+        judged = self.independent and not set(self.corrected_loss.between) & set(self.too_small)
         return judged and self.corrected_loss.gap_excludes_zero
 
     @property
@@ -84,6 +87,10 @@ class GroupFigures(TableResult):
         high, low = self.corrected_loss.between
         gap = self.corrected_loss.gap
         interval = f"{number(gap.value)}, {self.confidence:.0%} interval {number(gap.low)} to {number(gap.high)}"
+        if not self.independent:
+            return (
+                "Rows repeat persons whose identities are not known: intervals are too short, and nothing is claimed."
+            )
         if self.claimed:
             return f"On new rows the losses of {high} and {low} differ: by {interval}."
         return f"On new rows no difference of losses is shown: {high} against {low} {interval}."

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import dataclasses
 from typing import Any
 
 import numpy as np
@@ -39,6 +40,7 @@ class Study:
         y: Any,
         *,
         clusters: Any,
+        repeated_rows: bool = False,
         n_folds: int,
         test_size: float,
         seed: int,
@@ -48,7 +50,7 @@ class Study:
         self.groups = check_groups(sensitive_features, len(self.X))
         check_several_groups(self.groups.labels, len(self.X))
         self.y = _check_label(y, len(self.X))
-        self.seed = seed
+        self.seed, self.independent = seed, clusters is not None or not repeated_rows
         self.labels = label_array(self.groups.labels)[self.groups.codes]
         self.sampled = moments is not None
         rows = CountedRows(self.X, self.groups)
@@ -100,7 +102,8 @@ class Study:
         if needs_moments_only(estimator):
             study = self.folds
             without = list(fit_without_folds(estimator, study.moments, range(study.folds.n_folds)))
-        return group_figures(study, whole, without, confidence, method.name, moments=self.moments)
+        figures = group_figures(study, whole, without, confidence, method.name, moments=self.moments)
+        return dataclasses.replace(figures, independent=self.independent)
 
     def test(self, dimensions: list[int], n_permutations: int) -> LossTest:
         """Of ordinary PCA, for all numbers of components together."""

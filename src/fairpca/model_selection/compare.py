@@ -247,7 +247,8 @@ def compare(
         The person (household, patient, ...) that each row belongs to. Labels of persons are permuted, and the rows of a
         person stay in one fold.
     repeated_rows : bool, default=False
-        Say True where rows repeat persons whose identities are not known: then no p-value is given.
+        Say True where rows repeat persons whose identities are not known: then no p-value is given, and no difference
+        is claimed, since intervals are too short.
     n_permutations : int, default=999
         Random divisions behind the p-values, for ordinary PCA.
     cv : int, default=10
@@ -284,13 +285,14 @@ def compare(
     check_number("n_permutations", n_permutations, at_least=19, integer=True)
     check_number("cv", cv, at_least=2, integer=True)
     study = Study(
-        X, sensitive_features, y, clusters=clusters, n_folds=cv, test_size=test_size, seed=random_state, moments=moments
-    )
+        X, sensitive_features, y, clusters=clusters, repeated_rows=repeated_rows, n_folds=cv, test_size=test_size,
+        seed=random_state, moments=moments,
+    )  # fmt: skip
     dimensions = check_dimensions(n_components, study.X.shape[1], default=_DEFAULT_DIMENSIONS)
     chosen = choose_methods(methods)
     study.prepare(max(dimensions))
     steps = _Steps(progress or _silent, 1 + len(chosen) * len(dimensions))
-    test = None if repeated_rows and clusters is None else study.test(dimensions, n_permutations)
+    test = study.test(dimensions, n_permutations) if study.independent else None
     steps.done("random divisions")
     fits, omitted = _fit_all(study, chosen, dimensions, confidence, n_jobs, steps)
     settings = {

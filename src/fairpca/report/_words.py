@@ -54,21 +54,23 @@ def _losses(ordinary: MethodResult, comparison: Comparison) -> str:
     values = {label: one.value for label, one in ordinary.loss.by_group.items()}
     if max(values.values()) <= _NEGLIGIBLE * max(ordinary.error.overall, 1e-300):
         return start + "Sharing the components costs no group anything: all losses are zero."
-    return f"{start}Loss in the sample, which sharing the components costs a group: {_by_group(values, comparison)}."
+    expected = _by_group(comparison.expected_losses[ordinary.n_components], comparison, sizes=False)
+    return (
+        f"{start}Loss in the sample (shortfall against components fitted to the group's own rows, overfitting "
+        f"included): {_by_group(values, comparison)}. Random groups of these sizes show {expected} on average."
+    )
 
 
 def _chance(comparison: Comparison, d: int) -> str:
     if comparison.test is None:
         return (
-            "Rows repeat persons whose identities are not known, so no p-value can be given: rows of one person would "
-            "count as independent."
+            "Rows repeat persons whose identities are not known: no p-value can be given, and the intervals are too "
+            "short, so that no difference is claimed."
         )
     found = comparison.test[d]
-    shown = _by_group(comparison.expected_losses[d], comparison, sizes=False)
-    return (
-        f"{comparison.test.say(found.p_value, found.rejected)} On average, random groups of these sizes show losses of "
-        f"{shown}: own components fit a group's own rows too well, the more the smaller the group."
-    )
+    clearest = min(found.by_group, key=lambda label: found.by_group[label].p_value)
+    said = comparison.test.say(found.p_value, found.rejected)
+    return f"{said} The clearest departure is that of “{_text(clearest)}”." if found.rejected else said
 
 
 def _new_rows(ordinary: MethodResult) -> str:
@@ -80,10 +82,15 @@ def _new_rows(ordinary: MethodResult) -> str:
     )
     if small:
         start = f"On new rows nothing is claimed: “{_text(small[0])}” is too small to be judged."
-        return f"{start} The corrected losses are {values}."
+        return f"{start} The losses corrected for overfitting are {values}."
     if figures.claimed:
         return f"On new rows the losses differ: corrected for overfitting they are {values}."
-    return f"On new rows no difference of losses is shown: corrected for overfitting they are {values}."
+    if not figures.independent:
+        return f"Losses corrected for overfitting: {values}."
+    return (
+        f"On new rows no difference of losses is shown: corrected for overfitting they are {values}. That is no proof "
+        "that they are equal."
+    )
 
 
 def _corrected(corrected: GroupEstimates, label: Any) -> str:
@@ -95,12 +102,12 @@ def outvoted_sentence(comparison: Comparison) -> str:
     small, large = min(comparison.counts), max(comparison.counts)
     if large <= 1.2 * small:
         return ""
-    start = "A smaller group is outvoted by larger ones, so that a ratio of losses is largely a ratio of sizes"
+    start = "A smaller group has less weight in the shared components, corrected losses included"
     if len(comparison.counts) > 2:
-        return start + ": compare a loss with what random groups of its size show, not with another group's loss."
+        return start + ": compare a loss with what random groups of its size show; do not divide one loss by another."
     return (
-        f"{start}: two groups of these sizes that differ a little have losses of about {(large / small) ** 2:.1f} to "
-        "1, whoever they are."
+        f"{start}: two groups of these sizes that differ a little have losses of about {(large / small) ** 2:.1f} to 1 "
+        "from their sizes alone, so do not divide one loss by another."
     )
 
 
@@ -132,11 +139,11 @@ def _optimum(ordinary: MethodResult, balanced: MethodResult) -> str:
     if before - after <= _NEGLIGIBLE * max(before, 1e-300):
         return "FairPCA cannot lower the largest loss in the sample: ordinary PCA already reaches the optimum."
     proven = balanced.certificate is not None and balanced.certificate <= 1e-6
-    proof = " (for these rows no projection can do better; that is proven)" if proven else ""
+    proof = ", the least possible for these rows (proven)" if proven else ""
     points = "less than 0.1 points" if cost < 0.1 else f"{cost:.1f} points"
     return (
-        f"FairPCA lowers the largest loss in the sample from {number(before)} to {number(after)}{proof}, and pays "
-        f"{points} of explained variance for it."
+        f"In the sample FairPCA lowers the largest loss from {number(before)} to {number(after)}{proof}, for {points} "
+        "of explained variance; it would lower it for random groups too."
     )
 
 
@@ -156,33 +163,32 @@ def _change(label: Any, one: Any) -> str:
         return f"raises the error of “{_text(label)}” by {with_interval(one)}"
     if one.high < 0:
         return f"lowers the error of “{_text(label)}” by {with_interval(Estimate(-one.value, -one.high, -one.low))}"
-    signed = f"{'+' if one.value > 0 else ''}{with_interval(one)}".removesuffix(")")
-    return f"changes the error of “{_text(label)}” by {signed}, consistent with chance)"
+    return f"is not shown to change the error of “{_text(label)}”, {'+' if one.value > 0 else ''}{with_interval(one)}"
 
 
 def _readable(ordinary: MethodResult, results: Iterable[MethodResult]) -> list[str]:
+    """How well gradient boosting tells the groups apart from the scores of new rows."""
     before = ordinary.held_out
-    if before.adversary <= before.adversary_random:
+    found = f"AUC {before.auc:.2f}; 19 of 20 random divisions stay under {before.auc_random:.2f}"
+    if before.auc <= before.auc_random:
         return [
-            "On new rows a linear classifier cannot tell the groups apart from the scores of ordinary PCA any better "
-            f"than random groups ({before.adversary:.2f}; random groups reach {before.adversary_random:.2f})."
+            "On new rows gradient boosting does not tell the groups apart from the scores of ordinary PCA any better "
+            f"than random groups ({found})."
         ]
     sentences = [
-        "The group can be read off the scores of ordinary PCA: on new rows a linear classifier separates the groups by "
-        f"{before.adversary:.2f} on a scale from 0 to 1 (random groups reach {before.adversary_random:.2f})."
+        "The scores of ordinary PCA tell something about the group: on new rows gradient boosting reads it off them "
+        f"({found})."
     ]
-    sentences += [_parity(ordinary, result) for result in results if result.family == "parity"]
-    return sentences
+    return sentences + [_parity(ordinary, result) for result in results if result.family == "parity"]
 
 
 def _parity(ordinary: MethodResult, result: MethodResult) -> str:
-    cost = 100 * (ordinary.explained_variance - result.explained_variance)
-    left = result.held_out
-    like = "no more than random groups" if left.adversary <= left.adversary_random else "still more than random groups"
-    return (
-        f"{result.method} brings that to {left.adversary:.2f}, {like}, for {max(cost, 0.0):.1f} points of explained "
-        "variance."
-    )
+    cost = max(100 * (ordinary.explained_variance - result.explained_variance), 0.0)
+    auc, level = result.held_out.auc, result.held_out.auc_random
+    price = f"for {cost:.1f} points of explained variance"
+    if auc <= level:
+        return f"{result.method} brings that to {auc:.2f}, no more than random groups, {price}."
+    return f"{result.method} brings that to {auc:.2f}, still more than random groups ({level:.2f}), {price}."
 
 
 def _by_group(values: Mapping[Any, float], comparison: Comparison, *, sizes: bool = True) -> str:

@@ -410,13 +410,13 @@
       + "Against PCA: how the method changes a group's error on new rows; negative is better for the group. "
       + (split.length ? `${split.join(", ")}: judged on one held-out part of the rows; the others on folds of all rows.` : "");
     const shown = present();
-    const optional = [["mmd2", "MMD²", "mmd2_random"], ["adversary", "adversary", "adversary_random"], ["accuracy", "accuracy of a label"], ["demographic_parity", "Δ demographic parity"],
+    const optional = [["auc", "AUC of boosting", "auc_random"], ["mmd2", "MMD²", "mmd2_random"], ["adversary", "adversary", "adversary_random"], ["accuracy", "accuracy of a label"], ["demographic_parity", "Δ demographic parity"],
       ["equal_opportunity", "Δ equal opportunity"], ["equalized_odds", "Δ equalized odds"]].filter(([key]) => shown.some((method) => method.figures.held_out[key] !== null));
     table("held-out-table", ["method", "explained variance", ...optional.map(([, head]) => head)], shown.map((method) => ({
       chosen: method.name === state.method,
       cells: [method.name, percent(method.figures.held_out.explained_variance), ...optional.map(([key, , level]) => heldOut(method.figures.held_out, key, level))],
     })));
-    byId("held-out-note").textContent = "adversary: how far a linear classifier, trained to tell the groups apart from the scores, separates them on new rows (0: not at all, 1: entirely). "
+    byId("held-out-note").textContent = "AUC: how well gradient boosting reads the group off the scores of new rows (0.5: not at all, 1: entirely). adversary: how far a linear classifier, trained to tell the groups apart from the scores, separates them on new rows (0: not at all, 1: entirely). "
       + (optional.some(([key]) => key === "mmd2") ? "MMD²: distance between the groups' distributions of scores. " : "")
       + "Beneath: the level that 19 of 20 random divisions into groups stay under; values below it are consistent with chance. "
       + (optional.some(([key]) => key === "accuracy") ? "accuracy: of a logistic regression that predicts the label from the scores; the differences Δ are between the groups in its decisions." : "");
@@ -431,7 +431,7 @@
     const { certificate: gap } = method.figures;
     if (method.name === "PCA") return "closed form";
     if (gap === null) return method.figures.converged ? "no bound" : "not converged";
-    return [gap < 1e-6 ? "proven optimal" : "bound, not tight", `gap ${gap < 1e-16 ? "0" : gap.toExponential(0)}`];
+    return [gap < 1e-6 ? "optimal for its criterion, these rows" : "bound, not tight", `gap ${gap < 1e-16 ? "0" : gap.toExponential(0)}`];
   }
   function drawMethods() {
     const box = byId("methods");
@@ -452,13 +452,13 @@
     const time = ` Fitted in ${seconds < 0.095 ? `${Math.max(1, Math.round(1000 * seconds))} ms` : `${seconds.toFixed(1)} s`}.`;
     if (method.name === "PCA") return `The optimum in closed form.${time}`;
     if (gap === null) return `Without a bound: a stationary point, the best of the starts tried.${time}`;
-    const closed = gap < 1e-6 ? "proven optimal" : "the bound is that of a relaxation, so the distance is at most this";
+    const closed = gap < 1e-6 ? "proven optimal for its own criterion on these rows" : "the bound is that of a relaxation, so the distance is at most this";
     return `Objective ${number(objective)}, bound that no projection can beat ${number(bound)}: a distance of ${gap < 1e-16 ? "0" : gap.toExponential(0)} of the total variance (${closed}).${time}`;
   }
 
   // ---- summary and controls ------------------------------------------------------------------------------------
   function drawSummary() {
-    byId("summary-choice").textContent = `With ${components(state.dimension)}`;
+    byId("summary-choice").textContent = `With ${components(state.dimension)}; in parentheses: ${Math.round(100 * data.confidence)} % intervals`;
     const list = byId("summary");
     list.replaceChildren();
     for (const sentence of data.summaries[state.dimension]) html("li", sentence, list);
