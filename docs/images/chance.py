@@ -47,7 +47,7 @@ def main() -> None:
         ax.plot([size], [loss], mark, color=colour, markersize=9, label=f"{label}: {size:.0f} rows, loss {loss:.2f}")
     ax.set(xlabel="rows in the group (of 1000)", ylabel="loss in the sample, 5 components", ylim=(0, None))
     ax.legend(frameon=False)
-    ax.figure.savefig(Path(__file__).with_suffix(".svg"), metadata={"Date": None})
+    ax.figure.savefig(Path(__file__).with_suffix(".svg"), metadata=dict.fromkeys(("Creator", "Date", "Format", "Type")))
 
 
 if __name__ == "__main__":
