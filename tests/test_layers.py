@@ -16,6 +16,7 @@ ROOT = Path(fairpca.__file__).parent
 #: Layer of each top-level module or folder, lowest first.
 LAYERS = {
     "_files": 0,
+    "_progress": 0,
     "_validation": 0,
     "_workers": 0,
     "linalg": 0,

@@ -26,8 +26,8 @@ ESTIMATORS = [
     ParityPCA(2),
     ParityPCA(2, mean_tolerance=0.1),
     KernelParityPCA(2, random_state=0),
-    MMDFairPCA(2, random_state=0, max_iter=5),
-    MMDFairPCA(2, random_state=0, max_iter=5, approximation="fourier"),
+    MMDFairPCA(2, tolerance=0.1, bandwidth="median", random_state=0, max_iter=5),
+    MMDFairPCA(2, tolerance=0.1, bandwidth="median", random_state=0, max_iter=5, approximation="fourier"),
 ]
 
 

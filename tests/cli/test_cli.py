@@ -14,7 +14,7 @@ from fairpca.cli import main
 
 def test_demo_shows_equal_losses_and_ends_with_the_report(capsys, tmp_path):
     report = tmp_path / "report.html"
-    assert main(["demo", "--components", "1,3", "--out", str(report), "--jobs", "1"]) == 0
+    assert main(["demo", "--components", "1,2", "--out", str(report), "--jobs", "1"]) == 0
     text = capsys.readouterr().out
     assert text.rstrip().endswith(str(report))
     page = report.read_text(encoding="utf-8")
@@ -26,7 +26,7 @@ def test_demo_shows_equal_losses_and_ends_with_the_report(capsys, tmp_path):
     assert "For these rows no projection can lower the larger loss by more than the duality gap" in text
     start = text.index("duality gap\n")
     rows = [line.split() for line in text[start:].splitlines()[1:3]]
-    assert [row[0] for row in rows] == ["1", "3"]
+    assert [row[0] for row in rows] == ["1", "2"]
     for row in rows:
         assert row[3] == row[4]  # both losses of FairPCA
         assert float(row[5]) < 1e-10

@@ -15,8 +15,8 @@ import numpy as np
 import pytest
 
 from fairpca import FairPCA, load_model
+from fairpca._progress import Progress
 from fairpca.cli import main
-from fairpca.cli._progress import Progress
 from fairpca.cli._tables import clean, format_table
 from fairpca.datasets.table import prepare_table, read_table
 from fairpca.persistence import read_model

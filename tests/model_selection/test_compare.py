@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import io
 import json
 
 import numpy as np
@@ -211,6 +212,19 @@ def test_progress_counts_every_fit(rows):
     compare(X, groups, n_components=[1, 2], methods=["PCA", "FairPCA"], progress=lambda *step: seen.append(step))
     assert [step[0] for step in seen] == [0, 1, 2, 3, 4, 5]
     assert all(step[1] == 5 for step in seen)
+
+
+def test_a_bar_is_shown_on_a_terminal_only(rows, monkeypatch):
+    X, groups, _ = rows
+
+    class Terminal(io.StringIO):
+        def isatty(self):
+            return True
+
+    for stream, shown in ((Terminal(), True), (io.StringIO(), False)):
+        monkeypatch.setattr("sys.stderr", stream)
+        compare(X, groups, n_components=1, methods=["PCA"], n_permutations=19, progress=True)
+        assert ("2/2" in stream.getvalue()) == shown
 
 
 def test_moments_of_all_rows_replace_those_of_a_sample(rows):

@@ -16,9 +16,9 @@ import sklearn
 
 import fairpca
 from fairpca._files import write_text
+from fairpca._progress import Progress
 from fairpca.cli._options import add_comparison_options, add_data_options, load, wanted_dimensions
 from fairpca.cli._output import check_output
-from fairpca.cli._progress import Progress
 from fairpca.cli._tables import clean, comparison_text
 from fairpca.datasets.table import TableData
 from fairpca.moments import GroupMoments

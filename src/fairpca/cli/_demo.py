@@ -6,10 +6,10 @@ import argparse
 import json
 from typing import Any
 
+from fairpca._progress import Progress
 from fairpca.cli._audit import provenance
 from fairpca.cli._options import add_jobs_option, dimensions
 from fairpca.cli._output import check_output
-from fairpca.cli._progress import Progress
 from fairpca.cli._tables import comparison_text, format_table
 from fairpca.datasets import load_german_credit
 from fairpca.inference._display import number

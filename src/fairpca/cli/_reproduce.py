@@ -7,7 +7,7 @@ import os
 from pathlib import Path
 from typing import Any
 
-from fairpca.cli._progress import Progress
+from fairpca._progress import Progress
 from fairpca.reproductions import PAPERS, reproduce
 
 __all__ = ["add_reproduce"]

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import argparse
 
-from fairpca.cli._progress import Progress
+from fairpca._progress import Progress
 from fairpca.datasets.arrow import is_arrow
 from fairpca.datasets.stream import STREAM_NUMBERS, is_large
 from fairpca.streamed import StreamedTable, stream_table

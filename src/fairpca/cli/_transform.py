@@ -14,8 +14,8 @@ from typing import Any, BinaryIO
 import numpy as np
 
 from fairpca._files import replace_file
+from fairpca._progress import Progress
 from fairpca.cli._output import check_output
-from fairpca.cli._progress import Progress
 from fairpca.cli._stream import add_stream_options, is_streamed
 from fairpca.datasets._written_numbers import exact_values
 from fairpca.datasets.arrow import ArrowFile, arrow_kind, texts_of_arrow

@@ -9,6 +9,7 @@ from typing import Any
 import numpy as np
 from sklearn.utils import _safe_indexing
 
+from fairpca._progress import Report
 from fairpca._workers import delayed, parallel
 from fairpca.estimators._base import label_array
 from fairpca.inference._checks import CountedRows
@@ -17,9 +18,7 @@ from fairpca.inference._fold_study import FoldStudy
 from fairpca.linalg import threads_for
 from fairpca.moments import FoldMoments, RowSource
 
-__all__ = ["Progress", "check_can_be_judged", "fit_each_fold", "fit_without_folds"]
-
-Progress = Callable[[int, int, str], None]
+__all__ = ["check_can_be_judged", "fit_each_fold", "fit_without_folds"]
 
 #: A fit from moments costs about as much as so many eigenproblems.
 _EIGENPROBLEMS = 20.0
@@ -41,7 +40,7 @@ def check_can_be_judged(estimator: Any, source: RowSource) -> None:
 
 
 def fit_each_fold(
-    estimator: Any, study: FoldStudy, y: Any, n_jobs: int | None, progress: Progress
+    estimator: Any, study: FoldStudy, y: Any, n_jobs: int | None, progress: Report
 ) -> tuple[Any, list[Any]]:
     """The estimator fitted to all rows, and without each fold."""
     n_folds, without = study.folds.n_folds, []

@@ -8,9 +8,10 @@ from typing import Any
 
 import numpy as np
 
+from fairpca._progress import Report, progress_of
 from fairpca._validation import check_number
 from fairpca.inference._checks import as_source, seed_of
-from fairpca.inference._cross_fits import Progress, check_can_be_judged, fit_each_fold
+from fairpca.inference._cross_fits import check_can_be_judged, fit_each_fold
 from fairpca.inference._display import TableResult, number, with_interval
 from fairpca.inference._estimates import GroupEstimates, estimates_by_group
 from fairpca.inference._fitting import n_components_of
@@ -150,7 +151,7 @@ def cross_validate_groups(
     confidence: float = 0.95,
     random_state: Any = None,
     n_jobs: int | None = None,
-    progress: Progress | None = None,
+    progress: Report | bool | None = None,
 ) -> GroupFigures:
     """Error and loss of each group on rows that were not used in fitting, with intervals.
 
@@ -178,8 +179,8 @@ def cross_validate_groups(
         Divides the rows into folds; None gives the same folds every time.
     n_jobs : int, optional
         Fits at once, for estimators that need rows.
-    progress : callable, optional
-        Called as ``progress(done, total, "folds")``.
+    progress : callable or bool, optional
+        True shows a bar on the terminal; a function is called as ``progress(done, total, "folds")``.
 
     Returns
     -------
@@ -225,7 +226,8 @@ def cross_validate_groups(
     source = as_source(X, sensitive_features, sample_weight)
     check_can_be_judged(estimator, source)
     study = FoldStudy(source, make_folds(source, cv, clusters, seed_of(random_state)))
-    whole, without = fit_each_fold(estimator, study, y, n_jobs, progress or _silent)
+    with progress_of(progress) as report:
+        whole, without = fit_each_fold(estimator, study, y, n_jobs, report)
     return group_figures(study, whole, without, confidence, type(estimator).__name__)
 
 
@@ -312,7 +314,3 @@ def _remarks(study: FoldStudy, units: np.ndarray, noise: Noise) -> list[str]:
 
 def _few_rows_dominate(study: FoldStudy, noise: Noise, smallest: float) -> bool:
     return noise.rests_on_few_rows(study.source.map_reduce(Influence(noise, smallest), add_up), smallest)
-
-
-def _silent(done: int, total: int, what: str) -> None:
-    """No progress is shown."""

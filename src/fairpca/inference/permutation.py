@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
 from typing import Any
@@ -10,6 +10,7 @@ from typing import Any
 import numpy as np
 from joblib import effective_n_jobs
 
+from fairpca._progress import Report, progress_of
 from fairpca._validation import check_number
 from fairpca._workers import delayed, parallel
 from fairpca.inference._checks import as_source, seed_of
@@ -20,8 +21,6 @@ from fairpca.inference._units import draw_division
 from fairpca.linalg import blas_threads, single_blas_thread
 
 __all__ = ["DimensionTest", "GroupChance", "LossTest", "loss_test"]
-
-Progress = Callable[[int, int, str], None]
 
 #: "What random divisions show" is what this share of them stays under; the test speaks at the same level.
 LEVEL = 0.95
@@ -192,7 +191,7 @@ def loss_test(
     sample_weight: Any = None,
     random_state: Any = None,
     n_jobs: int | None = None,
-    progress: Progress | None = None,
+    progress: Report | bool | None = None,
 ) -> LossTest:
     """Test whether a random division into groups of the same sizes would show losses like these.
 
@@ -225,8 +224,8 @@ def loss_test(
         None gives the same divisions every time.
     n_jobs : int, optional
         Tasks at once; default: as many threads as the linear algebra may use, or one where estimators are fitted again.
-    progress : callable, optional
-        Called as ``progress(done, total, "random divisions")``.
+    progress : callable or bool, optional
+        True shows a bar on the terminal; a function is called as ``progress(done, total, "random divisions")``.
 
     Returns
     -------
@@ -270,12 +269,13 @@ def loss_test(
     largest = int(sizes.argmax())
     true = [np.flatnonzero(data.units.codes == code) for code in range(len(sizes)) if code != largest]
     observed = judge.losses([true], largest)[0]
-    random = _random_losses(judge, sizes, n_permutations, seed, n_jobs, progress)
+    with progress_of(progress) as report:
+        random = _random_losses(judge, sizes, n_permutations, seed, n_jobs, report)
     return _summarise(data, judge, observed, random, "PCA" if estimator is None else name_of(estimator))
 
 
 def _random_losses(
-    judge: Judge, sizes: np.ndarray, count: int, seed: int, n_jobs: int | None, progress: Progress | None
+    judge: Judge, sizes: np.ndarray, count: int, seed: int, n_jobs: int | None, progress: Report
 ) -> np.ndarray:
     """Losses of random divisions, of shape (count, dimensions, groups)."""
     bounds = range(0, count, _BATCH)
@@ -284,8 +284,7 @@ def _random_losses(
     found: list[np.ndarray] = []
     for losses in _run(tasks, judge.refits, n_jobs):
         found.append(losses)
-        if progress is not None:
-            progress(sum(map(len, found)), count, "random divisions")
+        progress(sum(map(len, found)), count, "random divisions")
     return np.concatenate(found)
 
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import time
 import warnings
-from collections.abc import Callable, Iterable, Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import asdict, dataclass
 from typing import Any
@@ -12,6 +12,7 @@ from typing import Any
 import numpy as np
 import sklearn
 
+from fairpca._progress import Report, progress_of
 from fairpca._validation import check_n_components, check_number
 from fairpca._workers import delayed, parallel
 from fairpca.inference import Estimate, GroupEstimates, GroupFigures, LossTest
@@ -24,7 +25,6 @@ from fairpca.moments import GroupMoments
 
 __all__ = ["Comparison", "MethodResult", "compare"]
 
-Progress = Callable[[int, int, str], None]
 _DEFAULT_DIMENSIONS = (1, 2, 3, 5, 10)
 
 
@@ -220,7 +220,7 @@ def compare(
     test_size: float = 0.3,
     random_state: int = 0,
     n_jobs: int | None = None,
-    progress: Progress | None = None,
+    progress: Report | bool | None = None,
     moments: GroupMoments | None = None,
 ) -> Comparison:
     """Fit several methods, and measure for each what it does to every group and what it costs.
@@ -259,8 +259,8 @@ def compare(
     random_state : int, default=0
     n_jobs : int or None, default=None
         Fits that run at the same time, as in scikit-learn; the figures do not depend on it.
-    progress : callable, optional
-        Called with steps done, steps in all, and what comes next.
+    progress : callable or bool, optional
+        True shows a bar on the terminal; a function is called with steps done, steps in all, and what was done.
     moments : GroupMoments, optional
         Those of many more rows, of which X is a random sample. The methods that need no rows are then fitted to the
         moments, and losses in the sample and explained variance are those of all these rows; values on new rows, with
@@ -291,10 +291,11 @@ def compare(
     dimensions = check_dimensions(n_components, study.X.shape[1], default=_DEFAULT_DIMENSIONS)
     chosen = choose_methods(methods)
     study.prepare(max(dimensions))
-    steps = _Steps(progress or _silent, 1 + len(chosen) * len(dimensions))
-    test = study.test(dimensions, n_permutations) if study.independent else None
-    steps.done("random divisions")
-    fits, omitted = _fit_all(study, chosen, dimensions, confidence, n_jobs, steps)
+    with progress_of(progress) as report:
+        steps = _Steps(report, 1 + len(chosen) * len(dimensions))
+        test = study.test(dimensions, n_permutations) if study.independent else None
+        steps.done("random divisions")
+        fits, omitted = _fit_all(study, chosen, dimensions, confidence, n_jobs, steps)
     settings = {
         "components": dimensions,
         "methods": [method.name for method in chosen],
@@ -322,7 +323,7 @@ def compare(
 class _Steps:
     """Counts what is done for a progress bar."""
 
-    def __init__(self, progress: Progress, total: int) -> None:
+    def __init__(self, progress: Report, total: int) -> None:
         self._progress, self._total, self._count = progress, total, 0
         progress(0, total, "random divisions")
 
@@ -472,7 +473,3 @@ def plain_estimates(estimates: GroupEstimates) -> dict[str, Any]:
         "overall": estimates.overall,
         "gap": plain(estimates.gap),
     }
-
-
-def _silent(done: int, total: int, next_step: str) -> None:
-    """No progress is shown."""

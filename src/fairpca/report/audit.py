@@ -13,9 +13,9 @@ import numpy as np
 from sklearn.utils import check_array
 
 from fairpca._files import write_text
+from fairpca._progress import Report
 from fairpca._validation import check_groups
 from fairpca.model_selection import Comparison, Frontier, compare, frontier
-from fairpca.model_selection.compare import Progress
 from fairpca.moments import GroupMoments, accumulate
 from fairpca.report._page import page
 
@@ -91,7 +91,7 @@ def audit(
     random_state: int = 0,
     remarks: Sequence[str] = (),
     provenance: Mapping[str, str] | None = None,
-    progress: Progress | None = None,
+    progress: Report | bool | None = None,
     moments: GroupMoments | None = None,
     **options: Any,
 ) -> Audit:

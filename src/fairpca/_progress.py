@@ -4,9 +4,14 @@ from __future__ import annotations
 
 import sys
 import time
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from typing import TextIO
 
-__all__ = ["Progress"]
+__all__ = ["Progress", "Report", "progress_of"]
+
+#: Called with steps done, steps in all, and what is done or comes next.
+Report = Callable[[int, int, str], None]
 
 _WIDTH = 24
 
@@ -39,3 +44,13 @@ class Progress:
 
     def __exit__(self, *problem: object) -> None:
         self.close()
+
+
+@contextmanager
+def progress_of(progress: Report | bool | None) -> Iterator[Report]:
+    """What a user passed as ``progress``: a function, True for a bar on the terminal, None or False for silence."""
+    if callable(progress):
+        yield progress
+        return
+    with Progress(quiet=not progress) as bar:
+        yield bar
