@@ -11,6 +11,7 @@ from sklearn.utils import _safe_indexing, check_random_state
 
 from fairpca._validation import (
     Groups,
+    check_finite,
     check_groups,
     check_groups_given,
     check_n_components,
@@ -67,11 +68,12 @@ class CountedRows(MemorySource):
 
 def _in_memory(X: Any, sensitive_features: Any, sample_weight: Any) -> CountedRows:
     check_groups_given(sensitive_features)
-    X = check_plain_matrix(X, min_samples=2)
+    X = check_plain_matrix(X, min_samples=2, finite=False)  # finiteness is checked in accumulate
     groups = check_groups(sensitive_features, X.shape[0])
     weights = check_sample_weight(sample_weight, X.shape[0])
     kept = None
     if weights is not None and not weights.all():  # a row that does not count is not there
+        check_finite(X)
         kept = weights > 0
         X, weights = X[kept], weights[kept]
         present, codes = np.unique(groups.codes[kept], return_inverse=True)

@@ -14,14 +14,11 @@ from fairpca._workers import delayed, parallel
 from fairpca.estimators._base import label_array
 from fairpca.inference._checks import CountedRows
 from fairpca.inference._fitting import fit_rows, fit_to_moments, needs_moments_only
-from fairpca.inference._fold_study import FoldStudy
+from fairpca.inference._fold_study import EIGENPROBLEMS, FoldStudy
 from fairpca.linalg import threads_for
 from fairpca.moments import FoldMoments, RowSource
 
 __all__ = ["check_can_be_judged", "fit_each_fold", "fit_without_folds"]
-
-#: A fit from moments costs about as much as so many eigenproblems.
-_EIGENPROBLEMS = 20.0
 
 
 def check_can_be_judged(estimator: Any, source: RowSource) -> None:
@@ -45,7 +42,7 @@ def fit_each_fold(
     """The estimator fitted to all rows, and without each fold."""
     n_folds, without = study.folds.n_folds, []
     progress(0, n_folds, "folds")
-    with threads_for(_EIGENPROBLEMS * study.source.n_features**3):
+    with threads_for(EIGENPROBLEMS * study.source.n_features**3):
         if needs_moments_only(estimator):
             whole = fit_to_moments(estimator, study.moments.whole)
             found: Iterator[Any] = fit_without_folds(estimator, study.moments, range(n_folds))

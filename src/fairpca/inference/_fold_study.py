@@ -14,14 +14,16 @@ from fairpca.inference._fitting import is_projection, n_components_of, reconstru
 from fairpca.inference._folds import Folds
 from fairpca.inference._row_values import N_VALUES, RowValues, ValueSums, values_of
 from fairpca.inference.chance import Noise
-from fairpca.linalg import top_eigenpairs
+from fairpca.linalg import threads_for, top_eigenpairs
 from fairpca.moments import FoldMoments, GroupMoments, RowSource, Views, row_squares
 from fairpca.problems import best_captured, group_errors
 
-__all__ = ["FoldStudy"]
+__all__ = ["EIGENPROBLEMS", "FoldStudy", "Judged", "pooled_least_error"]
 
-#: Rows of the smallest group from which standard errors are found, if it has more: they are then off by 0.3 %.
-_ROWS_FOR_ERRORS = 50_000
+#: A fit from moments, or a judgement, takes about as long as so many eigenproblems.
+EIGENPROBLEMS = 20.0
+#: Rows of the smallest group from which standard errors are found, if it has more: they are then off by 0.5 %.
+_ROWS_FOR_ERRORS = 20_000
 
 
 @dataclass(frozen=True)
@@ -77,6 +79,10 @@ class FoldStudy:
 
     def judge(self, without: Sequence[Any]) -> Judged:
         """Estimators that were fitted without each of the judged folds, on the rows of these folds."""
+        with threads_for(EIGENPROBLEMS * self.source.n_features**3):
+            return self._judge(without)
+
+    def _judge(self, without: Sequence[Any]) -> Judged:
         views, own_weights = self._views(without), self._own_weights(max(map(n_components_of, without)))
         if not all(map(is_projection, without)):
             sums, share = self._sums(self._values(without, views, own_weights), self._judged_rows), 1.0

@@ -49,7 +49,7 @@ class RowUnits:
 
     def __init__(self, X: np.ndarray, groups: Groups, weights: np.ndarray | None, center: np.ndarray) -> None:
         self.codes, self.center = groups.codes, center
-        self._rows = np.asarray(X, dtype=np.float64) - center
+        self._rows = np.ascontiguousarray(X, dtype=np.float64) - center  # rows are gathered a thousand times
         self._roots = None if weights is None else np.sqrt(weights)
         if self._roots is not None:
             self._rows *= self._roots[:, None]
@@ -62,7 +62,7 @@ class RowUnits:
     @staticmethod
     def _sums_of(rows: np.ndarray, roots: np.ndarray | None) -> Sums:
         if roots is None:
-            return Sums(float(len(rows)), rows.sum(axis=0), rows.T @ rows)
+            return Sums(float(len(rows)), np.ones(len(rows)) @ rows, rows.T @ rows)
         return Sums(float(roots @ roots), roots @ rows, rows.T @ rows)
 
 
