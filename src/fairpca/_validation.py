@@ -28,6 +28,7 @@ __all__ = [
     "check_plain_matrix",
     "check_sample_weight",
     "check_several_groups",
+    "code_type",
     "groups_from_codes",
     "intersect_groups",
     "is_missing",
@@ -264,7 +265,7 @@ def _encode_times(array: np.ndarray) -> Groups:
     if np.isnat(array).any():
         _raise_missing()
     distinct, codes = np.unique(array, return_inverse=True)
-    return Groups(tuple(_plain_labels(distinct)), codes.reshape(-1).astype(_code_type(len(distinct))))
+    return Groups(tuple(_plain_labels(distinct)), codes.reshape(-1).astype(code_type(len(distinct))))
 
 
 def _plain_labels(values: np.ndarray) -> list[Any]:
@@ -285,11 +286,11 @@ def _encode_integers(array: np.ndarray) -> Groups:
     wide = array.astype(np.int64, copy=False) if array.dtype.kind == "i" else array
     offsets = wide if low == 0 else wide - wide.dtype.type(low)
     if high - low <= 1:  # both ends occur, and nothing lies between
-        return Groups((low, high)[: high - low + 1], offsets.astype(_code_type(2)))
+        return Groups((low, high)[: high - low + 1], offsets.astype(code_type(2)))
     present = np.bincount(offsets.astype(np.intp, copy=False), minlength=high - low + 1) > 0
     table = np.cumsum(present) - 1
     labels = tuple(low + offset for offset in np.flatnonzero(present).tolist())
-    return Groups(labels, table.astype(_code_type(len(labels)))[offsets])
+    return Groups(labels, table.astype(code_type(len(labels)))[offsets])
 
 
 def _encode_by_hashing(array: np.ndarray) -> Groups:
@@ -305,7 +306,7 @@ def _encode_by_hashing(array: np.ndarray) -> Groups:
         _raise_missing()
     labels = ordered_labels(distinct)
     code_of = {label: code for code, label in enumerate(labels)}
-    codes = np.fromiter(map(code_of.__getitem__, values), _code_type(len(labels)), len(values))
+    codes = np.fromiter(map(code_of.__getitem__, values), code_type(len(labels)), len(values))
     return Groups(labels, codes)
 
 
@@ -323,7 +324,7 @@ def groups_from_codes(codes: np.ndarray, categories: Sequence[Any]) -> Groups:
     present = np.flatnonzero(np.bincount(codes, minlength=len(categories)))
     labels = [categories[code] for code in present.tolist()]
     order = {label: rank for rank, label in enumerate(ordered_labels(labels))}
-    table = np.zeros(len(categories), dtype=_code_type(len(present)))
+    table = np.zeros(len(categories), dtype=code_type(len(present)))
     table[present] = [order[label] for label in labels]
     return Groups(ordered_labels(labels), table[codes])
 
@@ -341,10 +342,10 @@ def intersect_groups(encoded: list[Groups]) -> Groups:
             code, position = divmod(code, len(groups))
             label.append(groups.labels[position])
         labels.append(tuple(reversed(label)))
-    return Groups(tuple(labels), inverse.reshape(-1).astype(_code_type(len(labels))))
+    return Groups(tuple(labels), inverse.reshape(-1).astype(code_type(len(labels))))
 
 
-def _code_type(n_groups: int) -> np.dtype:
+def code_type(n_groups: int) -> np.dtype:
     """Small codes sort by radix, several times faster than by comparison."""
     return np.dtype(np.uint16 if n_groups <= _TABLE_SPAN else np.int64)
 

@@ -22,8 +22,8 @@ __all__ = ["EIGENPROBLEMS", "FoldStudy", "Judged", "pooled_least_error"]
 
 #: A fit from moments, or a judgement, takes about as long as so many eigenproblems.
 EIGENPROBLEMS = 20.0
-#: Rows of the smallest group from which standard errors are found, if it has more: they are then off by 0.5 %.
-_ROWS_FOR_ERRORS = 20_000
+#: Rows of the smallest group from which standard errors are found, if it has more: they are then off by 0.7 %.
+_ROWS_FOR_ERRORS = 10_000
 
 
 @dataclass(frozen=True)

@@ -28,7 +28,7 @@ _BLOCKS = 40
 #: Noise matrices drawn to see how components overfit; with more features than this, few will do.
 _DRAWS, _FEW_DRAWS, _MANY_FEATURES = 8, 2, 200
 #: Rows of a chunk from which the influence of single rows is judged.
-_INFLUENCE_ROWS = 20_000
+_INFLUENCE_ROWS = 5_000
 
 
 @dataclass(frozen=True)
@@ -252,7 +252,7 @@ class Noise:
 class Influence:
     """Applied to a chunk: what its rows add to the noise of random groups, to see whether a few rows dominate it.
 
-    At most 20,000 rows of a chunk are looked at, drawn at random.
+    At most 5,000 rows of a chunk are looked at, drawn at random.
     """
 
     noise: Noise

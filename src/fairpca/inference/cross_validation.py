@@ -208,7 +208,7 @@ def cross_validate_groups(
     Distances are about the pooled mean of the training rows, whatever ``center`` the estimator has.
 
     Estimators that need nothing but moments take one pass over the rows for all folds, and one for the standard errors;
-    where every group has more than 20,000 rows, that one looks at a random part of them.
+    where every group has more than 10,000 rows, that one looks at a random part of them.
 
     Examples
     --------

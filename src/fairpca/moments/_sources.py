@@ -12,7 +12,14 @@ from typing import Any, Protocol
 
 import numpy as np
 
-from fairpca._validation import Groups, check_groups, check_plain_matrix, check_sample_weight, ordered_labels
+from fairpca._validation import (
+    Groups,
+    check_groups,
+    check_plain_matrix,
+    check_sample_weight,
+    code_type,
+    ordered_labels,
+)
 from fairpca.moments._accumulate import accumulate
 from fairpca.moments._group_moments import GroupMoments
 
@@ -165,8 +172,9 @@ class _CellSums:
     parallel: bool
 
     def __call__(self, number: int, X: Any, groups: Groups, weights: np.ndarray | None) -> GroupMoments:
-        cells = Groups(tuple(range(sum(self.cells.n_cells))), self.cells.codes(number, groups))
-        return accumulate(X, cells, weights, parallel=self.parallel)
+        labels = tuple(range(sum(self.cells.n_cells)))
+        codes = self.cells.codes(number, groups).astype(code_type(len(labels)), copy=False)
+        return accumulate(X, Groups(labels, codes), weights, parallel=self.parallel)
 
 
 def cell_moments(source: RowSource, cells: Cells) -> GroupMoments:
