@@ -1,4 +1,4 @@
-"""Lee et al. (2022): the protocol, published figures on the authors' splits, and a folder of other tables."""
+"""Lee et al. (2022): the protocol, published values on the authors' splits, and a folder of other tables."""
 
 from __future__ import annotations
 

@@ -32,7 +32,7 @@ def test_verdict(changes, verdict):
     assert claim(**changes).verdict == verdict
 
 
-def test_an_outcome_succeeds_unless_a_figure_differs_without_explanation():
+def test_an_outcome_succeeds_unless_a_value_differs_without_explanation():
     assert Outcome("p", "t", [claim(), claim(ours=2.0, explanation="known")]).succeeded
     failed = Outcome("p", "t", [claim(), claim(ours=2.0)])
     assert not failed.succeeded

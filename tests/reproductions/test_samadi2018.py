@@ -1,4 +1,4 @@
-"""The 2018 paper: protocol and algorithms on small cases, its figures on the credit table, and whole runs."""
+"""The 2018 paper: protocol and algorithms on small cases, its statements on the credit table, and whole runs."""
 
 import csv
 import dataclasses
@@ -161,7 +161,7 @@ def test_credit_slip_lies_below_what_can_be_attained(credit):
     assert slipped < 0.9 * attainable.largest[0]
 
 
-def test_raw_table_gives_the_same_figures(credit, shared_data):
+def test_raw_table_gives_the_same_values(credit, shared_data):
     raw = protocol.read(Source("UCI_Credit_Card", shared_data / "uci" / "UCI_Credit_Card.csv", False))
     assert raw.X.shape == credit.X.shape
     ours, theirs = (protocol.fair_curves(data.moments, [5]) for data in (raw, credit))

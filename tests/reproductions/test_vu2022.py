@@ -1,4 +1,4 @@
-"""The reproduction's protocol, its figures on one table, and the whole run on other tables of the same layout."""
+"""The reproduction's protocol, its values on one table, and the whole run on other tables of the same layout."""
 
 from __future__ import annotations
 
@@ -216,7 +216,7 @@ def test_other_tables_of_the_same_layout(tmp_path, rng, capsys, monkeypatch):
     text = capsys.readouterr().out
     assert "three is left out: it has 3 groups" in text
     assert "narrow is left out" in text
-    assert "E. Coli, RobustFairPCA" in text  # published figures are looked up by name
+    assert "E. Coli, RobustFairPCA" in text  # published values are looked up by name
     report = (out / "report.md").read_text(encoding="utf-8")
     assert "quick run, which judges nothing" in report
     assert "not judged" in report

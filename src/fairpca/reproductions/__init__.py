@@ -1,4 +1,4 @@
-"""Reproductions: one folder a paper, with what it claims, the run, the published figures and the tolerance.
+"""Reproductions: one folder per paper, with what it claims, the run, the published values and the tolerance.
 
 ``fairpca reproduce PAPER --data FOLDER`` on the command line, :func:`reproduce` from Python.
 """
@@ -35,7 +35,7 @@ def reproduce(
     quick : bool, default=False
         A smaller run within a minute; it judges neither published values nor differences between groups.
     slips : bool, default=False
-        Repeat the known slips of the authors' scripts too, so that their printed figures can be traced.
+        Repeat the known slips of the authors' scripts too, so that their printed values can be traced.
     progress : callable, optional
         Called with steps done, steps in all and what comes next.
 

@@ -29,12 +29,13 @@ CENTERS = ("common mean", "own means")
 NOTE = (
     "Ordinary PCA. A random division: the labels are permuted; p-values are adjusted for all groups and all d of the "
     "same rows. New rows: ten folds; intervals hold for all d of the same rows together, with 95 % confidence. The "
-    "corrected loss is what a group would gain from components of its own if it had many rows. Do not subtract what is "
-    "expected by chance from a loss in the sample, and do not divide two losses: a smaller group has less say in the "
-    "components, so that a ratio of losses is largely one of sizes. Common mean: rows as they are, about the mean of "
-    "all. Own means: the mean of its group is taken from every row first, as in the papers' experiments, and PCA is "
-    "that of these rows; random divisions then move rows without their groups' means, so that the test asks whether "
-    "the groups differ in anything but these."
+    "corrected loss is the estimated shortfall of the shared components on new rows against the best components of the "
+    "group's population. It is above zero for random groups too: interpret only differences between groups. A smaller "
+    "group still has less weight in the shared components, so these differences still depend on sizes, and a ratio of "
+    "two losses is largely one of sizes: do not divide them. Do not subtract what is expected by chance from a loss in "
+    "the sample either. Common mean: rows as they are, about the mean of all. Own means: the mean of its group is "
+    "subtracted from every row first, as in the papers' experiments, and PCA is that of these rows; random divisions "
+    "then move rows without their groups' means, so that the test asks whether the groups differ in anything but these."
 )
 
 

@@ -1,4 +1,4 @@
-"""What a reproduction found: published figures beside ours, tables and drawings, and how they are written."""
+"""What a reproduction found: published values beside ours, tables and drawings, and how they are written."""
 
 from __future__ import annotations
 
@@ -28,10 +28,10 @@ _MARKUP = re.compile(r"[\\\\`*\[\]]")
 
 @dataclass(frozen=True)
 class Claim:
-    """A published figure and ours.
+    """A published value and ours.
 
     ``relation`` says which side is the better one: ``"equal"`` (both directions count), ``"at most"`` (ours should not
-    exceed theirs) or ``"at least"``. ``tolerance`` is relative to the published figure unless ``absolute``.
+    exceed theirs) or ``"at least"``. ``tolerance`` is relative to the published value unless ``absolute``.
     ``explanation`` says why ours is expected to differ, where a reason is known; it is shown only if it does differ.
 
     >>> Claim("Table 1", "German, error", ours=1.02, theirs=1.0, tolerance=0.03).verdict
@@ -168,7 +168,7 @@ class Outcome:
         parts += [f"- {_inline(text)}" for text in (*self.differences[:1], *self.remarks)]
         if len(drawn) < len(self.drawings):
             parts.append("The figures need matplotlib, which is not installed: `pip install fairpca[plot]`.")
-        parts += ["## Published figures beside ours", _markdown_table(_CLAIM_COLUMNS, self._claim_rows())]
+        parts += ["## Published values beside ours", _markdown_table(_CLAIM_COLUMNS, self._claim_rows())]
         for table in self.tables:
             parts += [f"## {_inline(table.title)}", _markdown_table(table.columns, table.rows)]
             parts += [table.note] if table.note else []
@@ -184,7 +184,7 @@ class Outcome:
         return [_claim_cells(claim, self.verdict(claim)) for claim in self.claims]
 
 
-_CLAIM_COLUMNS = ("source", "figure", "ours", "published", "difference", "tolerance", "verdict", "explanation")
+_CLAIM_COLUMNS = ("source", "value", "ours", "published", "difference", "tolerance", "verdict", "explanation")
 
 
 def _claim_cells(claim: Claim, verdict: str) -> list[Any]:

@@ -25,7 +25,7 @@ WHERE = (
 
 _REMARKS = (
     "The classifier behind %Acc and Delta_DP is fitted to the test rows it is judged on, as in the authors' script; "
-    "the figures with a classifier fitted to the training rows are in beyond_table1.csv.",
+    "the values with a classifier fitted to the training rows are in beyond_table1.csv.",
     "Tolerances: PCA to the last printed digit; the others to one published standard deviation over the splits.",
     "FPCA is solved at rank d (ParityPCA), with the authors' mu = 0.01 in their units; MbF-PCA is MMDFairPCA.",
 )

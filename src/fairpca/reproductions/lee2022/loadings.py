@@ -53,7 +53,7 @@ class Loadings:
         return [fit for fit in self.fits if (fit.method, fit.n_components) == (method, n_components)]
 
     def communality(self, method: Method, n_components: int) -> np.ndarray:
-        """Of the sensitive feature, one value a split."""
+        """Of the sensitive feature, one value per split."""
         assert self.column is not None
         return np.array([communality(fit.components)[self.column] for fit in self.of(method, n_components)])
 

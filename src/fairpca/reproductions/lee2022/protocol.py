@@ -5,7 +5,7 @@
   squared distance of the training rows after ordinary PCA.
 - %Acc and Delta_DP: of an RBF support vector machine with ``C = 1`` and the kernel ``exp(-|z - z'|^2)`` (the defaults
   of the authors' software). It is fitted *to the projected test rows and judged on the same rows*; the paper does not
-  say so. With 10 components it memorises them. The same figures with the machine fitted to the training rows stand
+  say so. With 10 components it memorises them. The same values with the machine fitted to the training rows stand
   beside (``%Acc held out``, ``Delta_DP held out``).
 """
 

@@ -1,4 +1,4 @@
-"""Figures printed in Lee et al. (2022), and what is known of their data sets.
+"""Values printed in Lee et al. (2022), and what is known of their data sets.
 
 Table 1: mean over the ten test parts, with the standard deviation (divisor 9). The caption gives the parameters of
 FPCA as (mu, delta); the values and the authors' files show that they are (delta, mu), with mu = 0.01 throughout, also
@@ -31,7 +31,7 @@ ROUNDING = {"%Var": 0.005, "%Acc": 0.005, "MMD^2": 0.0005, "Delta_DP": 0.005}
 
 
 def _rows(text: str) -> dict[tuple[int, str], dict[str, Printed]]:
-    """From lines of ``d | method | mean spread, ...`` to figures by (d, method)."""
+    """From lines of ``d | method | mean spread, ...`` to values by (d, method)."""
     rows = {}
     for line in text.strip().splitlines():
         d, method, figures = (part.strip() for part in line.split("|"))

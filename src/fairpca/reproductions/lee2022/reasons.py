@@ -1,6 +1,6 @@
-"""Why a figure of Table 1 differs from the printed one, for the figures where that was found out.
+"""Why a value of Table 1 differs from the printed one, for the values where that was found out.
 
-Only for figures that were looked into: a reason for everything would excuse anything.
+Only for values that were looked into: a reason for everything would excuse anything.
 """
 
 from __future__ import annotations

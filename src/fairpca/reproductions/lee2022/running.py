@@ -21,7 +21,7 @@ class Job(NamedTuple):
 
 
 def run_jobs(jobs: Sequence[Job], progress: Progress, *, n_jobs: int = -1) -> list[Any]:
-    """Results in the order of the jobs; ``n_jobs`` processes, by default one a core, each with one BLAS thread."""
+    """Results in the order of the jobs; ``n_jobs`` processes, by default one per core, each with one BLAS thread."""
     calls = (delayed(job.function)(*job.arguments) for job in jobs)
     results: list[Any] = []
     progress(0, len(jobs), jobs[0].label if jobs else "")

@@ -35,7 +35,7 @@ class Sample:
 
 
 def project_sample(seed: int, methods: Sequence[Method] = METHODS) -> Sample:
-    """150 rows a group, projected to the plane by each method."""
+    """150 rows per group, projected to the plane by each method."""
     X, groups = make_same_moments(300, random_state=seed)
     sigma = median_bandwidth(PCA(2).fit_transform(X))
     sample = Sample(groups, {}, {}, {}, {})

@@ -34,7 +34,7 @@ def _split_numbers(folder: Path) -> list[int]:
 
 
 def table_jobs(folder: Path, *, quick: bool, slips: bool) -> list[Job]:
-    """One job a data set, split, number of components and method; quick takes the smallest data set's first split."""
+    """One job per data set, split, number of components and method; quick takes the smallest data set's first split."""
     data = find_data(folder)
     if quick:
         smallest = min(
@@ -101,7 +101,7 @@ def _printed(data: str, d: int, method: Method) -> dict[str, Printed]:
 
 
 def tables(fits: Sequence[Fit]) -> list[Table]:
-    """One table a data set: ours and published, each as mean (standard deviation over splits)."""
+    """One table per data set: ours and published, each as mean (standard deviation over splits)."""
     columns = ["d", "method", "splits", *(text for name in MEASURES for text in (name, f"{name}, published"))]
     rows: dict[str, list[list[Any]]] = {}
     for (data, d, method), group in _grouped(fits).items():

@@ -125,7 +125,7 @@ def _searches(study: Study) -> Table | None:
     return Table(
         f"{file_name(study.name)}_weights", f"{study.title}: largest loss by multiplicative weights and by FairPCA",
         columns, rows,
-        "Every step costs one eigenproblem, beside one a group for its own optimum, which FairPCA's number includes. "
+        "Every step costs one eigenproblem, beside one per group for its own optimum, which FairPCA's number includes. "
         "Rate and first number of steps are those of the authors' scripts, and so is the choice of average or last "
         "iterate. The eigengap is 1 - lambda_(d+1) / lambda_d of the weighted sum: the smaller it is, the faster "
         "losses change with the weights, and the smaller the rate must be.",

@@ -41,7 +41,7 @@ WHERE = (
     "the label."
 )
 
-_TITLE = "Vu et al. (2022), Distributionally Robust Fair Principal Components: published figures beside ours"
+_TITLE = "Vu et al. (2022), Distributionally Robust Fair Principal Components: published values beside ours"
 _REMARKS = (
     "ABDiff is the difference between the groups' mean errors, each group about its own training mean; ARE the mean "
     "error of all rows. Parameters minimise their sum over three folds, so that one may be traded for the other.",

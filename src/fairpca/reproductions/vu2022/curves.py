@@ -36,7 +36,7 @@ _MOST_COMPONENTS = 20
 #: The paper's fixed parameters of the errors against k.
 _ALPHA, _PENALTY, _HALF = 0.15, 0.5, 0.5
 _CURVE_POINTS = 60
-#: Two projections whose figures agree to this share are the same point of a drawing.
+#: Two projections whose values agree to this share are the same point of a drawing.
 _SAME = 1e-6
 
 

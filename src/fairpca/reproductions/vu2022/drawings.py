@@ -30,7 +30,7 @@ _ARROW = 3.0
 def drawings(
     found: list[Direction], effect: RadiusEffect, curves: Sequence[Pareto], series: Sequence[ErrorsByComponents]
 ) -> list[Drawing]:
-    """Figures 1 and 4, one Figure with all Pareto curves, and one a data set with the errors against k."""
+    """Figures 1 and 4, one Figure with all Pareto curves, and one per data set with the errors against k."""
     n_rows = math.ceil(len(curves) / _PANELS_A_ROW)
     return [
         Drawing("figure_1", "Figure 1: directions in the plane", lambda figure: _draw_toy(figure, found), (7.5, 6.0)),

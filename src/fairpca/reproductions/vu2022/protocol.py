@@ -50,9 +50,9 @@ TRAINING_SHARE = 0.3
 _N_FOLDS = 3
 _SMALLEST_GROUP = 30
 _DROPPED = ("perimX", "perimY")  # of Steel, as the authors do
-#: Of the covariance part; the figures are compared to a percent.
+#: Of the covariance part; the values are compared to a percent.
 _PARITY_TOLERANCE = 1e-4
-#: Means closer than this, in standard deviations of a feature, are asked to be equal: no figure shows the difference.
+#: Means closer than this, in standard deviations of a feature, are asked to be equal: no value shows the difference.
 _EQUAL_MEANS = 1e-3
 _STRENGTHS = (1e-4, 1e-2, 1.0, 1e2)
 

@@ -1,4 +1,4 @@
-"""Figures printed in Vu et al. (2022), by the name of the file in the authors' public folder.
+"""Values printed in Vu et al. (2022), by the name of the file in the authors' public folder.
 
 Tables 1 (page 9), 3 (page 17) and 4 (page 18), as printed. Columns: RFPCA, FairPCA, CFPCA with the mean constraint,
 CFPCA with both constraints.
@@ -7,7 +7,7 @@ Tolerances, each with its reason:
 
 - ``SUM_TOLERANCE``: alpha and lambda minimise ABDiff + ARE over three folds. Several pairs lie within a percent or
   two of each other there, and an inexact fit takes another of them. Our sum may exceed the paper's by three percent.
-- ``FIGURE_TOLERANCE``: a single figure may be traded for the other at equal sum, so each is compared on the scale of
+- ``FIGURE_TOLERANCE``: a single value may be traded for the other at equal sum, so each is compared on the scale of
   their sum: one percent of it.
 - Table 4: the separation is a difference of two shares of test rows; its standard error is at most
   ``sqrt(1 / n_0 + 1 / n_1) / 2``. Two classifiers that differ by less cannot be told apart on these rows.

@@ -1,4 +1,4 @@
-"""The slips of the authors' published scripts, repeated on purpose, so that their figures can be traced.
+"""The slips of the authors' published scripts, repeated on purpose, so that their values can be traced.
 
 - The last iterate of the subgradient descent is kept, not the best.
 - lambda is lowered to the smaller share of the groups, without a word, where the conditions of Theorem 3.2 fail.
@@ -40,7 +40,7 @@ __all__ = [
 ETAS = (*np.linspace(0.25, 4.25, 17), 0.1)
 _STEPS = 1000
 _FIXED_POINT = 1e-15
-#: The port takes a thousand eigenproblems for each of 55 fits a split; beyond this size it is left out.
+#: The port takes a thousand eigenproblems for each of 55 fits per split; beyond this size it is left out.
 _LARGEST_PORT = 12
 #: What the authors' script returns for German credit (all rows, d = 3, alpha 0.15, lambda 0.5) from the PCA start.
 _GERMAN, _GERMAN_ALPHA, _GERMAN_PENALTY, _GERMAN_LAST, _GERMAN_BEST = "German_Credit_Data", 0.15, 0.5, 41.946, 41.872
@@ -146,7 +146,7 @@ def port_of_fair_pca(matrices: np.ndarray, d: int, eta: float, *, as_meant: bool
 
 
 def port_split(X: np.ndarray, groups: np.ndarray, seed: int) -> Result:
-    """One split with the port: eta by cross-validation, figures of the relaxed projector."""
+    """One split with the port: eta by cross-validation, values of the relaxed projector."""
     sample = protocol.Sample.draw(X, groups, seed)
     rows = sample.train
     parts = protocol.folds(sample.X[rows], groups[rows], seed)
@@ -175,7 +175,7 @@ def _relaxed_figures(projector: np.ndarray, moments: GroupMoments, own: GroupMom
 
 
 def port_claims(title: str, result: Result, printed: Printed) -> list[Claim]:
-    """The paper's FairPCA column beside the port's figures."""
+    """The paper's FairPCA column beside the port's values."""
     reason = (
         "With a large step the port's weights never settle, and its result depends on rounding: data changed by 1e-13 "
         "move an entry of the projector by up to 0.4 (E. Coli, step 3)."

@@ -1,4 +1,4 @@
-"""Tables 1, 3 and 4 of Vu et al. (2022), ours beside the published figures."""
+"""Tables 1, 3 and 4 of Vu et al. (2022), ours beside the published values."""
 
 from __future__ import annotations
 
@@ -32,7 +32,7 @@ _PORT = (
 )
 _LIMIT = (
     "Ours is the optimum of the stated problem, and an open-source conic solver returns it for the scripts' relaxation "
-    "too; the published figure has the larger error in sample as well, so their solver ended elsewhere."
+    "too; the published value has the larger error in sample as well, so their solver ended elsewhere."
 )
 _MU = (
     "In the scripts mu lands in another argument and is always 1, in units of ||X||, and a relaxed optimum is rounded "
@@ -109,7 +109,7 @@ def average(results: Sequence[dict[str, Result]]) -> dict[str, Result]:
 
 def performance_tables(studies: Sequence[Study]) -> list[Table]:
     """Tables 1, 3 and 4 in the paper's shape: one row a data set and method."""
-    note = "Means over the splits; d = 3. Published figures are those of the paper's column for the method."
+    note = "Means over the splits; d = 3. Published values are those of the paper's column for the method."
     return [
         Table("table_1", "Table 1: out of sample", *_pairs(studies, "test"), note=note),
         Table("table_3", "Table 3: in sample", *_pairs(studies, "train"), note=note),
@@ -144,7 +144,7 @@ def _entries(studies: Sequence[Study]) -> Iterator[tuple[Study, str, Result, Pri
 
 
 def performance_claims(studies: Sequence[Study]) -> list[Claim]:
-    """A claim for every published figure of the data sets found."""
+    """A claim for every published value of the data sets found."""
     claims: list[Claim] = []
     for study, method, result, printed in _entries(studies):
         if printed is not None:
