@@ -210,7 +210,9 @@ def test_on_a_cluster(people, monkeypatch):
     X, groups = people
     options = {"processes": False, "n_workers": 1, "threads_per_worker": 2, "dashboard_address": ":0"}
     with distributed.LocalCluster(**options) as cluster, distributed.Client(cluster):
-        fitted = MMDFairPCA(1, tolerance=0.02, max_iter=10).fit(cut(X), sensitive_features=cut(groups))
+        fitted = MMDFairPCA(1, tolerance=0.02, bandwidth="median", max_iter=10).fit(
+            cut(X), sensitive_features=cut(groups)
+        )
     assert np.isclose(fitted.mmd2_, mmd2(fitted.transform(X), groups, bandwidth=fitted.bandwidth_), rtol=1e-9)
 
 

@@ -177,8 +177,10 @@ class RowValues:
     def _chosen(self, number: int, codes: np.ndarray) -> np.ndarray | None:
         """Rows that are looked at; None for all of them."""
         if self.share < 1.0:
-            drawn = np.random.default_rng([1, number]).random(len(codes)) < self.share
-            return np.flatnonzero(drawn & (codes >= 0))
+            rng = np.random.default_rng([1, number])
+            drawn = rng.choice(len(codes), rng.binomial(len(codes), self.share), replace=False, shuffle=False)
+            drawn.sort()
+            return drawn[codes[drawn] >= 0]
         return None if self.folds.judges_all else np.flatnonzero(codes >= 0)
 
     def _of_rows(self, X: Any, codes: np.ndarray) -> np.ndarray:

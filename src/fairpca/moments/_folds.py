@@ -11,6 +11,9 @@ from fairpca.moments._sources import Cells, RowSource, cell_moments
 
 __all__ = ["FoldMoments"]
 
+#: Up to this many features the merged moments of every training set are kept: they are asked for several times.
+_FEW_FEATURES = 200
+
 
 @dataclass(frozen=True, eq=False)
 class FoldMoments:
@@ -59,6 +62,15 @@ class FoldMoments:
 
     def training(self, fold: int) -> GroupMoments:
         """The moments of all rows but those of one fold."""
+        if self.parts[0].n_features > _FEW_FEATURES:
+            return self._without(fold)
+        return self._trainings[fold]
+
+    @functools.cached_property
+    def _trainings(self) -> tuple[GroupMoments, ...]:
+        return tuple(self._without(fold) for fold in range(len(self)))
+
+    def _without(self, fold: int) -> GroupMoments:
         first, *others = (part for number, part in enumerate(self.parts) if number != fold)
         return first.merge(*others)
 
