@@ -7,7 +7,7 @@ from typing import Any
 
 from fairpca.inference._display import number, p_text, with_interval
 from fairpca.model_selection import Comparison, MethodResult
-from fairpca.report import outvoted_sentence, sample_sentence
+from fairpca.report import label_text, outvoted_sentence, sample_sentence
 
 __all__ = ["clean", "comparison_text", "format_table"]
 
@@ -85,7 +85,7 @@ def _by_group(found: Comparison, results: list[MethodResult]) -> list[str]:
         for position, (label, count) in enumerate(zip(found.groups, found.counts, strict=True)):
             row = [
                 str(d) if position == 0 else "",
-                clean(_label(label)),
+                clean(label_text(label)),
                 f"{count:,}",
                 with_interval(figures.error.by_group[label]),
                 number(figures.loss.by_group[label].value),
@@ -124,7 +124,7 @@ def _wrapped(text: str) -> list[str]:
 
 def _methods(found: Comparison, results: list[MethodResult]) -> list[str]:
     few = len(found.groups) <= 3
-    labels = [clean(_label(label)) for label in found.groups]
+    labels = [clean(label_text(label)) for label in found.groups]
     changes = [f"error {label}" for label in labels] if few else ["largest decrease", "largest increase"]
     heads = ["d", "method", *changes, "gap of corrected losses", "variance in sample"]
     rows = []
@@ -135,7 +135,7 @@ def _methods(found: Comparison, results: list[MethodResult]) -> list[str]:
             cells = [_signed(one) for one in result.change.by_group.values()]
         else:
             order = sorted(result.change.by_group.items(), key=lambda item: item[1].value)
-            cells = [f"{_signed(one)} {clean(_label(label))}" for label, one in (order[0], order[-1])]
+            cells = [f"{_signed(one)} {clean(label_text(label))}" for label, one in (order[0], order[-1])]
         gap = with_interval(result.corrected_loss.gap)
         rows.append([*_head(result), *cells, gap, f"{result.explained_variance:.1%}"])
     return format_table(heads, rows, left=2)
@@ -179,10 +179,6 @@ def _share(name: str, value: float | None) -> str:
     if value is None:
         return "-"
     return f"{value:.1%}" if name == "accuracy" else f"{value:.3f}"
-
-
-def _label(label: Any) -> str:
-    return ", ".join(map(str, label)) if isinstance(label, tuple) else str(label)
 
 
 def _spread(numbers: list[int]) -> list[int]:

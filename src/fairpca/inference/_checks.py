@@ -105,8 +105,10 @@ def check_one_group_each(clusters: np.ndarray, groups: Groups) -> None:
         )
 
 
-def check_dimensions(n_components: Any, n_features: int) -> tuple[int, ...]:
-    """Numbers of components, ascending."""
+def check_dimensions(n_components: Any, n_features: int, *, default: Iterable[int] = ()) -> tuple[int, ...]:
+    """Numbers of components, ascending; None takes those of the default that do not exceed the features."""
+    if n_components is None:
+        n_components = [number for number in default if number <= n_features] or None
     if n_components is None:
         raise ValueError("n_components is needed where no estimator has it: give one number or several.")
     numbers = list(n_components) if isinstance(n_components, Iterable) else [n_components]

@@ -96,10 +96,14 @@ class FoldStudy:
         return Judged(means, errors, sums.freedom, sums.units / share, own_weights)
 
     def prepare(self, n_components: int) -> None:
-        """Find own components of up to so many dimensions; those of fewer dimensions are the leading ones."""
+        """Find own components of up to so many dimensions; those of fewer dimensions are the leading ones.
+
+        Worth doing before a study is copied to other processes, which would each find them again.
+        """
         if n_components <= self._dimension:
             return
         self._dimension = n_components
+        self._own_weights(n_components)  # finds how components overfit, for every number of them
         self._own = _leading(self._second_moments, n_components)
         self._own_without, self._ordinary, self._centres = [], [], []
         for fold in self.folds.judged:

@@ -22,7 +22,7 @@ from fairpca.linalg import threads_for
 from fairpca.metrics import explained_variance_ratio
 from fairpca.model_selection._held_out import Split, sample_rows, split_rows
 from fairpca.model_selection.methods import Method
-from fairpca.moments import GroupMoments, accumulate
+from fairpca.moments import GroupMoments
 
 __all__ = ["Study"]
 
@@ -60,9 +60,8 @@ class Study:
         _check_sample_of(self.moments, self.groups, self.X.shape[1])
         self.n_rows = round(self.moments.total_count)
         self.split: Split = split_rows(self.groups.codes, self.y, test_size, seed, self.clusters)
-        train = Groups(self.groups.labels, self.groups.codes[self.split.train])
-        self.train_moments = accumulate(self.X[self.split.train], train)
         self.held_out = FoldStudy(rows, held_out_part(self.groups, self.split.test, self.clusters))
+        self.train_moments = self.held_out.moments.training(0)
 
     def _folds_for(self, n_folds: int) -> int:
         """No more folds than the smallest group has rows, or clusters."""
@@ -107,13 +106,12 @@ class Study:
 
     def test(self, dimensions: list[int], n_permutations: int) -> LossTest:
         """Of ordinary PCA, for all numbers of components together."""
-        clusters = self.clusters
         return loss_test(
             self.X,
             sensitive_features=self.groups,
             n_components=dimensions,
             n_permutations=n_permutations,
-            clusters=clusters,
+            clusters=self.clusters,
             random_state=self.seed,
         )
 

@@ -13,9 +13,10 @@ import numpy as np
 import sklearn
 
 from fairpca._progress import Report, progress_of
-from fairpca._validation import check_n_components, check_number
+from fairpca._validation import check_number
 from fairpca._workers import delayed, parallel
 from fairpca.inference import Estimate, GroupEstimates, GroupFigures, LossTest
+from fairpca.inference._checks import check_dimensions
 from fairpca.inference._display import TableResult
 from fairpca.linalg import threads_for
 from fairpca.model_selection._held_out import HeldOut, measure
@@ -288,7 +289,7 @@ def compare(
         X, sensitive_features, y, clusters=clusters, repeated_rows=repeated_rows, n_folds=cv, test_size=test_size,
         seed=random_state, moments=moments,
     )  # fmt: skip
-    dimensions = check_dimensions(n_components, study.X.shape[1], default=_DEFAULT_DIMENSIONS)
+    dimensions = list(check_dimensions(n_components, study.X.shape[1], default=_DEFAULT_DIMENSIONS))
     chosen = choose_methods(methods)
     study.prepare(max(dimensions))
     with progress_of(progress) as report:
@@ -441,16 +442,6 @@ def _collected() -> Iterator[list[str]]:
         warnings.simplefilter("always")
         yield notes
     notes += dict.fromkeys(str(warning.message) for warning in caught)
-
-
-def check_dimensions(n_components: int | Iterable[int] | None, n_features: int, *, default: Iterable[int]) -> list[int]:
-    """Numbers of components, ascending; None takes those of the default that do not exceed the features."""
-    if n_components is None:
-        n_components = [number for number in default if number <= n_features]
-    numbers = list(n_components) if isinstance(n_components, Iterable) else [n_components]
-    if not numbers:
-        raise ValueError("n_components is empty; give one number or several.")
-    return sorted({check_n_components(number, n_features) for number in numbers})
 
 
 def label_texts(labels: Iterable[Any]) -> list[str]:

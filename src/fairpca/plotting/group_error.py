@@ -10,9 +10,9 @@ import numpy as np
 from sklearn.base import clone
 
 from fairpca._validation import check_choice
+from fairpca.inference._checks import check_dimensions
 from fairpca.metrics import GroupValues, reconstruction_error, reconstruction_loss
 from fairpca.model_selection import Comparison
-from fairpca.model_selection.compare import check_dimensions
 from fairpca.plotting._style import COLOURS, DASHES, MARKERS, axes, label_text, plain
 
 __all__ = ["GroupErrorDisplay"]

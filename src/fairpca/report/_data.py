@@ -11,7 +11,7 @@ import numpy as np
 from fairpca.inference import GroupEstimates
 from fairpca.inference._display import p_text
 from fairpca.model_selection import METHODS, Comparison, Frontier, MethodResult
-from fairpca.report._words import summary
+from fairpca.report._words import label_text, summary
 
 if TYPE_CHECKING:
     from fairpca.report.audit import Audit
@@ -31,7 +31,7 @@ def report_data(audit: Audit) -> dict[str, Any]:
     """Everything the page draws."""
     comparison = audit.comparison
     groups = [
-        {"label": _label(label), "count": count}
+        {"label": label_text(label), "count": count}
         for label, count in zip(comparison.groups, comparison.counts, strict=True)
     ]
     return {
@@ -49,10 +49,6 @@ def report_data(audit: Audit) -> dict[str, Any]:
         "chance": {str(d): _chance(comparison, d) for d in comparison.dimensions},
         "confidence": comparison.settings["confidence"],
     }
-
-
-def _label(label: Any) -> str:
-    return ", ".join(map(str, label)) if isinstance(label, tuple) else str(label)
 
 
 def _key(result: MethodResult) -> str:

@@ -13,7 +13,7 @@ from fairpca.inference import Estimate, GroupEstimates
 from fairpca.inference._display import number, with_interval
 from fairpca.model_selection import Comparison, MethodResult
 
-__all__ = ["outvoted_sentence", "sample_sentence", "summary"]
+__all__ = ["label_text", "outvoted_sentence", "sample_sentence", "summary"]
 
 #: Differences below this share of the error are not worth a sentence.
 _NEGLIGIBLE = 1e-6
@@ -70,7 +70,7 @@ def _chance(comparison: Comparison, d: int) -> str:
     found = comparison.test[d]
     clearest = min(found.by_group, key=lambda label: found.by_group[label].p_value)
     said = comparison.test.say(found.p_value, found.rejected)
-    return f"{said} The clearest departure is that of “{_text(clearest)}”." if found.rejected else said
+    return f"{said} The clearest departure is that of “{label_text(clearest)}”." if found.rejected else said
 
 
 def _new_rows(ordinary: MethodResult) -> str:
@@ -81,7 +81,7 @@ def _new_rows(ordinary: MethodResult) -> str:
         f"{_corrected(corrected, high)} and {_corrected(corrected, low)}, difference {with_interval(corrected.gap)}"
     )
     if small:
-        start = f"On new rows nothing is claimed: “{_text(small[0])}” is too small to be judged."
+        start = f"On new rows nothing is claimed: “{label_text(small[0])}” is too small to be judged."
         return f"{start} The losses corrected for overfitting are {values}."
     if figures.claimed:
         return f"On new rows the losses differ: corrected for overfitting they are {values}."
@@ -94,7 +94,7 @@ def _new_rows(ordinary: MethodResult) -> str:
 
 
 def _corrected(corrected: GroupEstimates, label: Any) -> str:
-    return f"{number(corrected.by_group[label].value)} for “{_text(label)}”"
+    return f"{number(corrected.by_group[label].value)} for “{label_text(label)}”"
 
 
 def outvoted_sentence(comparison: Comparison) -> str:
@@ -115,8 +115,8 @@ def _errors(ordinary: MethodResult) -> str:
     error = ordinary.error
     high, low = error.between
     values = (
-        f"“{_text(high)}” {number(error.by_group[high].value)}, “{_text(low)}” {number(error.by_group[low].value)}, "
-        f"difference {with_interval(error.gap)}"
+        f"“{label_text(high)}” {number(error.by_group[high].value)}, "
+        f"“{label_text(low)}” {number(error.by_group[low].value)}, difference {with_interval(error.gap)}"
     )
     if not error.gap_excludes_zero:
         return f"On new rows no difference of errors is shown: {values}."
@@ -160,10 +160,14 @@ def _changes(result: MethodResult) -> str:
 
 def _change(label: Any, one: Any) -> str:
     if one.low > 0:
-        return f"raises the error of “{_text(label)}” by {with_interval(one)}"
+        return f"raises the error of “{label_text(label)}” by {with_interval(one)}"
     if one.high < 0:
-        return f"lowers the error of “{_text(label)}” by {with_interval(Estimate(-one.value, -one.high, -one.low))}"
-    return f"is not shown to change the error of “{_text(label)}”, {'+' if one.value > 0 else ''}{with_interval(one)}"
+        return (
+            f"lowers the error of “{label_text(label)}” by {with_interval(Estimate(-one.value, -one.high, -one.low))}"
+        )
+    return (
+        f"is not shown to change the error of “{label_text(label)}”, {'+' if one.value > 0 else ''}{with_interval(one)}"
+    )
 
 
 def _readable(ordinary: MethodResult, results: Iterable[MethodResult]) -> list[str]:
@@ -197,7 +201,7 @@ def _by_group(values: Mapping[Any, float], comparison: Comparison, *, sizes: boo
 
     def text(label: Any) -> str:
         rows = f" ({counts[label]:,} rows)" if sizes else ""
-        return f"{number(values[label])} for “{_text(label)}”{rows}"
+        return f"{number(values[label])} for “{label_text(label)}”{rows}"
 
     if len(values) <= _FEW_GROUPS:
         return _listed([text(label) for label in values])
@@ -209,7 +213,8 @@ def _listed(parts: list[str]) -> str:
     return parts[0] if len(parts) == 1 else f"{', '.join(parts[:-1])} and {parts[-1]}"
 
 
-def _text(label: Any) -> str:
+def label_text(label: Any) -> str:
+    """A group label as text; combinations of several columns are joined by commas."""
     return ", ".join(map(str, label)) if isinstance(label, tuple) else str(label)
 
 
