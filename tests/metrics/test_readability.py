@@ -11,11 +11,11 @@ from sklearn.metrics import roc_auc_score
 from fairpca import ParityPCA
 from fairpca.datasets import load_german_credit, load_splits
 from fairpca.metrics import readability
-from fairpca.metrics.readability import _interval, _Reader
+from fairpca.metrics._auc import JudgedScores, auc_interval
 
 
 def reader(scores, first=0, second=1):
-    return _Reader("boosting", (first, second), (first, second), np.asarray(scores, dtype=float))
+    return JudgedScores("boosting", (first, second), (first, second), np.asarray(scores, dtype=float))
 
 
 def test_auc_is_that_of_scikit_learn_with_ties_and_for_many_divisions(rng):
@@ -31,7 +31,7 @@ def test_pairs_and_the_rest_of_several_groups(rng):
     scores, codes = rng.normal(size=90), np.arange(90) % 3
     pair = codes != 2
     assert reader(scores).auc(codes[None])[0] == pytest.approx(roc_auc_score(codes[pair], scores[pair]))
-    rest = _Reader("boosting", (0, "rest"), (0, None), scores)
+    rest = JudgedScores("boosting", (0, "rest"), (0, None), scores)
     assert rest.auc(codes[None])[0] == pytest.approx(roc_auc_score(codes != 0, scores))
 
 
@@ -41,7 +41,7 @@ def test_interval_covers_the_true_auc(rng, shift, size):
     covered = 0
     for _ in range(400):
         found = reader(rng.normal(size=len(codes)) + shift * codes).judge(codes, units)
-        auc, low, high = _interval(*found, 0.95)
+        auc, low, high = auc_interval(*found, 0.95)
         assert 0 <= low <= auc <= high <= 1
         covered += low <= truth <= high
     assert 0.92 <= covered / 400 <= 0.995
@@ -54,7 +54,7 @@ def test_rows_of_a_cluster_count_once(rng):
     for _ in range(300):
         scores = np.repeat(rng.normal(size=60), 6) + 0.8 * codes
         for i, units in enumerate((people, np.arange(360))):
-            _, low, high = _interval(*reader(scores).judge(codes, units), 0.95)
+            _, low, high = auc_interval(*reader(scores).judge(codes, units), 0.95)
             covered[i] += low <= truth <= high
     assert covered[0] / 300 >= 0.9
     assert covered[1] / 300 < 0.75
@@ -62,7 +62,7 @@ def test_rows_of_a_cluster_count_once(rng):
 
 def test_separated_groups_have_an_interval_all_the_same():
     codes = np.repeat([0, 1], 50)
-    auc, low, high = _interval(*reader(codes).judge(codes, np.arange(100)), 0.95)
+    auc, low, high = auc_interval(*reader(codes).judge(codes, np.arange(100)), 0.95)
     assert auc == high == 1
     assert low == pytest.approx(0.961, abs=2e-3)  # Newcombe (2006), method 5, 50 and 50
 

@@ -8,6 +8,7 @@ from fairpca.metrics.downstream import (
     equal_opportunity_difference,
     equalized_odds_difference,
 )
+from fairpca.metrics.proxies import Proxies, Proxy, proxies
 from fairpca.metrics.readability import Readability, Reading, readability
 from fairpca.metrics.reconstruction import (
     GroupValues,
@@ -20,6 +21,8 @@ from fairpca.metrics.reconstruction import (
 __all__ = [
     "GroupValues",
     "MMDTest",
+    "Proxies",
+    "Proxy",
     "Readability",
     "Reading",
     "adversary_gap",
@@ -32,6 +35,7 @@ __all__ = [
     "mmd2",
     "mmd2_test",
     "permuted_adversary_gaps",
+    "proxies",
     "readability",
     "reconstruction_error",
     "reconstruction_gap",

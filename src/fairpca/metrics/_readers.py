@@ -16,10 +16,23 @@ from sklearn.utils import check_array, check_random_state
 from threadpoolctl import threadpool_limits
 
 from fairpca._validation import Groups, check_groups, check_several_groups
+from fairpca.metrics._auc import codes_of_units
 
-__all__ = ["FAMILIES", "LinearRule", "Rows", "check_rows", "check_train", "make_reader", "resolved", "train_and_score"]
+__all__ = [
+    "FAMILIES",
+    "LinearRule",
+    "Rows",
+    "check_rows",
+    "check_train",
+    "make_reader",
+    "resolved",
+    "rows_to_train_and_judge",
+    "train_and_score",
+]
 
 FAMILIES = ("boosting", "linear", "rbf")
+#: Share of the rows on which readers are judged where no other rows are given to train on.
+_JUDGED_SHARE = 0.5
 #: A coordinate this much narrower than the widest is the rounding of a zero; standardised, it would count in full.
 _COORDINATE_ROUNDING = 1e-10
 #: Standardised scores that differ by less are equal up to rounding.
@@ -57,6 +70,48 @@ def check_train(train: Any, judged: Rows) -> Rows:
             "both sets of rows must have the same groups."
         )
     return Z, groups
+
+
+def rows_to_train_and_judge(
+    rows: Rows, train: Any, clusters: Any, rng: np.random.RandomState
+) -> tuple[Rows, Rows, np.ndarray]:
+    """Rows to train on, rows to judge, and the clusters of the latter; without ``train`` the rows are halved."""
+    units = _check_clusters(clusters, rows[1])
+    return _divide(rows, units, rng) if train is None else (check_train(train, rows), rows, units)
+
+
+def _check_clusters(clusters: Any, groups: Groups) -> np.ndarray:
+    """The cluster of each row as an index; without clusters every row is one."""
+    n = len(groups.codes)
+    if clusters is None:
+        return np.arange(n)
+    if np.ndim(clusters) != 1 or len(clusters) != n:
+        raise ValueError(f"clusters has shape {np.shape(clusters)}, but scores has {n} rows: give one per row.")
+    units = check_groups(clusters, n).codes.astype(np.intp)
+    of_unit = codes_of_units(groups.codes, units)
+    mixed = np.flatnonzero(of_unit[units] != groups.codes)
+    if len(mixed):
+        raise ValueError(
+            f"clusters: the rows of cluster {np.asarray(clusters)[mixed[0]]!r} belong to several groups, so that it "
+            "cannot be given to one at random; use clusters within which sensitive_features is constant."
+        )
+    return units
+
+
+def _divide(rows: Rows, units: np.ndarray, rng: np.random.RandomState) -> tuple[Rows, Rows, np.ndarray]:
+    """Rows to train on and rows to judge, clusters whole and groups in proportion; and the clusters of the latter."""
+    Z, groups = rows
+    of_unit = codes_of_units(groups.codes, units)
+    if np.bincount(of_unit).min() < 2:
+        raise ValueError(
+            "A group in sensitive_features has a single row or cluster, which cannot be both trained on and judged; "
+            "give other rows as train, or merge small groups."
+        )
+    splitter = StratifiedShuffleSplit(1, test_size=_JUDGED_SHARE, random_state=rng)
+    _, held_out = next(splitter.split(of_unit, of_unit))
+    judged = np.isin(units, held_out)
+    parts = [(Z[mask], Groups(groups.labels, groups.codes[mask])) for mask in (~judged, judged)]
+    return parts[0], parts[1], np.unique(units[judged], return_inverse=True)[1]
 
 
 def resolved(train: np.ndarray, judged: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
