@@ -1,0 +1,155 @@
+"""What a group's loss rests on: whether a rare value of one feature, or a handful of rows, makes up most of it."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+
+from fairpca._validation import Groups, check_groups, check_n_components, check_plain_matrix, check_several_groups
+from fairpca.linalg import top_eigenpairs
+from fairpca.moments import accumulate
+from fairpca.problems import best_captured, group_losses
+
+__all__ = ["Dominance", "dominant_parts"]
+
+#: More than this share of a loss is most of it.
+_MOST = 0.5
+#: A handful of rows: this share of them.
+_FEW_ROWS = 0.01
+#: A loss below this share of the variance is rounding.
+_ROUNDING = 1e-10
+
+
+@dataclass(frozen=True)
+class Dominance:
+    """A rare value of one feature, or a handful of rows, on which most of a group's loss rests.
+
+    Attributes
+    ----------
+    group : label
+    feature : str or None
+        None where rows dominate.
+    rows : int
+        Rows that have the rare value; where rows dominate, these rows of the group.
+    of_rows : int
+        All rows; where rows dominate, all rows of the group.
+    loss, loss_without : float
+        The group's loss, and what it is without the feature or the rows.
+    """
+
+    group: Any
+    feature: str | None
+    rows: int
+    of_rows: int
+    loss: float
+    loss_without: float
+
+
+def dominant_parts(
+    X: Any, sensitive_features: Any, *, n_components: int, feature_names: Sequence[str] | None = None
+) -> tuple[Dominance, ...]:
+    """Find rare values and handfuls of rows on which most of a group's loss under ordinary PCA rests.
+
+    Parameters
+    ----------
+    X : array-like of shape (n_samples, n_features)
+    sensitive_features : array-like of shape (n_samples,) or (n_samples, n_columns)
+    n_components : int
+    feature_names : sequence of str, optional
+        Default: ``column 0``, ``column 1`` and so on.
+
+    Returns
+    -------
+    tuple of Dominance
+        Empty where no loss rests on so little.
+
+    Notes
+    -----
+    A feature counts as rare if fewer than 1 % of all rows do not have its most frequent value, such as a level of a
+    text column that few rows have. It dominates if the group's loss without the feature, with components fitted again,
+    is less than half of the loss. Rows dominate if at most 1 % of the group's rows (or a single one) hold more than
+    half of what rows add to the loss, ``x^T (P_a - P) x`` where that is positive, and the loss without them, fitted
+    again, is less than half. P_a and P project on the group's own best and on the shared components.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from fairpca.inference import dominant_parts
+    >>> rng = np.random.default_rng(0)
+    >>> X, groups = rng.normal(size=(600, 5)) * [3, 2, 1, 1, 0], np.repeat(["a", "b"], 300)
+    >>> X[:4, 4] = 60  # four rows of one country
+    >>> [(one.group, one.feature, one.rows) for one in dominant_parts(X, groups, n_components=2) if one.feature]
+    [('a', 'column 4', 4), ('b', 'column 4', 4)]
+    """
+    X = check_plain_matrix(X)
+    groups = check_groups(sensitive_features, X.shape[0])
+    check_several_groups(groups.labels, X.shape[0])
+    d = check_n_components(n_components, X.shape[1])
+    names = [f"column {j}" for j in range(X.shape[1])] if feature_names is None else feature_names
+    study = _Losses(X, groups, d)
+    return (*study.dominant_features(names), *study.dominant_rows())
+
+
+class _Losses:
+    """Losses of all groups under ordinary PCA, as they are and without some features or rows."""
+
+    def __init__(self, X: np.ndarray, groups: Groups, d: int) -> None:
+        self.X, self.groups, self.d = X, groups, d
+        self.moments = accumulate(X, groups)
+        self.losses = self._losses(self.moments.second_moments(), self.moments.pooled_covariance())
+
+    def _losses(self, matrices: np.ndarray, pooled: np.ndarray) -> np.ndarray:
+        basis = top_eigenpairs(pooled, self.d)[1]
+        return group_losses(matrices, basis, best_captured(matrices, self.d))
+
+    def _notable(self) -> np.ndarray:
+        """Groups that have a loss at all, beyond rounding."""
+        return np.flatnonzero(self.losses > _ROUNDING * np.trace(self.moments.pooled_covariance()))
+
+    def dominant_features(self, names: Sequence[str]) -> Iterator[Dominance]:
+        matrices, pooled = self.moments.second_moments(), self.moments.pooled_covariance()
+        for j, uncommon in self._rare_features():
+            kept = np.delete(np.arange(len(pooled)), j)
+            without = self._losses(matrices[:, kept[:, None], kept], pooled[np.ix_(kept, kept)])
+            for a in self._notable():
+                if without[a] < _MOST * self.losses[a]:
+                    yield self._dominance(a, str(names[j]), uncommon, len(self.X), without[a])
+
+    def _rare_features(self) -> Iterator[tuple[int, int]]:
+        """Features with a rare value, and the rows that have it; none where all other features are components."""
+        for j in range(self.X.shape[1]) if self.d < self.X.shape[1] else ():
+            uncommon = len(self.X) - int(np.unique(self.X[:, j], return_counts=True)[1].max())
+            if 0 < uncommon < _FEW_ROWS * len(self.X):
+                yield j, uncommon
+
+    def dominant_rows(self) -> Iterator[Dominance]:
+        shared = top_eigenpairs(self.moments.pooled_covariance(), self.d)[1]
+        for a in self._notable():
+            members = np.flatnonzero(self.groups.codes == a)
+            rows = self.X[members] - self.moments.pooled_mean
+            own = top_eigenpairs(self.moments.second_moments()[a], self.d)[1]
+            few = _fewest_rows(((rows @ own) ** 2).sum(axis=1) - ((rows @ shared) ** 2).sum(axis=1))
+            if len(few) > max(_FEW_ROWS * len(rows), 1) or len(few) == len(rows):
+                continue
+            without = self._losses_without(members[few])[a]
+            if without < _MOST * self.losses[a]:
+                yield self._dominance(a, None, len(few), len(rows), without)
+
+    def _losses_without(self, rows: np.ndarray) -> np.ndarray:
+        kept = np.delete(np.arange(len(self.X)), rows)
+        moments = accumulate(self.X[kept], Groups(self.groups.labels, self.groups.codes[kept]))
+        return self._losses(moments.second_moments(), moments.pooled_covariance())
+
+    def _dominance(self, a: int, feature: str | None, rows: int, of_rows: int, without: float) -> Dominance:
+        loss = float(self.losses[a])
+        return Dominance(self.groups.labels[a], feature, rows, of_rows, loss, max(float(without), 0.0))
+
+
+def _fewest_rows(gains: np.ndarray) -> np.ndarray:
+    """The fewest rows that hold more than half of all positive parts."""
+    order = np.argsort(-gains)
+    held = np.cumsum(np.maximum(gains[order], 0.0))
+    return order[: int(np.searchsorted(held, _MOST * held[-1], side="right")) + 1]
