@@ -28,6 +28,7 @@ __all__ = [
     "check_plain_matrix",
     "check_sample_weight",
     "check_several_groups",
+    "check_share",
     "code_type",
     "groups_from_codes",
     "intersect_groups",
@@ -108,6 +109,13 @@ def check_number(name: str, value: Any, *, at_least: float, integer: bool = Fals
     if not at_least <= value < np.inf:
         raise ValueError(f"{name} must be {wanted}, got {value!r}.")
     return value
+
+
+def check_share(name: str, value: Any, example: float) -> float:
+    """Return a number strictly between 0 and 1."""
+    if not 0 < check_number(name, value, at_least=0.0) < 1:
+        raise ValueError(f"{name}={value!r} must lie between 0 and 1, for example {example:g}.")
+    return float(value)
 
 
 def check_choice(name: str, value: Any, choices: Iterable[str]) -> str:

@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 
 from fairpca._progress import Report, progress_of
-from fairpca._validation import check_number
+from fairpca._validation import check_share
 from fairpca.inference._checks import as_source, seed_of
 from fairpca.inference._cross_fits import check_can_be_judged, fit_each_fold
 from fairpca.inference._display import TableResult, number, with_interval
@@ -220,9 +220,7 @@ def cross_validate_groups(
     >>> figures.corrected_loss.gap_excludes_zero
     False
     """
-    check_number("confidence", confidence, at_least=0.0)
-    if not 0 < confidence < 1:
-        raise ValueError(f"confidence={confidence!r} must lie between 0 and 1, for example 0.95.")
+    check_share("confidence", confidence, example=0.95)
     source = as_source(X, sensitive_features, sample_weight)
     check_can_be_judged(estimator, source)
     study = FoldStudy(source, make_folds(source, cv, clusters, seed_of(random_state)))

@@ -2,6 +2,7 @@
 
 from fairpca.metrics.adversary import adversary_gap, permuted_adversary_gaps
 from fairpca.metrics.communality import communality
+from fairpca.metrics.decisions import GroupRates, Rate, RateDifference, group_rates
 from fairpca.metrics.distribution import MMDTest, median_bandwidth, mmd2, mmd2_test
 from fairpca.metrics.downstream import (
     demographic_parity_difference,
@@ -19,10 +20,13 @@ from fairpca.metrics.reconstruction import (
 )
 
 __all__ = [
+    "GroupRates",
     "GroupValues",
     "MMDTest",
     "Proxies",
     "Proxy",
+    "Rate",
+    "RateDifference",
     "Readability",
     "Reading",
     "adversary_gap",
@@ -31,6 +35,7 @@ __all__ = [
     "equal_opportunity_difference",
     "equalized_odds_difference",
     "explained_variance_ratio",
+    "group_rates",
     "median_bandwidth",
     "mmd2",
     "mmd2_test",
