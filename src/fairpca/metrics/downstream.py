@@ -6,7 +6,7 @@ from typing import Any
 
 import numpy as np
 
-from fairpca._validation import Groups, check_groups, check_sample_weight, check_several_groups
+from fairpca._validation import Groups, check_choice, check_groups, check_sample_weight, check_several_groups
 
 __all__ = [
     "demographic_parity_difference",
@@ -15,22 +15,38 @@ __all__ = [
 ]
 
 
-def demographic_parity_difference(y_pred: Any, *, sensitive_features: Any, sample_weight: Any = None) -> float:
+def demographic_parity_difference(
+    y_true: Any = None,
+    y_pred: Any = None,
+    *,
+    sensitive_features: Any,
+    method: str = "between_groups",
+    sample_weight: Any = None,
+) -> float:
     """Largest difference between groups in the share of positive predictions.
 
     ``max_{a, b} |E[g | a] - E[g | b]|``; 0 means that predictions do not depend on the group, and says
-    nothing on whether they are right.
+    nothing on whether they are right. True labels do not matter: both ``(y_true, y_pred)``, as in fairlearn, and
+    ``(y_pred)`` alone are accepted.
 
     Parameters
     ----------
+    y_true : array-like of shape (n_samples,), optional
+        Not used where ``y_pred`` is given; else the predictions.
     y_pred : array-like of shape (n_samples,)
         Predictions in [0, 1]: labels 0 and 1, booleans or probabilities of the positive class.
     sensitive_features : array-like of shape (n_samples,) or (n_samples, n_columns)
+    method : {"between_groups", "to_overall"}, default="between_groups"
+        Between two groups, or between a group and all rows.
     sample_weight : array-like of shape (n_samples,), optional
 
     Returns
     -------
     float
+
+    See Also
+    --------
+    group_rates : The shares of each group, with the rows they rest on and intervals.
 
     Examples
     --------
@@ -38,13 +54,15 @@ def demographic_parity_difference(y_pred: Any, *, sensitive_features: Any, sampl
     >>> demographic_parity_difference([1, 1, 0, 0], sensitive_features=["a", "a", "a", "b"])
     0.6666666666666666
     """
-    predictions = _check_unit("y_pred", y_pred)
+    predictions = _check_unit("y_pred", y_true if y_pred is None else y_pred)
+    if y_pred is not None and y_true is not None:
+        _check_same_length(np.asarray(y_true), predictions)
     groups, weights = _check_rows(predictions, sensitive_features, sample_weight)
-    return _spread(predictions, groups, weights, np.ones(len(predictions), dtype=bool))
+    return _spread(predictions, groups, weights, np.ones(len(predictions), dtype=bool), method)
 
 
 def equal_opportunity_difference(
-    y_true: Any, y_pred: Any, *, sensitive_features: Any, sample_weight: Any = None
+    y_true: Any, y_pred: Any, *, sensitive_features: Any, method: str = "between_groups", sample_weight: Any = None
 ) -> float:
     """Largest difference between groups in the share of positive predictions among rows with the label 1.
 
@@ -54,7 +72,7 @@ def equal_opportunity_difference(
     ----------
     y_true : array-like of shape (n_samples,)
         Labels 0 and 1.
-    y_pred, sensitive_features, sample_weight
+    y_pred, sensitive_features, method, sample_weight
         As in :func:`demographic_parity_difference`.
 
     Returns
@@ -67,13 +85,22 @@ def equal_opportunity_difference(
     >>> equal_opportunity_difference([1, 1, 0, 1], [1, 0, 0, 1], sensitive_features=["a", "a", "b", "b"])
     0.5
     """
-    return _label_spreads(y_true, y_pred, sensitive_features, sample_weight, labels=(1,))
+    return _label_spreads(y_true, y_pred, sensitive_features, method, sample_weight, labels=(1,))[0]
 
 
-def equalized_odds_difference(y_true: Any, y_pred: Any, *, sensitive_features: Any, sample_weight: Any = None) -> float:
+def equalized_odds_difference(
+    y_true: Any,
+    y_pred: Any,
+    *,
+    sensitive_features: Any,
+    method: str = "between_groups",
+    sample_weight: Any = None,
+    agg: str = "worst_case",
+) -> float:
     """The larger of the differences among rows with the label 0 and among rows with the label 1.
 
-    ``max_y max_{a, b} |E[g | a, y] - E[g | b, y]|``. Parameters as in :func:`equal_opportunity_difference`.
+    ``max_y max_{a, b} |E[g | a, y] - E[g | b, y]|``. Parameters as in :func:`equal_opportunity_difference`; with
+    ``agg="mean"`` the mean of the two differences instead of the larger one.
 
     Examples
     --------
@@ -81,19 +108,25 @@ def equalized_odds_difference(y_true: Any, y_pred: Any, *, sensitive_features: A
     >>> equalized_odds_difference([1, 0, 0, 1], [1, 1, 0, 1], sensitive_features=["a", "a", "b", "b"])
     1.0
     """
-    return _label_spreads(y_true, y_pred, sensitive_features, sample_weight, labels=(0, 1))
+    check_choice("agg", agg, ("worst_case", "mean"))
+    spreads = _label_spreads(y_true, y_pred, sensitive_features, method, sample_weight, labels=(0, 1))
+    return max(spreads) if agg == "worst_case" else float(np.mean(spreads))
 
 
 def _label_spreads(
-    y_true: Any, y_pred: Any, sensitive_features: Any, sample_weight: Any, *, labels: tuple[int, ...]
-) -> float:
+    y_true: Any, y_pred: Any, sensitive_features: Any, method: str, sample_weight: Any, *, labels: tuple[int, ...]
+) -> list[float]:
     truth, predictions = _check_unit("y_true", y_true), _check_unit("y_pred", y_pred)
-    if len(truth) != len(predictions):
-        raise ValueError(f"y_true has {len(truth)} rows and y_pred {len(predictions)}: they must be the same.")
+    _check_same_length(truth, predictions)
     if not np.isin(truth, (0.0, 1.0)).all():
         raise ValueError("y_true must consist of 0 and 1; encode the positive class as 1.")
     groups, weights = _check_rows(predictions, sensitive_features, sample_weight)
-    return max(_spread(predictions, groups, weights, truth == label) for label in labels)
+    return [_spread(predictions, groups, weights, truth == label, method) for label in labels]
+
+
+def _check_same_length(truth: np.ndarray, predictions: np.ndarray) -> None:
+    if len(truth) != len(predictions):
+        raise ValueError(f"y_true has {len(truth)} rows and y_pred {len(predictions)}: they must be the same.")
 
 
 def _check_unit(name: str, values: Any) -> np.ndarray:
@@ -120,12 +153,15 @@ def _check_rows(predictions: np.ndarray, sensitive_features: Any, sample_weight:
     return Groups(labels, all_codes), weights
 
 
-def _spread(predictions: np.ndarray, groups: Groups, weights: np.ndarray, rows: np.ndarray) -> float:
-    """Largest minus smallest weighted group mean over the chosen rows."""
+def _spread(predictions: np.ndarray, groups: Groups, weights: np.ndarray, rows: np.ndarray, method: str) -> float:
+    """Largest minus smallest weighted group mean over the chosen rows, or the largest distance from the mean of all."""
+    check_choice("method", method, ("between_groups", "to_overall"))
     codes, kept = groups.codes[rows], weights[rows]
     totals = np.bincount(codes, kept, minlength=len(groups))
     if not totals.all():
         empty = groups.labels[int(np.argmin(totals))]
         raise ValueError(f"Group {empty!r} has no row with the label that is compared; merge small groups.")
     means = np.bincount(codes, kept * predictions[rows], minlength=len(groups)) / totals
+    if method == "to_overall":
+        return float(np.abs(means - totals @ means / totals.sum()).max())
     return float(np.ptp(means))
