@@ -340,3 +340,34 @@ def test_moments_of_single_precision_pass_the_check(rng):
     X = rng.normal(size=(2000, 600)).astype(np.float32) * np.float32(1e-3) + np.float32(5.0)
     X[:, 300:] = X[:, :300]  # half of the eigenvalues are rounding
     group_moments(X, rng.integers(0, 2, 2000)).check()
+
+
+@pytest.mark.parametrize("ddof", [0, 1])
+def test_from_covariances_is_the_summary_of_the_rows(rng, ddof):
+    X, groups = rng.normal(size=(90, 4)) * [1, 2, 3, 4], np.repeat(["c", "a", "b"], [20, 30, 40])
+    X[groups == "b"] += 1.0
+    parts = {label: X[groups == label] for label in ("b", "c", "a")}
+    covariances = {label: np.cov(rows.T, ddof=ddof) for label, rows in parts.items()}
+    counts = {label: len(rows) for label, rows in parts.items()}
+    means = {label: rows.mean(axis=0) for label, rows in parts.items()}
+    found = GroupMoments.from_covariances(covariances, counts, means, ddof=ddof)
+    expected = group_moments(X, groups)
+    assert found.labels == expected.labels
+    for name in ("counts", "means", "scatters"):
+        np.testing.assert_allclose(getattr(found, name), getattr(expected, name), rtol=1e-12, atol=1e-12)
+
+
+@pytest.mark.parametrize(
+    ("arguments", "message"),
+    [
+        ({"covariances": np.eye(2)}, "one square matrix per group"),
+        ({"counts": [5]}, "counts has 1 entries, but there are 2 groups"),
+        ({"counts": [5, 1], "ddof": 1}, "each larger than ddof=1"),
+        ({"means": {"x": [0, 0], "y": [0, 0]}}, r"means has the groups \['x', 'y'\]"),
+        ({"covariances": [np.diag([1.0, -1.0]), np.eye(2)]}, "without negative eigenvalues"),
+    ],
+)
+def test_covariances_that_describe_no_rows(arguments, message):
+    good = {"covariances": [np.eye(2), np.eye(2)], "counts": [5, 6]}
+    with pytest.raises(ValueError, match=message):
+        GroupMoments.from_covariances(**(good | arguments))

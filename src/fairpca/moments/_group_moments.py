@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import functools
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -87,6 +87,45 @@ class GroupMoments(Counted):
     def empty(cls, n_features: int) -> GroupMoments:
         """The summary of no rows."""
         return cls((), np.zeros(0), np.zeros((0, n_features)), np.zeros((0, n_features, n_features)))
+
+    @classmethod
+    def from_covariances(cls, covariances: Any, counts: Any, means: Any = None, ddof: float = 0) -> GroupMoments:
+        """The summary of rows of which only covariance matrices are known: published ones, or those of several sites.
+
+        Parameters
+        ----------
+        covariances : dict of label -> array-like of shape (p, p), or array-like of shape (k, p, p)
+            The groups of an array are called 0, 1, ...
+        counts : dict of label -> number, or array-like of shape (k,)
+            Rows of each group.
+        means : dict of label -> array-like of shape (p,), or array-like of shape (k, p), optional
+            Without them all groups have the same mean, zero.
+        ddof : float, default=0
+            The covariances are sums divided by ``count - ddof``: 1 for those of :func:`numpy.cov` and pandas.
+
+        Returns
+        -------
+        GroupMoments
+
+        Examples
+        --------
+        >>> import numpy as np
+        >>> from fairpca import FairPCA
+        >>> from fairpca.moments import GroupMoments
+        >>> covariances = {"a": np.diag([4.0, 1.0, 1.0]), "b": np.diag([1.0, 1.0, 3.0])}
+        >>> moments = GroupMoments.from_covariances(covariances, counts={"a": 50, "b": 70}, ddof=1)
+        >>> FairPCA(1).fit_moments(moments).group_losses_.round(2)
+        array([1.18, 1.18])
+        """
+        given = {"covariances": covariances, "counts": counts} | ({} if means is None else {"means": means})
+        labels = ordered_labels(covariances) if isinstance(covariances, Mapping) else tuple(range(len(covariances)))
+        matrices, numbers, *rest = (_in_order(name, value, labels) for name, value in given.items())
+        if matrices.ndim != 3 or matrices.shape[1] != matrices.shape[2]:
+            raise ValueError(f"covariances has shape {matrices.shape}; give one square matrix per group.")
+        if numbers.shape != (len(labels),) or not (numbers > ddof).all():
+            raise ValueError(f"counts={counts!r} must be one number per group, each larger than ddof={ddof!r}.")
+        centres = rest[0] if rest else np.zeros(matrices.shape[:2])
+        return cls(labels, numbers, centres, matrices * (numbers - ddof)[:, None, None]).check()
 
     @property
     def n_features(self) -> int:
@@ -219,6 +258,18 @@ class GroupMoments(Counted):
     def _of(self, label: Any) -> tuple[float, np.ndarray, np.ndarray]:
         a = self.labels.index(label)
         return self.counts[a], self.means[a], self.scatters[a]
+
+
+def _in_order(name: str, values: Any, labels: tuple[Any, ...]) -> np.ndarray:
+    """One entry per group as an array, from a mapping or a sequence."""
+    if isinstance(values, Mapping):
+        if set(values) != set(labels):
+            raise ValueError(f"{name} has the groups {list(values)}, but covariances has {list(labels)}.")
+        values = [values[label] for label in labels]
+    array = np.array(values, dtype=float)
+    if len(array) != len(labels):
+        raise ValueError(f"{name} has {len(array)} entries, but there are {len(labels)} groups in covariances.")
+    return array
 
 
 def _is_scatter(matrix: np.ndarray) -> bool:
