@@ -135,3 +135,9 @@ def test_options_in_any_combination(corpus, folder, cases):
             values = OPTIONS[name]
             arguments += [name] if values is None else [name, values[rng.integers(len(values))]]
         check(arguments, folder, "model.npz")
+
+
+def test_an_unknown_parameter_beside_a_long_value_is_told_in_one_line(corpus, folder):
+    (folder / "plain.csv").write_bytes(corpus["plain.csv"])
+    long = ["--components", "9" * 30, "--set", "criterion=no", "--set", "radius=[1]"]
+    assert check(["fit", "plain.csv", "--sensitive", "sex", *long], folder, "model.npz") == 2

@@ -103,10 +103,13 @@ def _is_streamed(arguments: argparse.Namespace, estimator: Any) -> bool:
 
 
 def _estimator(arguments: argparse.Namespace) -> Any:
+    estimator = getattr(estimators, arguments.method)(arguments.components, random_state=arguments.seed)
+    known = sorted(set(estimator.get_params()) - set(_CODE))
     for name, _ in arguments.set:
         if name in _CODE:
             raise ValueError(f"--set {name} takes a function, which cannot be given here; leave it out, or use Python.")
-    estimator = getattr(estimators, arguments.method)(arguments.components, random_state=arguments.seed)
+        if name not in known:
+            raise ValueError(f"--set {name}: {arguments.method} has no such parameter; choose from {', '.join(known)}.")
     return estimator.set_params(**dict(arguments.set))
 
 
