@@ -1,6 +1,6 @@
 """Reproductions: one folder per paper, with what it claims, the run, the published values and the tolerance.
 
-``fairpca reproduce PAPER --data FOLDER`` on the command line, :func:`reproduce` from Python.
+``python -m reproductions PAPER --data FOLDER`` on the command line, :func:`reproduce` from Python.
 """
 
 from __future__ import annotations
@@ -9,7 +9,7 @@ import importlib
 from pathlib import Path
 from typing import Any
 
-from fairpca.reproductions._outcome import Claim, Drawing, Outcome, Progress, Table
+from reproductions._outcome import Claim, Drawing, Outcome, Progress, Table
 
 __all__ = ["PAPERS", "Claim", "Drawing", "Outcome", "Progress", "Table", "reproduce"]
 
@@ -22,7 +22,7 @@ PAPERS = {
 
 
 def reproduce(
-    paper: str, data: Any, *, quick: bool = False, slips: bool = False, progress: Progress | None = None
+    paper: str, data: Any, *, quick: bool = False, errata: bool = False, progress: Progress | None = None
 ) -> Outcome:
     """Repeat the experiments of a paper on its authors' public data.
 
@@ -34,8 +34,8 @@ def reproduce(
         The authors' data folder as they publish it, or a folder that holds it under the name of the paper.
     quick : bool, default=False
         A smaller run within a minute; it judges neither published values nor differences between groups.
-    slips : bool, default=False
-        Repeat the known slips of the authors' scripts too, so that their printed values can be traced.
+    errata : bool, default=False
+        Repeat the known errata of the authors' scripts too, so that their printed values can be traced.
     progress : callable, optional
         Called with steps done, steps in all and what comes next.
 
@@ -46,8 +46,8 @@ def reproduce(
     """
     if paper not in PAPERS:
         raise ValueError(f"paper={paper!r} is not one of {', '.join(PAPERS)}.")
-    module = importlib.import_module(f"fairpca.reproductions.{paper}")
-    return module.run(_folder(paper, data, module.WHERE), quick=quick, slips=slips, progress=progress or _silent)
+    module = importlib.import_module(f"reproductions.{paper}")
+    return module.run(_folder(paper, data, module.WHERE), quick=quick, errata=errata, progress=progress or _silent)
 
 
 def _folder(paper: str, data: Any, where: str) -> Path:

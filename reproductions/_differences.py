@@ -1,7 +1,7 @@
 """Published differences between groups: would a random division show them, and do they hold on new rows?
 
 These verdicts are about the papers' statements; whether our values match the published ones is another question, and
-has verdicts of its own (:class:`~fairpca.reproductions.Claim`).
+has verdicts of its own (:class:`~reproductions.Claim`).
 """
 
 from __future__ import annotations
@@ -18,8 +18,8 @@ from fairpca.inference import DimensionTest, GroupEstimates, GroupFigures, cross
 from fairpca.inference._display import number, p_text
 from fairpca.inference.permutation import LEVEL
 from fairpca.moments import group_moments
-from fairpca.reproductions._outcome import Table
-from fairpca.reproductions._steps import Steps
+from reproductions._outcome import Table
+from reproductions._steps import Steps
 
 __all__ = ["CENTERS", "Difference", "Rows", "count_steps", "difference_tables", "judge", "sentences"]
 

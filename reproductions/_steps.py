@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from fairpca.reproductions._outcome import Progress
+from reproductions._outcome import Progress
 
 __all__ = ["Steps"]
 

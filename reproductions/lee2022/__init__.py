@@ -8,13 +8,13 @@ from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
-from fairpca.reproductions._outcome import Outcome, Progress
-from fairpca.reproductions.lee2022.loadings import Loadings, biplots, communalities
-from fairpca.reproductions.lee2022.running import run_jobs
-from fairpca.reproductions.lee2022.saved import FILE, compare_with_saved
-from fairpca.reproductions.lee2022.synthetic1 import figure_1, figure_1_jobs
-from fairpca.reproductions.lee2022.synthetic2 import figures_2_3, figures_2_3_jobs, planned_trials
-from fairpca.reproductions.lee2022.table1 import beyond_table, find_data, planned_fits, table_claims, table_jobs, tables
+from reproductions._outcome import Outcome, Progress
+from reproductions.lee2022.loadings import Loadings, biplots, communalities
+from reproductions.lee2022.running import run_jobs
+from reproductions.lee2022.saved import FILE, compare_with_saved
+from reproductions.lee2022.synthetic1 import figure_1, figure_1_jobs
+from reproductions.lee2022.synthetic2 import figures_2_3, figures_2_3_jobs, planned_trials
+from reproductions.lee2022.table1 import beyond_table, find_data, planned_fits, table_claims, table_jobs, tables
 
 __all__ = ["WHERE", "run"]
 
@@ -31,13 +31,13 @@ _REMARKS = (
 )
 
 
-def run(folder: Path, *, quick: bool, slips: bool, progress: Progress) -> Outcome:
+def run(folder: Path, *, quick: bool, errata: bool, progress: Progress) -> Outcome:
     """All experiments; quick takes the smallest data set's first split, d = 2, without the stricter tolerance."""
     data = find_data(folder)
     if not data:
         raise FileNotFoundError(f"{str(folder)!r} holds no data set. lee2022 needs its data: {WHERE}")
     parts = [
-        table_jobs(folder, quick=quick, slips=slips),
+        table_jobs(folder, quick=quick, errata=errata),
         figure_1_jobs(quick=quick),
         figures_2_3_jobs(quick=quick),
     ]
@@ -46,13 +46,13 @@ def run(folder: Path, *, quick: bool, slips: bool, progress: Progress) -> Outcom
     fits, samples, trials = (results[start : start + len(part)] for start, part in zip(starts, parts, strict=True))
     outcome = _outcome(folder, data, fits, samples, trials)
     return (
-        replace(outcome, quick=True, unexamined=_left_out(outcome, folder, data, samples, slips)) if quick else outcome
+        replace(outcome, quick=True, unexamined=_left_out(outcome, folder, data, samples, errata)) if quick else outcome
     )
 
 
-def _left_out(quick: Outcome, folder: Path, data: dict[str, Path], samples: list[Any], slips: bool) -> int:
+def _left_out(quick: Outcome, folder: Path, data: dict[str, Path], samples: list[Any], errata: bool) -> int:
     """How many published values the full run would examine beside those of the quick one."""
-    fits = planned_fits(table_jobs(folder, quick=False, slips=slips))
+    fits = planned_fits(table_jobs(folder, quick=False, errata=errata))
     full = _outcome(folder, data, fits, samples, planned_trials(figures_2_3_jobs(quick=False)))
     return len(full.claims) - len(quick.claims)
 

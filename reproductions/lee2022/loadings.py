@@ -13,9 +13,9 @@ from fairpca.metrics import communality
 from fairpca.moments import group_moments
 from fairpca.plotting import BiplotDisplay
 from fairpca.plotting._style import COLOURS
-from fairpca.reproductions._outcome import Claim, Drawing, Table
-from fairpca.reproductions.lee2022.protocol import Fit, Method
-from fairpca.reproductions.lee2022.published import FEATURES
+from reproductions._outcome import Claim, Drawing, Table
+from reproductions.lee2022.protocol import Fit, Method
+from reproductions.lee2022.published import FEATURES
 
 __all__ = ["biplots", "communalities", "feature_names", "sensitive_column"]
 

@@ -22,7 +22,7 @@ from sklearn.svm import SVC
 
 from fairpca import MMDFairPCA, ParityPCA
 from fairpca.metrics import demographic_parity_difference, median_bandwidth, mmd2
-from fairpca.reproductions.lee2022.relaxed import relaxed_components
+from reproductions.lee2022.relaxed import relaxed_components
 
 __all__ = [
     "HELD_OUT",
@@ -62,11 +62,11 @@ class Method:
 #: FPCA by the authors' semidefinite program, for up to so many features with few components and with many: 57 features
 #: and 10 components take the free conic solver minutes, 2 components seconds.
 RELAXED, _RELAXED_FEATURES = "relaxed", (60, 20)
-#: Slips in published scripts, by the words that name them in the tables.
+#: Errata in published scripts, by the words that name them in the tables.
 UNIT_WEIGHT, LOST_ROW, RANDOM_START = "weight 1", "relaxed, first row lost", "random start"
 
 
-def methods(n_features: int, n_components: int = 2, *, quick: bool = False, slips: bool = False) -> list[Method]:
+def methods(n_features: int, n_components: int = 2, *, quick: bool = False, errata: bool = False) -> list[Method]:
     """The lines of Table 1; quick leaves out the stricter tolerance and the program."""
     lines = [Method("PCA"), *(Method("FPCA", delta) for delta in _DELTAS)]
     tolerances = _TOLERANCES[:1] if quick else _TOLERANCES
@@ -74,7 +74,7 @@ def methods(n_features: int, n_components: int = 2, *, quick: bool = False, slip
     programs &= n_features <= _RELAXED_FEATURES[0 if n_components <= 2 else 1]
     lines += [Method("FPCA", delta, RELAXED) for delta in _DELTAS if programs]
     lines += [Method("MbF-PCA", tolerance) for tolerance in tolerances]
-    if slips:
+    if errata:
         variants = (UNIT_WEIGHT, LOST_ROW) if programs else (UNIT_WEIGHT,)
         lines += [Method("FPCA", delta, variant) for variant in variants for delta in _DELTAS]
         lines += [Method("MbF-PCA", tolerance, RANDOM_START) for tolerance in tolerances]

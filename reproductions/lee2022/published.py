@@ -40,7 +40,7 @@ def _rows(text: str) -> dict[tuple[int, str], dict[str, Printed]]:
     return rows
 
 
-#: From the name of the folder to Table 1. Methods are named as in :mod:`fairpca.reproductions.lee2022.protocol`.
+#: From the name of the folder to Table 1. Methods are named as in :mod:`reproductions.lee2022.protocol`.
 PUBLISHED = {
     "COMPAS": _rows("""
          2 | PCA              | 39.28 5.17, 64.53 1.45, 0.092 0.010, 0.29 0.09

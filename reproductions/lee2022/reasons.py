@@ -5,7 +5,7 @@ Only for values that were looked into: a reason for everything would excuse anyt
 
 from __future__ import annotations
 
-from fairpca.reproductions.lee2022.protocol import RANDOM_START, Method
+from reproductions.lee2022.protocol import RANDOM_START, Method
 
 __all__ = ["reason"]
 

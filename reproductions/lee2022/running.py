@@ -7,7 +7,7 @@ from typing import Any, NamedTuple
 
 from sklearn.utils.parallel import Parallel, delayed
 
-from fairpca.reproductions._outcome import Progress
+from reproductions._outcome import Progress
 
 __all__ = ["Job", "run_jobs"]
 

@@ -9,8 +9,8 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from fairpca.reproductions._outcome import Claim, Table
-from fairpca.reproductions.lee2022.protocol import Fit
+from reproductions._outcome import Claim, Table
+from reproductions.lee2022.protocol import Fit
 
 __all__ = ["FILE", "Saved", "compare_with_saved", "holds_against", "read_saved"]
 

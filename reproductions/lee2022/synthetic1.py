@@ -12,9 +12,9 @@ from sklearn.decomposition import PCA
 from fairpca.datasets import make_same_moments
 from fairpca.metrics import median_bandwidth, mmd2_test
 from fairpca.plotting import ProjectionDisplay
-from fairpca.reproductions._outcome import Claim, Drawing, Table
-from fairpca.reproductions.lee2022.protocol import Method, project, variance_share
-from fairpca.reproductions.lee2022.running import Job
+from reproductions._outcome import Claim, Drawing, Table
+from reproductions.lee2022.protocol import Method, project, variance_share
+from reproductions.lee2022.running import Job
 
 __all__ = ["Sample", "figure_1", "figure_1_jobs", "project_sample"]
 

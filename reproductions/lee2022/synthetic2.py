@@ -18,10 +18,10 @@ from sklearn.decomposition import PCA
 from fairpca.datasets import make_projected_gaussians
 from fairpca.metrics import median_bandwidth, mmd2, mmd2_test
 from fairpca.plotting._style import COLOURS, DASHES, MARKERS
-from fairpca.reproductions._outcome import Claim, Drawing, Table
-from fairpca.reproductions.lee2022.protocol import RELAXED, Method, project, variance_share
-from fairpca.reproductions.lee2022.published import SYNTHETIC_DIMENSION
-from fairpca.reproductions.lee2022.running import Job
+from reproductions._outcome import Claim, Drawing, Table
+from reproductions.lee2022.protocol import RELAXED, Method, project, variance_share
+from reproductions.lee2022.published import SYNTHETIC_DIMENSION
+from reproductions.lee2022.running import Job
 
 __all__ = ["Trial", "figures_2_3", "figures_2_3_jobs", "planned_trials", "run_trial"]
 

@@ -10,11 +10,11 @@ from typing import Any
 import numpy as np
 
 from fairpca.datasets import load_splits
-from fairpca.reproductions._outcome import Claim, Table
-from fairpca.reproductions.lee2022.protocol import HELD_OUT, UNIT_WEIGHT, Fit, Method, evaluate, methods
-from fairpca.reproductions.lee2022.published import DIMENSIONS, MEASURES, PUBLISHED, ROUNDING, Printed
-from fairpca.reproductions.lee2022.reasons import reason
-from fairpca.reproductions.lee2022.running import Job
+from reproductions._outcome import Claim, Table
+from reproductions.lee2022.protocol import HELD_OUT, UNIT_WEIGHT, Fit, Method, evaluate, methods
+from reproductions.lee2022.published import DIMENSIONS, MEASURES, PUBLISHED, ROUNDING, Printed
+from reproductions.lee2022.reasons import reason
+from reproductions.lee2022.running import Job
 
 __all__ = ["beyond_table", "find_data", "planned_fits", "table_claims", "table_jobs", "tables"]
 
@@ -33,7 +33,7 @@ def _split_numbers(folder: Path) -> list[int]:
     return sorted(int(name) for name in names if name.isdigit())
 
 
-def table_jobs(folder: Path, *, quick: bool, slips: bool) -> list[Job]:
+def table_jobs(folder: Path, *, quick: bool, errata: bool) -> list[Job]:
     """One job per data set, split, number of components and method; quick takes the smallest data set's first split."""
     data = find_data(folder)
     if quick:
@@ -46,7 +46,7 @@ def table_jobs(folder: Path, *, quick: bool, slips: bool) -> list[Job]:
         splits = _split_numbers(path)[: 1 if quick else None]
         n_features = _n_features(path / f"train_{splits[0]}.csv")
         for d in _dimensions(n_features)[: 1 if quick else None]:
-            for method in methods(n_features, d, quick=quick, slips=slips):
+            for method in methods(n_features, d, quick=quick, errata=errata):
                 jobs += [Job(f"{name}, d = {d}, {method.name}", _fit, (name, path, i, d, method)) for i in splits]
     return jobs
 
@@ -93,7 +93,7 @@ def _spread(fits: Sequence[Fit], measure: str) -> float:
 
 
 def _printed(data: str, d: int, method: Method) -> dict[str, Printed]:
-    """What the paper prints for a line, whichever way it is repeated; a slip of other authors is no such way."""
+    """What the paper prints for a line, whichever way it is repeated; an erratum of other authors is no such way."""
     if method.variant == UNIT_WEIGHT:
         return {}
     plain = replace(method, variant="")

@@ -1,7 +1,7 @@
 """Samadi, Tantipongpipat, Morgenstern, Singh and Vempala (2018), The Price of Fair PCA: One Extra Dimension.
 
-``fairpca reproduce samadi2018 --data FOLDER``: errors and losses by group on the faces and the credit table (Figures 1,
-3 and 4), rank d instead of d + 1, and the paper's algorithms beside ours.
+``python -m reproductions samadi2018 --data FOLDER``: errors and losses by group on the faces and the credit table
+(Figures 1, 3 and 4), rank d instead of d + 1, and the paper's algorithms beside ours.
 """
 
 from __future__ import annotations
@@ -9,15 +9,15 @@ from __future__ import annotations
 from dataclasses import replace
 from pathlib import Path
 
-from fairpca.reproductions._differences import difference_tables, sentences
-from fairpca.reproductions._outcome import Outcome, Progress
-from fairpca.reproductions._steps import Steps
-from fairpca.reproductions.samadi2018.claims import claims_of, count_unexamined
-from fairpca.reproductions.samadi2018.comparisons import comparisons_of
-from fairpca.reproductions.samadi2018.drawings import drawings_of
-from fairpca.reproductions.samadi2018.protocol import Data, find_sources, read
-from fairpca.reproductions.samadi2018.study import Study, count_steps, measure
-from fairpca.reproductions.samadi2018.tables import file_name, tables_of
+from reproductions._differences import difference_tables, sentences
+from reproductions._outcome import Outcome, Progress
+from reproductions._steps import Steps
+from reproductions.samadi2018.claims import claims_of, count_unexamined
+from reproductions.samadi2018.comparisons import comparisons_of
+from reproductions.samadi2018.drawings import drawings_of
+from reproductions.samadi2018.protocol import Data, find_sources, read
+from reproductions.samadi2018.study import Study, count_steps, measure
+from reproductions.samadi2018.tables import file_name, tables_of
 
 __all__ = ["WHERE", "run"]
 
@@ -29,13 +29,13 @@ WHERE = (
 )
 
 
-def run(folder: Path, *, quick: bool, slips: bool, progress: Progress) -> Outcome:
+def run(folder: Path, *, quick: bool, errata: bool, progress: Progress) -> Outcome:
     """Repeat the experiments on every file of a known layout in the folder."""
     data, remarks = _read_all(folder, progress)
     compared = [] if quick else [comparison for item in data for comparison in comparisons_of(item)]
-    total = sum(count_steps(item, quick=quick, slips=slips) for item in data)
+    total = sum(count_steps(item, quick=quick, errata=errata) for item in data)
     steps = Steps(progress, total + sum(comparison.steps for comparison in compared))
-    studies = [measure(item, quick=quick, slips=slips, step=steps) for item in data]
+    studies = [measure(item, quick=quick, errata=errata, step=steps) for item in data]
     differences = [one for comparison in compared for one in comparison.judge(steps)]
     return Outcome(
         "samadi2018",
@@ -82,10 +82,12 @@ def _remarks(studies: list[Study]) -> list[str]:
     remarks = ["Figures 1, 3 and 4 are printed without numbers; statements of the text about them are checked instead."]
     for item in studies:
         remarks += [f"{item.title}: {remark}" for remark in item.remarks]
-        if item.slips and item.pooled is not None:
-            below = [s.dimension for s in item.slips if s.fair < item.pooled.largest[item.fair.row(s.dimension)] - 1e-9]
+        if item.errata and item.pooled is not None:
+            below = [
+                s.dimension for s in item.errata if s.fair < item.pooled.largest[item.fair.row(s.dimension)] - 1e-9
+            ]
             remarks.append(
-                f"{item.title}: with the slip of creditProcess.m the script's loss lies below the optimum about the "
+                f"{item.title}: with the erratum of creditProcess.m the script's loss lies below the optimum about the "
                 f"common mean at d = {', '.join(map(str, below)) or 'none'}."
             )
     return remarks

@@ -14,7 +14,7 @@ from fairpca.joint_range import JointRange
 from fairpca.linalg import top_eigenpairs
 from fairpca.moments import GroupMoments, group_moments
 from fairpca.problems import best_captured
-from fairpca.reproductions.samadi2018.protocol import Data
+from reproductions.samadi2018.protocol import Data
 
 __all__ = [
     "RATES",
@@ -23,8 +23,8 @@ __all__ = [
     "adaptive_weights",
     "algorithm_one",
     "eigengap",
+    "erratum_oracle",
     "multiplicative_weights",
-    "slipped_oracle",
     "stopped_early",
     "true_oracle",
 ]
@@ -79,14 +79,14 @@ def true_oracle(moments: GroupMoments, dimension: int) -> Oracle:
     return losses
 
 
-def slipped_oracle(data: Data, dimension: int) -> tuple[Oracle, Callable[[np.ndarray], np.ndarray]]:
+def erratum_oracle(data: Data, dimension: int) -> tuple[Oracle, Callable[[np.ndarray], np.ndarray]]:
     """As the authors' creditProcess.m and mw.m compute it: the oracle, and the losses of a given basis.
 
     The script subtracts a group's mean from as many of its rows as there are features, not from all. What is
     projected is then not centred, while the function that yields a group's best projection, and the weighted one,
     centres whatever it is given: the "best" is not the best of the rows that it is compared on.
     """
-    moments = group_moments(_slipped_rows(data), data.groups)
+    moments = group_moments(_rows_with_erratum(data), data.groups)
     raw = moments.second_moments(np.zeros(moments.n_features))
     own = [top_eigenpairs(matrix, dimension)[1] for matrix in moments.second_moments("group")]
     best = np.array([_captured(matrix, basis) for matrix, basis in zip(raw, own, strict=True)])
@@ -102,7 +102,7 @@ def slipped_oracle(data: Data, dimension: int) -> tuple[Oracle, Callable[[np.nda
     return losses, of_basis
 
 
-def _slipped_rows(data: Data) -> np.ndarray:
+def _rows_with_erratum(data: Data) -> np.ndarray:
     rows = data.X.copy()
     means = dict(zip(data.moments.labels, data.moments.means, strict=True))
     for label, mean in means.items():

@@ -6,8 +6,8 @@ from collections.abc import Iterator
 
 import numpy as np
 
-from fairpca.reproductions._outcome import Claim
-from fairpca.reproductions.samadi2018.published import (
+from reproductions._outcome import Claim
+from reproductions.samadi2018.published import (
     ACCURACY,
     ERROR_GAP_TOLERANCE,
     MOST_CALLS,
@@ -16,7 +16,7 @@ from fairpca.reproductions.samadi2018.published import (
     SECONDS,
     STEPS,
 )
-from fairpca.reproductions.samadi2018.study import Study
+from reproductions.samadi2018.study import Study
 
 __all__ = ["claims_of", "count_unexamined"]
 

@@ -6,10 +6,10 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from fairpca.reproductions._differences import Difference, Rows, count_steps, judge
-from fairpca.reproductions._steps import Steps
-from fairpca.reproductions.samadi2018.protocol import Data, equal_rows
-from fairpca.reproductions.samadi2018.study import published_of
+from reproductions._differences import Difference, Rows, count_steps, judge
+from reproductions._steps import Steps
+from reproductions.samadi2018.protocol import Data, equal_rows
+from reproductions.samadi2018.study import published_of
 
 __all__ = ["Comparison", "comparisons_of"]
 

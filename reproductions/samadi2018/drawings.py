@@ -10,9 +10,9 @@ import numpy as np
 
 from fairpca.plotting import GroupErrorDisplay
 from fairpca.plotting._style import COLOURS, plain
-from fairpca.reproductions._outcome import Drawing
-from fairpca.reproductions.samadi2018.study import Search, Study
-from fairpca.reproductions.samadi2018.tables import file_name
+from reproductions._outcome import Drawing
+from reproductions.samadi2018.study import Search, Study
+from reproductions.samadi2018.tables import file_name
 
 __all__ = ["drawings_of"]
 
@@ -31,7 +31,7 @@ def drawings_of(studies: Sequence[Study]) -> list[Drawing]:
     found.append(Drawing("figure4", "Figure 4: loss", partial(_losses, studies), (width, _PANEL[1])))
     for study in studies:
         found += [_searches(study)] if _shown(study) else []
-        found += [_slips(study)] if study.slips else []
+        found += [_errata(study)] if study.errata else []
     return found
 
 
@@ -117,16 +117,16 @@ def _above(calls: np.ndarray, values: np.ndarray, search: Search, study: Study) 
     return calls[:end], np.maximum(excess[:end], _SMALLEST)
 
 
-def _slips(study: Study) -> Drawing:
-    title = f"{study.title}: the script's fair loss with its slip, relative to the optimum"
-    return Drawing(f"slips_{file_name(study.name)}", title, partial(_draw_slips, study), (7.0, 4.0))
+def _errata(study: Study) -> Drawing:
+    title = f"{study.title}: the script's fair loss with its erratum, relative to the optimum"
+    return Drawing(f"errata_{file_name(study.name)}", title, partial(_draw_errata, study), (7.0, 4.0))
 
 
-def _draw_slips(study: Study, figure: Any) -> None:
+def _draw_errata(study: Study, figure: Any) -> None:
     ax = figure.subplots()
     assert study.pooled is not None
     proper = study.fair.dimensions < study.data.X.shape[1]
-    values = np.array([slip.fair for slip in study.slips])[proper]
+    values = np.array([erratum.fair for erratum in study.errata])[proper]
     optima = {"groups about the common mean": study.pooled, "groups about their own means": study.fair}
     for colour, marker, (label, curves) in zip(COLOURS, "os", optima.items(), strict=False):
         dimensions = curves.dimensions[proper]

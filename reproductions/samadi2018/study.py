@@ -9,12 +9,12 @@ import numpy as np
 
 from fairpca.linalg import scipy_threads_only
 from fairpca.moments import group_moments
-from fairpca.reproductions.samadi2018 import algorithms, protocol
-from fairpca.reproductions.samadi2018.algorithms import Rounded, Trace
-from fairpca.reproductions.samadi2018.protocol import Curves, Data, FairCurves
-from fairpca.reproductions.samadi2018.published import PUBLISHED, STEPS, Published
+from reproductions.samadi2018 import algorithms, protocol
+from reproductions.samadi2018.algorithms import Rounded, Trace
+from reproductions.samadi2018.protocol import Curves, Data, FairCurves
+from reproductions.samadi2018.published import PUBLISHED, STEPS, Published
 
-__all__ = ["Samples", "Search", "Slip", "Study", "count_steps", "measure", "published_of"]
+__all__ = ["Erratum", "Samples", "Search", "Study", "count_steps", "measure", "published_of"]
 
 #: Dimensions of the paper's figures: 20 of the images, all 21 of the table.
 _MOST_OF_IMAGES, _MOST_OF_TABLES = 20, 21
@@ -68,7 +68,7 @@ class Search:
 
 
 @dataclass(frozen=True)
-class Slip:
+class Erratum:
     """What the authors' credit script computes in one dimension d."""
 
     dimension: int
@@ -94,7 +94,7 @@ class Study:
     samples: list[Samples]
     searches: list[Search]
     rounded: list[Rounded]
-    slips: list[Slip]
+    errata: list[Erratum]
     remarks: list[str]
     sizes_left_out: int = 0
 
@@ -126,7 +126,7 @@ class _Plan:
     pooled: Sequence[int]
     searches: Sequence[int]
     rounded: Sequence[int]
-    slips: Sequence[int]
+    errata: Sequence[int]
     sizes: Sequence[int]
     samples: int
     fair_on_samples: Sequence[int]
@@ -143,23 +143,23 @@ class _Plan:
         )
 
 
-def count_steps(data: Data, *, quick: bool, slips: bool) -> int:
+def count_steps(data: Data, *, quick: bool, errata: bool) -> int:
     """How often ``step`` will be called."""
-    return _plan(data, quick, slips).steps
+    return _plan(data, quick, errata).steps
 
 
-def _plan(data: Data, quick: bool, slips: bool) -> _Plan:
+def _plan(data: Data, quick: bool, errata: bool) -> _Plan:
     smallest = int(min(np.unique(data.groups, return_counts=True)[1]))
     most = min(_MOST_OF_IMAGES if data.images else _MOST_OF_TABLES, data.X.shape[1], smallest)
-    return _image_plan(data, most, smallest, quick) if data.images else _table_plan(data, most, quick, slips)
+    return _image_plan(data, most, smallest, quick) if data.images else _table_plan(data, most, quick, errata)
 
 
-def _table_plan(data: Data, most: int, quick: bool, slips: bool) -> _Plan:
+def _table_plan(data: Data, most: int, quick: bool, errata: bool) -> _Plan:
     everything = range(1, most + 1)
     proper = [d for d in everything if d < data.X.shape[1]]
     searched = [d for d in _QUICK_SEARCHES if d in proper] or proper[:1] if quick else proper
     affordable = searched if data.X.shape[1] <= _MOST_FEATURES_SDP else []
-    return _Plan(everything, everything, searched, affordable, everything if slips else (), (), 0, ())
+    return _Plan(everything, everything, searched, affordable, everything if errata else (), (), 0, ())
 
 
 def _image_plan(data: Data, most: int, smallest: int, quick: bool) -> _Plan:
@@ -171,7 +171,7 @@ def _image_plan(data: Data, most: int, smallest: int, quick: bool) -> _Plan:
         pooled=() if quick else curves,
         searches=searched,
         rounded=(),
-        slips=(),
+        errata=(),
         sizes=sizes[:1] if quick else sizes,
         sizes_left_out=len(sizes[1:]) if quick else 0,
         samples=_QUICK_SAMPLES if quick else _SAMPLES,
@@ -184,9 +184,9 @@ def _sample_sizes(n_groups: int, smallest: int) -> list[int]:
     return sorted({min(_SAMPLE_TOTAL // n_groups, smallest), min(_SAMPLE_TOTAL, smallest)})
 
 
-def measure(data: Data, *, quick: bool, slips: bool, step: Callable[[str], None]) -> Study:
+def measure(data: Data, *, quick: bool, errata: bool, step: Callable[[str], None]) -> Study:
     """Measure; ``step`` is called before each piece of work with what it is."""
-    plan = _plan(data, quick, slips)
+    plan = _plan(data, quick, errata)
     _ = data.moments  # computed and kept here, by numpy with all its threads
     with scipy_threads_only():  # the rest is eigenproblems, which scipy solves
         return _measured(data, plan, step)
@@ -207,7 +207,7 @@ def _measured(data: Data, plan: _Plan, step: Callable[[str], None]) -> Study:
         samples=[_samples(data, size, plan, step) for size in plan.sizes],
         searches=[_search(data, d, fair, step) for d in plan.searches],
         rounded=rounded,
-        slips=[_slip(data, d) for d in plan.slips],
+        errata=[_erratum(data, d) for d in plan.errata],
         remarks=remarks,
         sizes_left_out=plan.sizes_left_out,
     )
@@ -290,8 +290,8 @@ def _rounded(data: Data, plan: _Plan, step: Callable[[str], None], remarks: list
     return found
 
 
-def _slip(data: Data, dimension: int) -> Slip:
-    oracle, of_basis = algorithms.slipped_oracle(data, dimension)
+def _erratum(data: Data, dimension: int) -> Erratum:
+    oracle, of_basis = algorithms.erratum_oracle(data, dimension)
     trace = algorithms.multiplicative_weights(oracle, len(data.moments.labels), 1.0, 10)
     basis = np.linalg.eigh(data.moments.pooled_covariance())[1][:, ::-1][:, :dimension]
-    return Slip(dimension, of_basis(basis), float(trace.values[-1]))
+    return Erratum(dimension, of_basis(basis), float(trace.values[-1]))

@@ -6,16 +6,16 @@ from typing import Any
 
 import numpy as np
 
-from fairpca.reproductions._outcome import Table
-from fairpca.reproductions.samadi2018.published import STEPS
-from fairpca.reproductions.samadi2018.study import Samples, Study
+from reproductions._outcome import Table
+from reproductions.samadi2018.published import STEPS
+from reproductions.samadi2018.study import Samples, Study
 
 __all__ = ["file_name", "tables_of"]
 
 
 def tables_of(study: Study) -> list[Table]:
     """Those for which there is something to show."""
-    found = [_curves(study), _variants(study), _searches(study), _rounded(study), _slips(study)]
+    found = [_curves(study), _variants(study), _searches(study), _rounded(study), _errata(study)]
     found[1:1] = [_samples(study, samples) for samples in study.samples]
     return [table for table in found if table is not None and table.rows]
 
@@ -144,18 +144,18 @@ def _rounded(study: Study) -> Table | None:
     )  # fmt: skip
 
 
-def _slips(study: Study) -> Table | None:
+def _errata(study: Study) -> Table | None:
     columns = ["d", *(f"script's PCA loss, {group}" for group in study.groups), "script's fair loss"]
     columns += ["optimum, groups about the common mean", "optimum, groups about their own means", "below which optimum"]
     rows = []
-    for slip in study.slips:
-        row = study.fair.row(slip.dimension)
+    for erratum in study.errata:
+        row = study.fair.row(erratum.dimension)
         assert study.pooled is not None
         optima = float(study.pooled.largest[row]), float(study.fair.largest[row])
-        rows.append([slip.dimension, *map(float, slip.pca), slip.fair, *optima, _below(slip.fair, *optima)])
+        rows.append([erratum.dimension, *map(float, erratum.pca), erratum.fair, *optima, _below(erratum.fair, *optima)])
     return Table(
-        f"{file_name(study.name)}_slips", f"{study.title}: repeated slip of creditProcess.m (slips asked for)", columns,
-        rows,
+        f"{file_name(study.name)}_errata", f"{study.title}: repeated erratum of creditProcess.m (errata asked for)",
+        columns, rows,
         "The script centres only the first rows of each group, as many as there are features. Its rows are then nearly "
         "those about the common mean, but each group's best is taken about its own mean: a loss can come out below "
         "what any projection attains.",

@@ -1,6 +1,6 @@
 """Vu, Tran, Yue and Nguyen (2022), Distributionally Robust Fair Principal Components via Geodesic Descents.
 
-``fairpca reproduce vu2022 --data FOLDER`` repeats Tables 1, 3 and 4 and the figures on every table of the folder.
+``python -m reproductions vu2022 --data FOLDER`` repeats Tables 1, 3 and 4 and the figures on every table of the folder.
 """
 
 from __future__ import annotations
@@ -14,16 +14,16 @@ from sklearn.utils import Bunch
 
 from fairpca.datasets import load_tables
 from fairpca.linalg import single_blas_thread
-from fairpca.reproductions._differences import Difference, count_steps, difference_tables, sentences
-from fairpca.reproductions._outcome import Claim, Outcome, Progress, Table
-from fairpca.reproductions._steps import Steps
-from fairpca.reproductions.vu2022 import protocol
-from fairpca.reproductions.vu2022 import slips as scripts
-from fairpca.reproductions.vu2022.comparisons import judge_groups
-from fairpca.reproductions.vu2022.curves import by_components, curve_claims, curve_tables, pareto
-from fairpca.reproductions.vu2022.drawings import drawings
-from fairpca.reproductions.vu2022.published import PUBLISHED
-from fairpca.reproductions.vu2022.tables import (
+from reproductions._differences import Difference, count_steps, difference_tables, sentences
+from reproductions._outcome import Claim, Outcome, Progress, Table
+from reproductions._steps import Steps
+from reproductions.vu2022 import errata as scripts
+from reproductions.vu2022 import protocol
+from reproductions.vu2022.comparisons import judge_groups
+from reproductions.vu2022.curves import by_components, curve_claims, curve_tables, pareto
+from reproductions.vu2022.drawings import drawings
+from reproductions.vu2022.published import PUBLISHED
+from reproductions.vu2022.tables import (
     Result,
     Study,
     average,
@@ -31,7 +31,7 @@ from fairpca.reproductions.vu2022.tables import (
     performance_claims,
     performance_tables,
 )
-from fairpca.reproductions.vu2022.toy import directions, radius_effect, toy_claims, toy_tables
+from reproductions.vu2022.toy import directions, radius_effect, toy_claims, toy_tables
 
 __all__ = ["WHERE", "run"]
 
@@ -49,19 +49,19 @@ _REMARKS = (
 )
 
 
-def run(folder: Path, *, quick: bool, slips: bool, progress: Progress) -> Outcome:
+def run(folder: Path, *, quick: bool, errata: bool, progress: Progress) -> Outcome:
     """Repeat Tables 1, 3 and 4 and Figures 1 to 16 on every table of ``folder``.
 
     The full run takes ten splits of each table, five for the errors against k and a hundred simulations for the
     effect of the radius; ``quick`` two, one and ten, and it tests no difference between groups against chance.
-    ``slips`` repeats those of the authors' scripts.
+    ``errata`` repeats those of the authors' scripts.
     """
     tables = _tables(folder)
     usable = {name: table for name, table in tables.items() if not protocol.obstacle(table)}
     remarks = [f"{name} is left out: {protocol.obstacle(tables[name])}." for name in tables if name not in usable]
     # The matrices are small: threads inside the linear algebra would only get in each other's way.
     with single_blas_thread():
-        return _Run(usable, quick, slips, progress).outcome([*_REMARKS, *remarks])
+        return _Run(usable, quick, errata, progress).outcome([*_REMARKS, *remarks])
 
 
 def _tables(folder: Path) -> dict[str, Bunch]:
@@ -74,12 +74,12 @@ def _tables(folder: Path) -> dict[str, Bunch]:
 class _Run:
     """One reproduction, step by step, with progress."""
 
-    def __init__(self, tables: dict[str, Bunch], quick: bool, with_slips: bool, progress: Progress) -> None:
-        self._tables, self._quick, self._with_slips = tables, quick, with_slips
+    def __init__(self, tables: dict[str, Bunch], quick: bool, with_errata: bool, progress: Progress) -> None:
+        self._tables, self._quick, self._with_errata = tables, quick, with_errata
         self._splits, self._component_splits, self._port_splits = (2, 1, 1) if quick else (10, 5, 10)
         self._simulations, self._alphas = (10, 11) if quick else (100, 51)
-        ported = len(self._ported()) * self._port_splits if with_slips else 0
-        total = len(tables) * (self._splits + 2 + with_slips) + self._simulations + ported + with_slips
+        ported = len(self._ported()) * self._port_splits if with_errata else 0
+        total = len(tables) * (self._splits + 2 + with_errata) + self._simulations + ported + with_errata
         total += 0 if quick else len(tables) * count_steps(1)
         self._step = Steps(progress, total)
 
@@ -97,7 +97,7 @@ class _Run:
         ]  # fmt: skip
         found = directions()
         effect = radius_effect(self._simulations, self._alphas, lambda: self._step("effect of the radius"))
-        claims, extra = self._slips() if self._with_slips else ([], [])
+        claims, extra = self._errata() if self._with_errata else ([], [])
         performance = performance_claims(studies)  # a quick run has all of them too, as means over fewer splits
         differences = [] if self._quick else self._differences()
         self._step("writing")
@@ -123,8 +123,8 @@ class _Run:
         counts = np.unique(groups[protocol.split(groups, 0)[1]], return_counts=True)[1]
         return Study(name, average(results), self._splits, counts)
 
-    def _slips(self) -> tuple[list[Claim], list[Table]]:
-        claims, tables = self._at("slip: last iterate", scripts.last_iterate, self._tables)
+    def _errata(self) -> tuple[list[Claim], list[Table]]:
+        claims, tables = self._at("erratum: last iterate", scripts.last_iterate, self._tables)
         lowered = [
             row
             for name in self._tables

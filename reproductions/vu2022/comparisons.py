@@ -4,10 +4,10 @@ from __future__ import annotations
 
 import numpy as np
 
-from fairpca.reproductions._differences import Difference, Rows, judge
-from fairpca.reproductions._steps import Steps
-from fairpca.reproductions.vu2022 import protocol
-from fairpca.reproductions.vu2022.published import METHODS, PUBLISHED
+from reproductions._differences import Difference, Rows, judge
+from reproductions._steps import Steps
+from reproductions.vu2022 import protocol
+from reproductions.vu2022.published import METHODS, PUBLISHED
 
 __all__ = ["judge_groups"]
 

@@ -11,8 +11,8 @@ import numpy as np
 
 from fairpca.model_selection import frontier
 from fairpca.moments import group_moments
-from fairpca.reproductions._outcome import Claim, Table
-from fairpca.reproductions.vu2022 import protocol
+from reproductions._outcome import Claim, Table
+from reproductions.vu2022 import protocol
 
 __all__ = ["ErrorsByComponents", "Pareto", "by_components", "curve_claims", "curve_tables", "pareto"]
 

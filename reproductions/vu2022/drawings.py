@@ -11,9 +11,9 @@ import numpy as np
 
 from fairpca.datasets import make_toy
 from fairpca.plotting._style import COLOURS, DASHES, MARKERS, plain
-from fairpca.reproductions._outcome import Drawing
-from fairpca.reproductions.vu2022.curves import ErrorsByComponents, Pareto
-from fairpca.reproductions.vu2022.toy import Direction, RadiusEffect
+from reproductions._outcome import Drawing
+from reproductions.vu2022.curves import ErrorsByComponents, Pareto
+from reproductions.vu2022.toy import Direction, RadiusEffect
 
 __all__ = ["drawings"]
 

@@ -8,9 +8,9 @@ from typing import Any, Literal
 
 import numpy as np
 
-from fairpca.reproductions._outcome import Claim, Table
-from fairpca.reproductions.vu2022 import protocol
-from fairpca.reproductions.vu2022.published import (
+from reproductions._outcome import Claim, Table
+from reproductions.vu2022 import protocol
+from reproductions.vu2022.published import (
     FIGURE_TOLERANCE,
     METHODS,
     PUBLISHED,
@@ -27,7 +27,7 @@ _CHOICE = (
 )
 _PORT = (
     "The published column is that of a Python port of FairPCA which judges its iterate by a matrix product where an "
-    "elementwise one is meant, measures a relaxed projector and, with large steps, depends on rounding (see --slips "
+    "elementwise one is meant, measures a relaxed projector and, with large steps, depends on rounding (see --errata "
     "and the README); ours is the exact optimum."
 )
 _LIMIT = (

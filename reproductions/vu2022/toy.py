@@ -12,8 +12,8 @@ from fairpca import FairPCA, RobustFairPCA
 from fairpca.datasets import make_toy
 from fairpca.linalg import top_eigenpairs
 from fairpca.moments import GroupMoments, group_moments
-from fairpca.reproductions._outcome import Claim, Table
-from fairpca.reproductions.vu2022 import protocol
+from reproductions._outcome import Claim, Table
+from reproductions.vu2022 import protocol
 
 __all__ = ["Direction", "RadiusEffect", "directions", "population", "radius_effect", "toy_claims", "toy_tables"]
 

@@ -1,4 +1,4 @@
-"""The slips of the authors' published scripts, repeated on purpose, so that their values can be traced.
+"""The errata of the authors' published scripts, repeated on purpose, so that their values can be traced.
 
 - The last iterate of the subgradient descent is kept, not the best.
 - lambda is lowered to the smaller share of the groups, without a word, where the conditions of Theorem 3.2 fail.
@@ -20,10 +20,10 @@ import numpy as np
 from fairpca import RobustFairPCA
 from fairpca.moments import GroupMoments, group_moments
 from fairpca.problems import group_radii
-from fairpca.reproductions._outcome import Claim, Table
-from fairpca.reproductions.vu2022 import protocol
-from fairpca.reproductions.vu2022.published import METHODS, Printed
-from fairpca.reproductions.vu2022.tables import Result, pair_claims
+from reproductions._outcome import Claim, Table
+from reproductions.vu2022 import protocol
+from reproductions.vu2022.published import METHODS, Printed
+from reproductions.vu2022.tables import Result, pair_claims
 
 __all__ = [
     "clipped_penalty",
@@ -58,7 +58,7 @@ def last_iterate(tables: dict[str, Any]) -> tuple[list[Claim], list[Table]]:
     descent = RobustFairPCA(protocol.N_COMPONENTS, solver="subgradient", n_init=0, **settings).fit_moments(moments)
     exact = RobustFairPCA(protocol.N_COMPONENTS, **settings).fit_moments(moments)
     values = descent.history_[0]["objective"]
-    source, what = "slip: last iterate", "German Credit, one start, objective"
+    source, what = "erratum: last iterate", "German Credit, one start, objective"
     claims = [
         Claim(source, f"{what}, last iterate", float(values[-1]), _GERMAN_LAST, _LAST_DIGIT, absolute=True),
         Claim(source, f"{what}, best iterate", float(values.min()), _GERMAN_BEST, _LAST_DIGIT, absolute=True),
@@ -70,7 +70,7 @@ def last_iterate(tables: dict[str, Any]) -> tuple[list[Claim], list[Table]]:
     ]
     note = "German Credit, all rows, d = 3, alpha = 0.15, lambda = 0.5, 1000 steps from the pooled eigenvectors."
     return claims, [
-        Table("slip_last_iterate", "Slip: the last iterate is returned", ["result", "objective"], rows, note)
+        Table("erratum_last_iterate", "Erratum: the last iterate is returned", ["result", "objective"], rows, note)
     ]
 
 
@@ -112,7 +112,7 @@ def clipping_table(rows: list[list[Any]], n_tables: int) -> Table:
         "Figures 3, 7 to 16 ask for lambda = 0.5; listed are the k for which the script takes less, on the first split "
         f"of {n_tables} data sets. Tables 1, 3 and 4 keep d = 3."
     )
-    return Table("slip_lambda", "Slip: lambda is lowered silently", columns, rows, note)
+    return Table("erratum_lambda", "Erratum: lambda is lowered silently", columns, rows, note)
 
 
 def port_is_affordable(n_features: int) -> bool:
@@ -181,8 +181,8 @@ def port_claims(title: str, result: Result, printed: Printed) -> list[Claim]:
         "move an entry of the projector by up to 0.4 (E. Coli, step 3)."
     )
     return [
-        *pair_claims("slip: Table 1", title, _PORT_NAME, result.test, printed.test, reason),
-        *pair_claims("slip: Table 3", title, _PORT_NAME, result.train, printed.train, reason),
+        *pair_claims("erratum: Table 1", title, _PORT_NAME, result.test, printed.test, reason),
+        *pair_claims("erratum: Table 3", title, _PORT_NAME, result.train, printed.train, reason),
     ]
 
 
@@ -195,4 +195,6 @@ def port_table(rows: Sequence[tuple[str, Result, Printed | None]]) -> Table:
         ours = [float(value) for value in (*result.test, *result.train)]
         cells.append([title, *(x for pair in zip(ours, theirs, strict=True) for x in pair)])
     note = f"Tables of at most {_LARGEST_PORT} features: the port's thousand steps take too long on others."
-    return Table("slip_fair_pca", f"Slip: {METHODS['FairPCA']} as the authors' port returns it", columns, cells, note)
+    return Table(
+        "erratum_fair_pca", f"Erratum: {METHODS['FairPCA']} as the authors' port returns it", columns, cells, note
+    )

@@ -1,28 +1,35 @@
-"""``fairpca reproduce``: a paper's figures beside ours."""
+"""``python -m reproductions PAPER --data FOLDER``, from a checkout: a paper's published values beside ours."""
 
 from __future__ import annotations
 
 import argparse
 import os
+import sys
+from collections.abc import Sequence
 from pathlib import Path
-from typing import Any
 
 from fairpca._progress import Progress
-from fairpca.reproductions import PAPERS, reproduce
+from fairpca.cli import guarded
+from reproductions import PAPERS, reproduce
 
-__all__ = ["add_reproduce"]
+__all__ = ["main"]
 
 _VARIABLE = "FAIRPCA_DATA"
 
 
-def add_reproduce(commands: Any) -> None:
-    """Add the command to the parser."""
-    parser = commands.add_parser(
-        "reproduce", help="a paper's published figures beside ours",
+def main(argv: Sequence[str] | None = None) -> int:
+    """Run the command: 0, 1 where a published value is not reproduced, 2 after one clear error message."""
+    arguments = _parser().parse_args(argv)
+    return guarded("reproductions", lambda: _run(arguments))
+
+
+def _parser() -> argparse.ArgumentParser:
+    parser = argparse.ArgumentParser(
+        prog="python -m reproductions",
         description="Repeats the experiments of a paper on its authors' public data, and says for each published "
-        "figure: ours, theirs, the difference and a verdict. Writes a report (Markdown), tables (CSV) and figures.",
+        "value: ours, theirs, the difference and a verdict. Writes a report (Markdown), tables (CSV) and figures.",
         epilog="papers: " + "; ".join(f"{name} ({title})" for name, title in PAPERS.items()),
-    )  # fmt: skip
+    )
     parser.add_argument("paper", metavar="PAPER", choices=list(PAPERS), help=", ".join(PAPERS))
     parser.add_argument(
         "--data", metavar="DIR",
@@ -30,13 +37,12 @@ def add_reproduce(commands: Any) -> None:
     )  # fmt: skip
     parser.add_argument("--quick", action="store_true", help="a smaller run, within a minute, that judges nothing")
     parser.add_argument(
-        "--slips",
-        action="store_true",
-        help="also repeat the known slips of the authors' scripts, to trace their figures",
-    )
+        "--errata", action="store_true",
+        help="also repeat the known errata of the authors' scripts, to trace their values",
+    )  # fmt: skip
     parser.add_argument("--out", metavar="DIR", help="folder for the results (default: fairpca-PAPER)")
     parser.add_argument("--quiet", action="store_true", help="no progress bar")
-    parser.set_defaults(run=_run)
+    return parser
 
 
 def _run(arguments: argparse.Namespace) -> int:
@@ -45,9 +51,13 @@ def _run(arguments: argparse.Namespace) -> int:
         raise NotADirectoryError(f"--out {out} is a file; give the name of a folder.")
     data = arguments.data or os.environ.get(_VARIABLE)
     with Progress(quiet=arguments.quiet) as progress:
-        outcome = reproduce(arguments.paper, data, quick=arguments.quick, slips=arguments.slips, progress=progress)
+        outcome = reproduce(arguments.paper, data, quick=arguments.quick, errata=arguments.errata, progress=progress)
         report = outcome.write(out)
     print(outcome)
     print(f"\nReport: {report}")
     # A quick run does not repeat the experiment, so it cannot fail to reproduce it.
     return 0 if outcome.quick or outcome.succeeded else 1
+
+
+if __name__ == "__main__":
+    sys.exit(main())
