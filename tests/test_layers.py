@@ -16,7 +16,11 @@ ROOT = Path(fairpca.__file__).parent
 #: Layer of each top-level module or folder, lowest first.
 LAYERS = {
     "_files": 0,
+    "_labels": 0,
+    "_optional": 0,
     "_progress": 0,
+    "_random": 0,
+    "_saved": 0,
     "_validation": 0,
     "_workers": 0,
     "linalg": 0,
@@ -82,6 +86,7 @@ def test_import_rule(path):
 #: What the reproductions of papers, which are not in the package, use of it beyond its public modules.
 PRIVATE_FOR_REPRODUCTIONS = {
     "fairpca._files",
+    "fairpca._optional",
     "fairpca._progress",
     "fairpca.inference._display",
     "fairpca.plotting._style",

@@ -11,9 +11,10 @@ from __future__ import annotations
 
 import numpy as np
 
+from fairpca._optional import require
 from fairpca.linalg import top_eigenpairs
 from fairpca.moments import group_moments
-from fairpca.solvers.parity_sdp import at_most, import_cvxpy
+from fairpca.solvers.parity_sdp import at_most
 
 __all__ = ["relaxed_components"]
 
@@ -24,7 +25,7 @@ def relaxed_components(
     X: np.ndarray, groups: np.ndarray, n_components: int, *, tolerance: float, weight: float
 ) -> tuple[np.ndarray, bool]:
     """Components, and whether the conic solver reached its accuracy."""
-    cvxpy = import_cvxpy()
+    cvxpy = require("cvxpy", "The authors' relaxation")
     moments = group_moments(X, groups)
     gap = moments.means[1] - moments.means[0]
     within = moments.second_moments("group")

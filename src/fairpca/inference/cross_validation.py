@@ -8,9 +8,11 @@ from typing import Any
 
 import numpy as np
 
+from fairpca._labels import label_text
 from fairpca._progress import Report, progress_of
+from fairpca._random import seed_from
 from fairpca._validation import check_number
-from fairpca.inference._checks import as_source, seed_of
+from fairpca.inference._checks import as_source
 from fairpca.inference._cross_fits import check_can_be_judged, fit_each_fold
 from fairpca.inference._display import TableResult, number, with_interval
 from fairpca.inference._estimates import GroupEstimates, estimates_by_group
@@ -85,7 +87,7 @@ class GroupFigures(TableResult):
     @property
     def sentence(self) -> str:
         """What the interval of the corrected gap says, and no more."""
-        high, low = self.corrected_loss.between
+        high, low = map(label_text, self.corrected_loss.between)
         gap = self.corrected_loss.gap
         interval = f"{number(gap.value)}, {self.confidence:.0%} interval {number(gap.low)} to {number(gap.high)}"
         if not self.independent:
@@ -100,7 +102,8 @@ class GroupFigures(TableResult):
     def changes(self) -> str:
         """What the method changes for each group on new rows, against ordinary PCA with as many components."""
         parts = [
-            f"{label} {'+' if one.value > 0 else ''}{with_interval(one)}" for label, one in self.change.by_group.items()
+            f"{label_text(label)} {'+' if one.value > 0 else ''}{with_interval(one)}"
+            for label, one in self.change.by_group.items()
         ]
         return f"Error on new rows against ordinary PCA: {', '.join(parts)}."
 
@@ -110,7 +113,7 @@ class GroupFigures(TableResult):
     def _rows(self) -> list[list[str]]:
         return [
             [
-                str(label),
+                label_text(label),
                 f"{count:,.0f}",
                 with_interval(self.error.by_group[label]),
                 number(self.loss.by_group[label].value),
@@ -225,7 +228,7 @@ def cross_validate_groups(
         raise ValueError(f"confidence={confidence!r} must lie between 0 and 1, for example 0.95.")
     source = as_source(X, sensitive_features, sample_weight)
     check_can_be_judged(estimator, source)
-    study = FoldStudy(source, make_folds(source, cv, clusters, seed_of(random_state)))
+    study = FoldStudy(source, make_folds(source, cv, clusters, seed_from(random_state)))
     with progress_of(progress) as report:
         whole, without = fit_each_fold(estimator, study, y, n_jobs, report)
     return group_figures(study, whole, without, confidence, type(estimator).__name__)
@@ -302,8 +305,8 @@ def _own_optimum_error(judged: Judged, noise: Noise) -> np.ndarray:
 def _remarks(study: FoldStudy, units: np.ndarray, noise: Noise) -> list[str]:
     p = study.moments.whole.n_features
     remarks = [
-        f"{label} is too small to be judged ({count:,.0f} {study.folds.unit} for {p} features); its corrected loss is "
-        "too large."
+        f"{label_text(label)} is too small to be judged ({count:,.0f} {study.folds.unit} for {p} features); its "
+        "corrected loss is too large."
         for label, count in zip(study.labels, units, strict=True)
         if count < p
     ]

@@ -8,8 +8,8 @@ from typing import Any
 import numpy as np
 from sklearn.base import clone
 from sklearn.model_selection import StratifiedShuffleSplit
-from sklearn.utils import check_random_state
 
+from fairpca._random import legacy_generator, seed_from
 from fairpca._validation import Groups, check_choice, check_number
 from fairpca.metrics._readers import LinearRule, Rows, check_rows, check_train, make_reader, resolved, train_and_score
 
@@ -149,7 +149,7 @@ def permuted_adversary_gaps(
     >>> bool(adversary_gap(Z, groups) > permuted_adversary_gaps(Z, groups).max())
     True
     """
-    rng = check_random_state(random_state)
+    rng = legacy_generator(random_state)
     check_number("n_permutations", n_permutations, at_least=1, integer=True)
     judged = check_rows(Z, sensitive_features)
     codes = judged[1].codes
@@ -166,8 +166,7 @@ def permuted_adversary_gaps(
 def _classifier(family: Any, random_state: Any) -> Any:
     if not isinstance(family, str) and hasattr(family, "fit"):
         return family
-    seed = check_random_state(random_state).randint(2**31)
-    return make_reader(check_choice("family", family, _FAMILIES), seed)
+    return make_reader(check_choice("family", family, _FAMILIES), seed_from(random_state))
 
 
 class _Adversary:

@@ -8,10 +8,12 @@ from typing import Any
 import numpy as np
 from sklearn.utils import check_array
 
+from fairpca._labels import label_texts
+from fairpca._random import seed_from
 from fairpca._validation import Groups, check_groups, check_several_groups
 from fairpca.estimators._base import label_array
 from fairpca.inference import GroupFigures, LossTest, loss_test
-from fairpca.inference._checks import CountedRows, check_clusters, seed_of
+from fairpca.inference._checks import CountedRows, check_clusters
 from fairpca.inference._cross_fits import fit_without_folds
 from fairpca.inference._fitting import needs_moments_only
 from fairpca.inference._fold_study import FoldStudy
@@ -55,7 +57,7 @@ class Study:
         self.sampled = moments is not None
         rows = CountedRows(self.X, self.groups)
         self.clusters = check_clusters(clusters, rows)
-        self.folds = FoldStudy(rows, make_folds(rows, self._folds_for(n_folds), clusters, seed_of(seed)))
+        self.folds = FoldStudy(rows, make_folds(rows, self._folds_for(n_folds), clusters, seed_from(seed)))
         self.moments = self.folds.moments.whole if moments is None else moments
         _check_sample_of(self.moments, self.groups, self.X.shape[1])
         self.n_rows = round(self.moments.total_count)
@@ -144,6 +146,7 @@ def _check_label(y: Any, n_samples: int) -> np.ndarray | None:
 def _check_sample_of(moments: GroupMoments, groups: Groups, n_features: int) -> None:
     if moments.labels != groups.labels or moments.n_features != n_features:
         raise ValueError(
-            f"moments describe the groups {moments.labels!r} and {moments.n_features} features, but X and "
-            f"sensitive_features the groups {groups.labels!r} and {n_features}: X must be a sample of the same rows."
+            f"moments describe the groups {label_texts(moments.labels)} and {moments.n_features} features, but X and "
+            f"sensitive_features the groups {label_texts(groups.labels)} and {n_features}: X must be a sample of the "
+            "same rows."
         )

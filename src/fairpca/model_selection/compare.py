@@ -12,6 +12,7 @@ from typing import Any
 import numpy as np
 import sklearn
 
+from fairpca._labels import group_sizes, label_texts
 from fairpca._progress import Report, progress_of
 from fairpca._validation import check_number
 from fairpca._workers import delayed, parallel
@@ -200,8 +201,7 @@ class Comparison(TableResult):
         ]
 
     def _sentences(self) -> tuple[list[str], list[str]]:
-        sizes = ", ".join(f"{label} ({count:,})" for label, count in zip(self.groups, self.counts, strict=True))
-        above = [f"{self.n_samples:,} rows, {self.n_features} features; groups {sizes}"]
+        above = [f"{self.n_samples:,} rows, {self.n_features} features; groups {group_sizes(self.groups, self.counts)}"]
         above += [] if self.test is None else [f"Losses of ordinary PCA: {self.test.sentence}"]
         return above, [f"Left out: {reason}" for reason in self.omitted]
 
@@ -442,13 +442,6 @@ def _collected() -> Iterator[list[str]]:
         warnings.simplefilter("always")
         yield notes
     notes += dict.fromkeys(str(warning.message) for warning in caught)
-
-
-def label_texts(labels: Iterable[Any]) -> list[str]:
-    """Different labels as different texts."""
-    labels = list(labels)
-    texts = [str(label) for label in labels]
-    return [repr(label) if texts.count(text) > 1 else text for label, text in zip(labels, texts, strict=True)]
 
 
 def _finite(value: Any) -> float | None:
