@@ -7,8 +7,9 @@ import warnings
 from typing import Any, Self
 
 import numpy as np
-from sklearn.utils import check_random_state
 
+from fairpca._random import generator
+from fairpca._saved import BOUNDED, NUMBER, PER_GROUP, SEARCHED, Array, Record
 from fairpca._validation import (
     check_choice,
     check_groups,
@@ -72,6 +73,19 @@ class RelaxedProjection:
     def inverse_transform(self, X: Any) -> np.ndarray:
         """Rows reconstructed from the embedding; their errors are those of the relaxation."""
         return np.asarray(X) @ self.components + self.mean
+
+
+_RELAXED = Record(
+    RelaxedProjection,
+    {
+        "components": Array("rp", finite=True),
+        "eigenvalues": Array("r"),
+        "shrinkage": Array("r", finite=True),
+        "group_losses": PER_GROUP,
+        "objective": NUMBER,
+        "mean": Array("p", finite=True),
+    },
+)
 
 
 class FairPCA(MomentEstimator):
@@ -163,6 +177,8 @@ feature_names_in_, n_samples_seen_
     (1000, 3)
     """
 
+    _saved_attributes = SEARCHED | BOUNDED | {"group_weights_": PER_GROUP, "relaxed_": _RELAXED}
+
     def __init__(
         self,
         n_components: int = 2,
@@ -234,8 +250,7 @@ feature_names_in_, n_samples_seen_
         return check_choice("criterion", self.criterion, CRITERIA)
 
     def _rng(self) -> np.random.Generator:
-        seed = 0 if self.random_state is None else check_random_state(self.random_state).randint(2**31)
-        return np.random.default_rng(seed)
+        return generator(self.random_state)
 
     def _solve(self, moments: GroupMoments, n_components: int) -> None:
         criterion = self._check_parameters()
