@@ -17,8 +17,9 @@ from fairpca.inference._cross_fits import check_can_be_judged, fit_each_fold
 from fairpca.inference._display import TableResult, number, with_interval
 from fairpca.inference._estimates import GroupEstimates, estimates_by_group
 from fairpca.inference._fitting import n_components_of
-from fairpca.inference._fold_study import FoldStudy, Judged, pooled_least_error
+from fairpca.inference._fold_study import FoldStudy, Judged
 from fairpca.inference._folds import make_folds
+from fairpca.inference._least_errors import LeastErrors
 from fairpca.inference.chance import Influence, Noise, add_up
 from fairpca.moments import GroupMoments
 
@@ -241,16 +242,16 @@ def group_figures(
     confidence: float,
     method: str,
     *,
-    moments: GroupMoments | None = None,
+    least: LeastErrors | None = None,
 ) -> GroupFigures:
     """Judge a method that was fitted to all rows and without each of the judged folds.
 
-    ``moments`` of many more rows, of which the study has a random sample, replace those of the sample where no new rows
-    are needed.
+    ``least`` errors, where they are known from other methods; their moments may be those of many more rows, of which
+    the study has a random sample, and replace those of the sample where no new rows are needed.
     """
-    moments = study.moments.whole if moments is None else moments
-    d, K = n_components_of(whole), study.folds.n_effective
-    errors, losses = study.in_sample(whole, moments)
+    least = LeastErrors(study.moments.whole) if least is None else least
+    moments, d, K = least.moments, n_components_of(whole), study.folds.n_effective
+    errors = study.sample_errors(whole, moments)
     judged = study.judge(without)
     means, standard = _without_rounding(judged, moments)
     noise = study.noise(d)
@@ -266,7 +267,7 @@ def group_figures(
 
     return GroupFigures(
         error=estimates(means[:, 0], 0, least=0.0),
-        loss=estimates(losses, 2, max(float(moments.shares @ errors) - pooled_least_error(moments, d), 0.0)),
+        loss=estimates(errors - least.of_groups(d), 2, max(float(moments.shares @ errors) - least.of_all(d), 0.0)),
         corrected_loss=estimates(means[:, 1], 1, own_errors=own),
         change=estimates(means[:, 3], 3),
         sample_error=dict(zip(study.labels, errors.tolist(), strict=True)),
