@@ -66,6 +66,12 @@ def test_labels_of_several_columns_in_warnings_and_errors(combinations):
     few[:2] = ["other", "hi"]
     with pytest.warns(UserWarning, match=r"smaller than n_components=3: 'other, hi' \(2\)"):
         FairPCA(3).fit(X, sensitive_features=few)
+    X = np.where((few[:, :1] == "other"), 0.0, X)
+    with (
+        pytest.warns(UserWarning, match="smaller than n_components"),
+        pytest.raises(ValueError, match="the rows of 'other, hi' have none"),
+    ):
+        FairPCA(3, criterion="nash", center="group").fit(X, sensitive_features=few)
     with pytest.raises(ValueError, match="Group 'other, hi' has 2 rows"):
         cross_validate_groups(PCA(2), X, sensitive_features=few)
 

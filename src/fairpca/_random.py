@@ -7,7 +7,7 @@ from typing import Any
 import numpy as np
 from sklearn.utils import check_random_state
 
-__all__ = ["generator", "legacy_generator", "seed_from"]
+__all__ = ["generator", "legacy_generator", "repeatable", "seed_from"]
 
 
 def seed_from(random_state: Any) -> int:
@@ -28,5 +28,10 @@ def generator(random_state: Any) -> np.random.Generator:
 
 
 def legacy_generator(random_state: Any) -> np.random.RandomState:
-    """The generator that scikit-learn's own functions take."""
-    return check_random_state(0 if random_state is None else random_state)
+    """A generator of the kind that scikit-learn uses."""
+    return check_random_state(repeatable(random_state))
+
+
+def repeatable(random_state: Any) -> Any:
+    """A ``random_state`` for scikit-learn's own functions, where None would be another result every time."""
+    return 0 if random_state is None else random_state

@@ -74,3 +74,12 @@ def test_groups_of_zero_weight_are_ignored():
         assert measure(y, predictions, **all_rows) == measure(y[:4], predictions[:4], **few)
     with pytest.raises(ValueError, match="single group"):
         demographic_parity_difference(predictions, sensitive_features=groups, sample_weight=[1, 1, 0, 0, 0])
+
+
+@pytest.mark.parametrize("metric", [equal_opportunity_difference, equalized_odds_difference])
+def test_weights_count_like_repeated_rows(metric):
+    counts = [1, 3, 2, 1, 2, 1, 4, 1, 2]
+    weighted = metric(TRUE, PRED, sensitive_features=GROUPS, sample_weight=counts)
+    repeated = metric(np.repeat(TRUE, counts), np.repeat(PRED, counts), sensitive_features=np.repeat(GROUPS, counts))
+    assert weighted == pytest.approx(repeated)
+    assert weighted != pytest.approx(metric(TRUE, PRED, sensitive_features=GROUPS))

@@ -8,6 +8,7 @@ from typing import Any, Self
 
 import numpy as np
 
+from fairpca._labels import quoted
 from fairpca._random import generator
 from fairpca._saved import BOUNDED, NUMBER, PER_GROUP, SEARCHED, Array, Record
 from fairpca._validation import (
@@ -264,7 +265,9 @@ feature_names_in_, n_samples_seen_
         best = np.array([point.support for point in vertices])
         constant = self._constant_groups(moments, best * scale) if criterion == "nash" else []
         if constant:
-            raise ValueError(f"criterion='nash' needs variance in every group; the rows of {constant[0]!r} have none.")
+            raise ValueError(
+                f"criterion='nash' needs variance in every group; the rows of {quoted(constant[0])} have none."
+            )
         problem = balanced_problem(criterion, matrices, best)
         result = spend_idle_directions(problem, joint, self._run(problem, joint, vertices))
         self._set_projection(result.basis, moments)
@@ -287,8 +290,8 @@ feature_names_in_, n_samples_seen_
         constant = self._constant_groups(moments, np.einsum("aii->a", matrices))
         if constant:
             warnings.warn(
-                f"criterion='nash' needs variance in every group, and the rows of {constant[0]!r} have none so far: "
-                "the chunk is kept, and nothing is learnt before others bring some.",
+                f"criterion='nash' needs variance in every group, and the rows of {quoted(constant[0])} have none so "
+                "far: the chunk is kept, and nothing is learnt before others bring some.",
                 UserWarning,
                 stacklevel=3,
             )
