@@ -52,7 +52,7 @@ class Frontier:
         the least total error for each gap. Two groups: exact. More groups: RobustFairPCA with radius zero
         along ``penalties``.
     methods : dict of str to FrontierPoint
-        "PCA", "FairPCA" and "RobustFairPCA".
+        "PCA", "FairPCA" and "RobustFairPCA"; in an audit, the methods of its comparison.
     penalties : ndarray of shape (len(trade_off),)
         The penalty at each point of ``trade_off``, the one for which it is optimal with radius zero; infinite
         at the end where the gap cannot be closed.
