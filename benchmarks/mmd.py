@@ -20,6 +20,7 @@ from collections.abc import Callable
 from pathlib import Path
 
 import numpy as np
+from _papers import FILE, Method, Saved, holds_against, project_sample, read_saved
 from sklearn.decomposition import PCA
 
 from fairpca import MMDFairPCA
@@ -35,9 +36,6 @@ from fairpca.problems.mmd import (
     exact_kernel,
     halved_bandwidths,
 )
-from fairpca.reproductions.lee2022.protocol import Method
-from fairpca.reproductions.lee2022.saved import FILE, Saved, holds_against, read_saved
-from fairpca.reproductions.lee2022.synthetic1 import project_sample
 from fairpca.solvers.quasi_newton import descend_on_stiefel, minimise_on_stiefel
 
 PARTS = ("table", "evaluation", "scaling", "adult", "figure1")

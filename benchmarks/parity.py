@@ -15,6 +15,7 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
+from _papers import FILE, read_saved
 from scipy.spatial.distance import cdist, pdist
 from sklearn.base import BaseEstimator, ClassifierMixin
 from sklearn.decomposition import PCA
@@ -22,7 +23,6 @@ from sklearn.decomposition import PCA
 from fairpca import KernelParityPCA, ParityPCA
 from fairpca.datasets import load_splits, make_projected_gaussians
 from fairpca.metrics import adversary_gap, permuted_adversary_gaps
-from fairpca.reproductions.lee2022.saved import FILE, read_saved
 
 DATA = Path(os.environ.get("FAIRPCA_DATA", Path(__file__).parents[2] / "shared" / "data"))
 CASES = (("German", 2), ("German", 10), ("COMPAS", 2), ("COMPAS", 10))

@@ -7,7 +7,7 @@ import sys
 from pathlib import Path
 
 HERE = Path(__file__).parent
-SKIP = {"run.py", "_timing.py"}
+SKIP = {"run.py"}
 
 
 def main() -> int:

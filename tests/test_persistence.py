@@ -10,6 +10,7 @@ import struct
 import tracemalloc
 import zipfile
 import zlib
+from pathlib import Path
 
 import numpy as np
 import pytest
@@ -18,6 +19,7 @@ from sklearn.preprocessing import StandardScaler
 
 import fairpca
 from fairpca import FairPCA, KernelParityPCA, MMDFairPCA, ParityPCA, RobustFairPCA, load_model, save_model
+from fairpca.estimators import ESTIMATORS as ESTIMATOR_CLASSES
 from fairpca.persistence import read_model
 
 ESTIMATORS = [
@@ -144,7 +146,7 @@ CHANGES = {
         "not finite",
     ),
     "strange value": (lambda h, p: h["attributes"].update(objective_={"evil": 1}), "unknown kind"),
-    "no moments": (lambda h, p: h["attributes"].update(_moments="x"), "_moments is no GroupMoments"),
+    "no moments": (lambda h, p: h["attributes"].update(_moments="x"), "_moments is not a GroupMoments"),
     "parameter of no type": (lambda h, p: h["parameters"].update(n_components={"list": []}), "parameter n_components"),
     "no component": (lambda h, p: h["parameters"].update(n_components={"number": 0}), "n_components must be"),
     "attribute of nobody": (lambda h, p: h["attributes"].update(foo_bar="x"), "sets 'foo_bar'"),
@@ -204,6 +206,20 @@ def test_models_from_before_the_automatic_tolerance_load(small, tmp_path):
     assert len(kept) == len(header["attributes"]) - 2
     rewrite(path, header | {"attributes": kept}, parts)
     np.testing.assert_allclose(load_model(path).transform(X), before.transform(X), rtol=1e-13)
+
+
+SAVED = Path(__file__).parent / "saved_models"
+
+
+@pytest.mark.parametrize("path", sorted(SAVED.glob("*/*PCA.npz")), ids=lambda path: f"{path.parent.name}-{path.stem}")
+def test_models_saved_by_earlier_versions_load(path):
+    model = load_model(path)
+    with np.load(path.parent / "scores.npz") as expected:
+        np.testing.assert_allclose(model.transform(expected["rows"]), expected[path.stem], rtol=1e-13, atol=1e-13)
+
+
+def test_there_are_models_of_every_class():
+    assert {path.stem for path in SAVED.glob("2026-11-18/*PCA.npz")} == {*ESTIMATOR_CLASSES, "PCA"}
 
 
 @pytest.mark.parametrize(
@@ -331,7 +347,7 @@ def test_an_array_is_used_once(model):
 
 def test_headers_are_bounded_when_written_and_when_read(model, small, monkeypatch, tmp_path):
     before = load_model(model)
-    monkeypatch.setattr("fairpca.persistence._MAX_HEADER_BYTES", 500)
+    monkeypatch.setattr("fairpca.persistence._archive._MAX_HEADER_BYTES", 500)
     with pytest.raises(ValueError, match="take more than 500 bytes"):
         save_model(before, tmp_path / "other.npz")
     with pytest.raises(ValueError, match="the header is missing"):

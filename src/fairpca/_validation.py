@@ -16,6 +16,8 @@ from scipy import sparse
 from sklearn.utils import assert_all_finite, check_array
 from sklearn.utils.validation import validate_data
 
+from fairpca._labels import quoted
+
 __all__ = [
     "Groups",
     "check_choice",
@@ -195,7 +197,7 @@ def check_several_groups(labels: Iterable[Any], n_samples: float) -> None:
         )
     if len(labels) < 2:
         raise ValueError(
-            f"sensitive_features contains a single group, {labels[0]!r}; at least two are needed. "
+            f"sensitive_features contains a single group, {quoted(labels[0])}; at least two are needed. "
             "With one group, use sklearn.decomposition.PCA."
         )
 

@@ -30,6 +30,8 @@ __all__ = [
 _DIRECT_SIZE = 500
 #: Multiplications that one thread does in about a second.
 _SHORT_WORK = 5e9
+#: What is left of a vector beside a basis is a new direction if it is longer than this.
+_NEW_DIRECTION = 1e-10
 
 
 class _Library:
@@ -164,12 +166,12 @@ def orthonormalise(vectors: np.ndarray) -> np.ndarray:
     return np.linalg.qr(vectors)[0]
 
 
-def extend_basis(basis: np.ndarray, vectors: np.ndarray, *, tol: float = 1e-10) -> np.ndarray:
+def extend_basis(basis: np.ndarray, vectors: np.ndarray) -> np.ndarray:
     """Add to an orthonormal ``basis`` the directions of ``vectors`` that it lacks."""
     new = vectors - basis @ (basis.T @ vectors)
     new -= basis @ (basis.T @ new)
     directions, sizes, _ = np.linalg.svd(new, full_matrices=False)
-    new = directions[:, sizes > tol]
+    new = directions[:, sizes > _NEW_DIRECTION]
     if not new.shape[1]:
         return basis
     return np.hstack([basis, orthonormalise(new - basis @ (basis.T @ new))])

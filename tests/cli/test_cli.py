@@ -70,3 +70,12 @@ def test_installed_command_runs():
     done = subprocess.run([sys.executable, "-m", "fairpca.cli", "--help"], capture_output=True, text=True, check=False)
     assert done.returncode == 0
     assert "demo" in done.stdout
+
+
+@pytest.mark.parametrize("arguments", [[], ["vu2022", "--data", "folder", "--slips"], ["--help"]])
+def test_reproduce_names_its_successor(arguments, capsys):
+    assert main(["reproduce", *arguments]) == 2
+    error = capsys.readouterr().err
+    assert error.startswith("fairpca: ")
+    assert "python -m reproductions PAPER --data DIR" in error
+    assert len(error.strip().splitlines()) == 1

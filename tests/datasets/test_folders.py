@@ -46,3 +46,9 @@ def test_toy_has_the_stated_covariances():
     np.testing.assert_allclose(np.cov(X[groups == 1].T), [[0.2, 0.4], [0.4, 3]], atol=0.05)
     again, _ = make_toy((200_000, 100_000), random_state=0)
     np.testing.assert_array_equal(X, again)
+
+
+def test_columns_that_never_vary_are_kept_on_request(tmp_path):
+    (tmp_path / "small.csv").write_text("height,fixed,label,group\n1.5,7,1,0\n1.7,7,0,1\n")
+    assert load_tables(tmp_path)["small"].feature_names == ["height"]
+    assert load_tables(tmp_path, drop_constant=False)["small"].feature_names == ["height", "fixed"]

@@ -43,3 +43,8 @@ def test_projected_gaussians_have_the_stated_differences():
 def test_latent_size_must_fit_the_blocks():
     with pytest.raises(ValueError, match="multiple of 5"):
         make_projected_gaussians(n_latent=12)
+
+
+def test_noise_is_the_variance_around_the_diagonal():
+    X, _ = make_same_moments(20_000, noise=0.5, random_state=0)
+    assert np.var(X[:, 0] - X[:, 1]) == pytest.approx(2 * 0.5, rel=0.05)

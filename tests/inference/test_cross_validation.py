@@ -324,3 +324,22 @@ def test_errors_name_the_argument_and_the_remedy(two_groups):
         cross_validate_groups(KernelPCA(2), X, sensitive_features=groups, sample_weight=np.ones(300))
     with pytest.raises((TypeError, ValueError), match="cv"):
         cross_validate_groups(PCA(2), X, sensitive_features=groups, cv=1)
+
+
+class LeadingByLabel(PCA):
+    """Ordinary PCA of the rows of one class: its fit needs y."""
+
+    def fit(self, X, y=None):
+        return super().fit(X[np.asarray(y) == 1])
+
+
+def test_y_reaches_the_fits_and_processes_change_nothing(two_groups):
+    X, groups = two_groups
+    y = (np.arange(len(X)) % 3 > 0).astype(int)
+    one, two = (
+        cross_validate_groups(LeadingByLabel(2), X, y, sensitive_features=groups, cv=4, n_jobs=n_jobs)
+        for n_jobs in (None, 2)
+    )
+    assert one.error == two.error
+    fewer = cross_validate_groups(LeadingByLabel(2), X, 1 - y, sensitive_features=groups, cv=4)
+    assert fewer.error.overall != one.error.overall

@@ -192,3 +192,15 @@ def test_bad_numbers_and_other_columns_are_named(shifted):
             measure(Z, groups, train=(Z[:, :1], groups))
         with pytest.raises(TypeError, match="train must be a pair"):
             measure(Z, groups, train=Z)
+
+
+def test_every_seed_repeats_itself(rng):
+    Z, groups = rng.normal(size=(120, 2)), np.arange(120) % 2
+    Z[groups == 1] += 0.4
+    for seed in (1, None):
+        found = [adversary_gap(Z, groups, random_state=seed) for _ in range(2)]
+        assert found[0] == found[1]
+        draws = [permuted_adversary_gaps(Z, groups, n_permutations=3, random_state=seed) for _ in range(2)]
+        np.testing.assert_array_equal(*draws)
+    one, other = (permuted_adversary_gaps(Z, groups, n_permutations=3, random_state=seed) for seed in (1, 2))
+    assert (one != other).any()

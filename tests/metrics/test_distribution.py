@@ -117,3 +117,23 @@ def test_far_groups_have_the_discrepancy_of_their_own_spreads(distance):
 def test_bad_number_of_permutations(rng, n_permutations):
     with pytest.raises((TypeError, ValueError), match="n_permutations must be an integer of at least 1"):
         mmd2_test(rng.normal(size=(20, 2)), np.arange(20) % 2, n_permutations=n_permutations)
+
+
+def test_bandwidth_of_weighted_rows_is_that_of_the_rows_that_count(rng):
+    X = rng.normal(size=(40, 2))
+    weights = (np.arange(40) < 25).astype(float)
+    assert median_bandwidth(X, sample_weight=weights) == pytest.approx(median_bandwidth(X[:25]), rel=1e-12)
+    assert median_bandwidth(X, sample_weight=weights) != pytest.approx(median_bandwidth(X), rel=1e-6)
+
+
+def test_seed_of_the_pairs(rng):
+    X = rng.normal(size=(2100, 1)) * np.arange(2100)[:, None]  # more than two million pairs: they are drawn
+    groups = np.arange(2100) % 2
+    for seeded in (
+        lambda seed: median_bandwidth(X, random_state=seed),
+        lambda seed: mmd2(X, groups, random_state=seed),
+    ):
+        assert seeded(3) == seeded(3)
+        assert seeded(3) != seeded(4)
+        assert seeded(3) == pytest.approx(seeded(4), rel=0.05)
+        assert seeded(None) == seeded(None)

@@ -104,3 +104,12 @@ def test_unknown_options_and_missing_predictions():
         demographic_parity_difference(sensitive_features=GROUPS)
     with pytest.raises(ValueError, match="y_true has 2 rows and y_pred 9"):
         demographic_parity_difference([0, 1], PRED, sensitive_features=GROUPS)
+
+
+@pytest.mark.parametrize("metric", [equal_opportunity_difference, equalized_odds_difference])
+def test_weights_count_like_repeated_rows(metric):
+    counts = [1, 3, 2, 1, 2, 1, 4, 1, 2]
+    weighted = metric(TRUE, PRED, sensitive_features=GROUPS, sample_weight=counts)
+    repeated = metric(np.repeat(TRUE, counts), np.repeat(PRED, counts), sensitive_features=np.repeat(GROUPS, counts))
+    assert weighted == pytest.approx(repeated)
+    assert weighted != pytest.approx(metric(TRUE, PRED, sensitive_features=GROUPS))

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from functools import partial
+
 import numpy as np
 import pytest
 from scipy import sparse
@@ -177,3 +179,52 @@ def test_reference_is_checked(two_groups):
         reconstruction_loss(X, pca, sensitive_features=groups, reference=(X[:, :3], groups))
     with pytest.raises(ValueError, match="concerns losses"):
         reconstruction_gap(X, pca, sensitive_features=groups, reference=(X, groups))
+
+
+METRICS = [
+    reconstruction_error,
+    reconstruction_loss,
+    reconstruction_gap,
+    partial(reconstruction_gap, of="loss"),
+    explained_variance_ratio,
+]
+
+
+def numbers_of(values):
+    return [values.overall, *values.values()] if isinstance(values, GroupValues) else [values]
+
+
+@pytest.mark.parametrize("center", ["pooled", "group"])
+@pytest.mark.parametrize("metric", METRICS)
+def test_weights_count_like_repeated_rows(metric, center, two_groups, rng):
+    X, groups = two_groups
+    counts = rng.integers(0, 4, len(X))
+    ordinary = PCA(3).fit(X)
+    for projector in (ordinary, ordinary.components_):  # a bare matrix takes the mean of the rows, weighted too
+        weighted = metric(X, projector, sensitive_features=groups, sample_weight=counts, center=center)
+        repeated = metric(
+            np.repeat(X, counts, axis=0), projector, sensitive_features=np.repeat(groups, counts), center=center
+        )
+        np.testing.assert_allclose(numbers_of(weighted), numbers_of(repeated), rtol=1e-10)
+        plain = metric(X, projector, sensitive_features=groups, center=center)
+        assert not np.allclose(numbers_of(plain), numbers_of(weighted), rtol=1e-6)
+
+
+@pytest.mark.parametrize("metric", METRICS)
+def test_center_of_groups_is_that_of_rows_moved_to_their_own_means(metric, two_groups):
+    X, groups = two_groups
+    components = PCA(3).fit(X).components_
+    moved = X - np.where((groups == "a")[:, None], X[groups == "a"].mean(axis=0), X[groups == "b"].mean(axis=0))
+    found = metric(X, components, sensitive_features=groups, center="group")
+    expected = metric(moved, components, sensitive_features=groups, mean=np.zeros(7))
+    np.testing.assert_allclose(numbers_of(found), numbers_of(expected), rtol=1e-9)
+    assert not np.allclose(numbers_of(found), numbers_of(metric(X, components, sensitive_features=groups)), rtol=1e-6)
+
+
+@pytest.mark.parametrize("metric", METRICS)
+def test_a_given_mean_replaces_the_projectors(metric, two_groups):
+    X, groups = two_groups
+    ordinary, point = PCA(3).fit(X), np.arange(7.0)
+    found = metric(X, ordinary, sensitive_features=groups, mean=point)
+    expected = metric(X - point, ordinary.components_, sensitive_features=groups, mean=np.zeros(7))
+    np.testing.assert_allclose(numbers_of(found), numbers_of(expected), rtol=1e-9)

@@ -281,3 +281,21 @@ def test_bad_numbers_are_named(rows, change, message):
     X, groups, _ = rows
     with pytest.raises((TypeError, ValueError), match=message):
         compare(X, groups, **{"n_components": 2, "methods": ["PCA"], **change})
+
+
+def test_rows_that_do_not_vary_are_kept_whole():
+    found = compare(np.zeros((60, 4)), np.arange(60) % 2, n_components=2, methods=["PCA"], n_permutations=19)
+    assert found["PCA", 2].explained_variance == 1.0
+
+
+def test_confidence_folds_and_held_out_share(two_groups):
+    X, groups = two_groups
+    options = {"n_components": 2, "methods": ["PCA"], "n_permutations": 19}
+    narrow = compare(X, groups, confidence=0.5, cv=4, test_size=0.2, **options)
+    wide = compare(X, groups, confidence=0.99, cv=4, test_size=0.5, **options)
+    for found, size in ((narrow, 0.2), (wide, 0.5)):
+        assert found.settings["test_size"] == size
+        assert found["PCA", 2].figures.n_folds == 4
+    first, second = (found["PCA", 2].error.by_group["a"] for found in (narrow, wide))
+    assert first.value == second.value
+    assert second.high - second.low > 2 * (first.high - first.low)

@@ -118,3 +118,26 @@ def test_single_group_is_refused():
 def test_bad_number_of_points(german, n_points):
     with pytest.raises((TypeError, ValueError), match="n_points must be an integer of at least 2"):
         frontier(german, n_points=n_points)
+
+
+def test_weights_count_like_repeated_rows():
+    rng = np.random.default_rng(5)
+    X, groups = rng.normal(size=(60, 4)) * [1.0, 2.0, 3.0, 4.0], np.arange(60) % 2
+    X[groups == 1] = X[groups == 1, ::-1]
+    counts = rng.integers(1, 4, 60)
+    weighted = frontier(X, groups, 2, sample_weight=counts, n_points=10)
+    repeated = frontier(np.repeat(X, counts, axis=0), np.repeat(groups, counts), 2, n_points=10)
+    np.testing.assert_allclose(weighted.errors, repeated.errors, rtol=1e-9)
+    np.testing.assert_allclose(weighted.gap, repeated.gap, rtol=1e-9, atol=1e-9)
+
+
+def test_center_of_groups_leaves_out_their_means():
+    rng = np.random.default_rng(6)
+    X, groups = rng.normal(size=(80, 4)) * [1.0, 2.0, 3.0, 4.0], np.arange(80) % 2
+    X[groups == 1] = X[groups == 1, ::-1] + 5.0
+    centred = X.copy()
+    for label in (0, 1):
+        centred[groups == label] -= X[groups == label].mean(axis=0)
+    found = frontier(X, groups, 2, center="group", n_points=10)
+    np.testing.assert_allclose(found.errors, frontier(centred, groups, 2, n_points=10).errors, rtol=1e-9)
+    assert not np.allclose(found.errors, frontier(X, groups, 2, n_points=10).errors)

@@ -5,9 +5,9 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from fairpca.reproductions import Outcome
-from fairpca.reproductions._differences import CENTERS, Rows, count_steps, difference_tables, judge, sentences
-from fairpca.reproductions._steps import Steps
+from reproductions import Outcome
+from reproductions._differences import CENTERS, Rows, count_steps, difference_tables, judge, sentences
+from reproductions._steps import Steps
 
 WHY = "rows repeat persons"
 

@@ -8,15 +8,15 @@ import numpy as np
 import pytest
 from sklearn.svm import SVC
 
-from fairpca.cli import main
 from fairpca.datasets import load_splits
-from fairpca.reproductions import lee2022, reproduce
-from fairpca.reproductions.lee2022 import protocol, saved, synthetic2, table1
-from fairpca.reproductions.lee2022.loadings import Loadings, communalities, feature_names, sensitive_column
-from fairpca.reproductions.lee2022.protocol import Method, evaluate
-from fairpca.reproductions.lee2022.published import FEATURES, PUBLISHED
-from fairpca.reproductions.lee2022.running import Job, run_jobs
-from fairpca.reproductions.lee2022.synthetic2 import PROGRAM, Trial, figures_2_3, run_trial
+from reproductions import lee2022, reproduce
+from reproductions.__main__ import main
+from reproductions.lee2022 import protocol, saved, synthetic2, table1
+from reproductions.lee2022.loadings import Loadings, communalities, feature_names, sensitive_column
+from reproductions.lee2022.protocol import Method, evaluate
+from reproductions.lee2022.published import FEATURES, PUBLISHED
+from reproductions.lee2022.running import Job, run_jobs
+from reproductions.lee2022.synthetic2 import PROGRAM, Trial, figures_2_3, run_trial
 
 
 def silent(done: int, total: int, next_step: str) -> None:
@@ -53,8 +53,8 @@ def test_printed_lines_are_those_that_are_run():
     assert len(FEATURES["German"]) == 57
 
 
-def test_slips_are_additional_lines():
-    plain, all_lines = protocol.methods(200), protocol.methods(200, slips=True)
+def test_errata_are_additional_lines():
+    plain, all_lines = protocol.methods(200), protocol.methods(200, errata=True)
     assert all_lines[: len(plain)] == plain
     assert {method.variant for method in plain} == {""}  # too many features for the program
     assert {method.variant for method in all_lines} == {"", protocol.UNIT_WEIGHT, protocol.RANDOM_START}
@@ -143,7 +143,7 @@ def test_data_sets_are_found_in_each_layout(tmp_path, tiny):
 
 def test_full_table_of_another_folder(tmp_path):
     folder = write_splits(tmp_path / "five", n_features=5)
-    jobs = table1.table_jobs(tmp_path, quick=False, slips=True)
+    jobs = table1.table_jobs(tmp_path, quick=False, errata=True)
     slow = (protocol.RANDOM_START, protocol.LOST_ROW)
     jobs = [job for job in jobs if job.arguments[-1].parameter != 1e-6 and job.arguments[-1].variant not in slow]
     assert {job.arguments[3] for job in jobs} == {2}  # 10 components need more features
@@ -169,12 +169,12 @@ def test_full_table_of_another_folder(tmp_path):
 def test_planned_fits_are_compared_with_the_same_published_values(tmp_path, tiny, monkeypatch):
     """The stand-ins by which a quick run counts what it leaves out lead to the claims that the fits lead to."""
     monkeypatch.setitem(PUBLISHED, "tiny", PUBLISHED["COMPAS"])
-    jobs = table1.table_jobs(tmp_path, quick=True, slips=False)
+    jobs = table1.table_jobs(tmp_path, quick=True, errata=False)
     fits, planned = run_jobs(jobs, silent, n_jobs=1), table1.planned_fits(jobs)
     whats = [[claim.what for claim in table1.table_claims(each)] for each in (fits, planned)]
     assert whats[0] == whats[1]
     assert len(whats[0]) == 4 * 4
-    full = table1.planned_fits(table1.table_jobs(tmp_path, quick=False, slips=False))
+    full = table1.planned_fits(table1.table_jobs(tmp_path, quick=False, errata=False))
     assert len(full) > len(planned)
     assert set(whats[0]) < {claim.what for claim in table1.table_claims(full)}
 
@@ -230,7 +230,7 @@ def test_jobs_keep_their_order_and_announce_themselves():
 def test_command_writes_everything(tmp_path, tiny, capsys):
     pytest.importorskip("matplotlib")
     out = tmp_path / "out"
-    assert main(["reproduce", "lee2022", "--data", str(tmp_path), "--quick", "--out", str(out)]) == 0
+    assert main(["lee2022", "--data", str(tmp_path), "--quick", "--out", str(out)]) == 0
     assert "quick run" in capsys.readouterr().out
     for name in ("report.md", "claims.csv", "table1_tiny.csv", "beyond_table1.csv", "figure_1.csv", "figures_2_3.csv"):
         assert (out / name).stat().st_size > 100, name

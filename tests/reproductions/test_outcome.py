@@ -7,7 +7,7 @@ import csv
 
 import pytest
 
-from fairpca.reproductions import PAPERS, Claim, Drawing, Outcome, Table, reproduce
+from reproductions import PAPERS, Claim, Drawing, Outcome, Table, reproduce
 
 
 def claim(**changes):

@@ -6,15 +6,15 @@ import dataclasses
 import numpy as np
 import pytest
 
-from fairpca.cli import main
 from fairpca.moments import group_moments
-from fairpca.reproductions import reproduce
-from fairpca.reproductions._steps import Steps
-from fairpca.reproductions.samadi2018 import algorithms, comparisons, protocol, study
-from fairpca.reproductions.samadi2018.claims import _at_most, claims_of, count_unexamined
-from fairpca.reproductions.samadi2018.protocol import Data, Source
-from fairpca.reproductions.samadi2018.published import PUBLISHED
-from fairpca.reproductions.samadi2018.study import _search, measure
+from reproductions import reproduce
+from reproductions.__main__ import main
+from reproductions._steps import Steps
+from reproductions.samadi2018 import algorithms, comparisons, protocol, study
+from reproductions.samadi2018.claims import _at_most, claims_of, count_unexamined
+from reproductions.samadi2018.protocol import Data, Source
+from reproductions.samadi2018.published import PUBLISHED
+from reproductions.samadi2018.study import _search, measure
 
 
 @pytest.fixture
@@ -72,19 +72,19 @@ def test_multiplicative_weights_step_by_step(data):
     assert trace.values[-1] == pytest.approx(min(average, expected[-1].max()))
 
 
-def test_slip_is_that_of_rows_left_uncentred(data):
-    p, slipped, centred = data.X.shape[1], {}, {}
+def test_erratum_is_that_of_rows_left_uncentred(data):
+    p, uncentred, centred = data.X.shape[1], {}, {}
     for label in "ab":
         rows = data.X[data.groups == label].copy()
         rows[:p] -= rows.mean(axis=0)
-        slipped[label], centred[label] = rows, rows - rows.mean(axis=0)
-    oracle, of_basis = algorithms.slipped_oracle(data, 2)
-    stacked = np.vstack([np.sqrt(0.3 / 200) * slipped["a"], np.sqrt(0.7 / 100) * slipped["b"]])
-    own = {label: _error(rows, _projector(centred[label], 2)) for label, rows in slipped.items()}
-    expected = [_error(rows, _projector(stacked, 2)) - own[label] for label, rows in slipped.items()]
+        uncentred[label], centred[label] = rows, rows - rows.mean(axis=0)
+    oracle, of_basis = algorithms.erratum_oracle(data, 2)
+    stacked = np.vstack([np.sqrt(0.3 / 200) * uncentred["a"], np.sqrt(0.7 / 100) * uncentred["b"]])
+    own = {label: _error(rows, _projector(centred[label], 2)) for label, rows in uncentred.items()}
+    expected = [_error(rows, _projector(stacked, 2)) - own[label] for label, rows in uncentred.items()]
     np.testing.assert_allclose(oracle(np.array([0.3, 0.7])), expected)
     basis = np.eye(p)[:, :2]
-    expected = [_error(rows, basis @ basis.T) - own[label] for label, rows in slipped.items()]
+    expected = [_error(rows, basis @ basis.T) - own[label] for label, rows in uncentred.items()]
     np.testing.assert_allclose(of_basis(basis), expected)
 
 
@@ -153,12 +153,12 @@ def test_credit_matches_the_script_and_the_proven_optimum(credit, d, optimum):
     assert search.ours[-1, 0] <= 15
 
 
-def test_credit_slip_lies_below_what_can_be_attained(credit):
-    oracle, _ = algorithms.slipped_oracle(credit, 5)
-    slipped = algorithms.multiplicative_weights(oracle, 2, 1.0, 10).values[-1]
+def test_credit_erratum_lies_below_what_can_be_attained(credit):
+    oracle, _ = algorithms.erratum_oracle(credit, 5)
+    uncentred = algorithms.multiplicative_weights(oracle, 2, 1.0, 10).values[-1]
     attainable = protocol.fair_curves(credit.moments, [5], center="pooled")
     assert attainable.gaps[0] < 1e-10
-    assert slipped < 0.9 * attainable.largest[0]
+    assert uncentred < 0.9 * attainable.largest[0]
 
 
 def test_raw_table_gives_the_same_values(credit, shared_data):
@@ -191,7 +191,7 @@ def _rows(path):
 def test_another_folder_of_the_same_layout_from_the_command_line(folder, tmp_path, capsys):
     (folder / "notes.csv").write_text("what,when\nnothing,never\n")
     out = tmp_path / "out"
-    assert main(["reproduce", "samadi2018", "--data", str(folder), "--quick", "--slips", "--out", str(out)]) == 0
+    assert main(["samadi2018", "--data", str(folder), "--quick", "--errata", "--out", str(out)]) == 0
     printed = capsys.readouterr().out
     assert "Theorem 4.5: pictures" in printed
     assert "Left out" in printed
@@ -200,10 +200,10 @@ def test_another_folder_of_the_same_layout_from_the_command_line(folder, tmp_pat
     tables = {path.stem for path in out.glob("*.csv")}
     assert tables == {
         "claims", "pictures_curves", "pictures_samples_40", "pictures_weights", "some_table_curves",
-        "some_table_variants", "some_table_weights", "some_table_algorithm1", "some_table_slips",
+        "some_table_variants", "some_table_weights", "some_table_algorithm1", "some_table_errata",
     }  # fmt: skip
     assert {path.stem for path in out.glob("*.png")} == {
-        "figure1_pictures", "figure3", "figure4", "weights_pictures", "weights_some_table", "slips_some_table",
+        "figure1_pictures", "figure3", "figure4", "weights_pictures", "weights_some_table", "errata_some_table",
     }  # fmt: skip
     assert [row["d"] for row in _rows(out / "some_table_curves.csv")] == list("123456")
     assert [row["d"] for row in _rows(out / "pictures_curves.csv")] == ["1", "2", "3", "5", "10", "15", "20"]
@@ -236,7 +236,7 @@ def test_a_quick_run_counts_what_it_leaves_out(folder, monkeypatch):
     monkeypatch.setattr(study, "_SAMPLE_TOTAL", 40)  # two readings: 20 and 40 of each group
     monkeypatch.setattr(study, "_SAMPLES", 1)
     data = protocol.read(Source("pictures", folder / "pictures.npz", True))
-    quick, full = (measure(data, quick=quick, slips=False, step=lambda what: None) for quick in (True, False))
+    quick, full = (measure(data, quick=quick, errata=False, step=lambda what: None) for quick in (True, False))
     assert count_unexamined(quick) == 2
     assert count_unexamined(full) == 0
     assert len(claims_of(quick)) + 2 == len(claims_of(full))
@@ -298,7 +298,7 @@ def test_statements_of_the_paper_depend_on_the_data(folder, monkeypatch, swap):
     data = protocol.read(Source("some table", folder / "some table.csv", False))
     swapped = np.where(data.groups == "lower education", "higher education", "lower education")
     data = Data("some table", False, data.X, swapped if swap else data.groups)
-    claims = claims_of(measure(data, quick=True, slips=False, step=lambda what: None))
+    claims = claims_of(measure(data, quick=True, errata=False, step=lambda what: None))
     verdicts = {claim.what: claim.verdict for claim in claims}
     statement = "Default credit: values of d at which PCA's {} is larger for lower education"
     assert verdicts[statement.format("error")] == ("explained" if swap else "matched")

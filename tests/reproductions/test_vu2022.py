@@ -7,17 +7,17 @@ import csv
 import numpy as np
 import pytest
 
-from fairpca.cli import main
 from fairpca.datasets import load_table
 from fairpca.moments import group_moments
 from fairpca.problems import best_captured, group_losses
-from fairpca.reproductions import reproduce, vu2022
-from fairpca.reproductions._steps import Steps
-from fairpca.reproductions.vu2022 import comparisons, protocol, slips
-from fairpca.reproductions.vu2022.curves import by_components, pareto
-from fairpca.reproductions.vu2022.published import PUBLISHED
-from fairpca.reproductions.vu2022.tables import Study, average, performance_claims, result_of
-from fairpca.reproductions.vu2022.toy import directions, population, radius_effect
+from reproductions import reproduce, vu2022
+from reproductions.__main__ import main
+from reproductions._steps import Steps
+from reproductions.vu2022 import comparisons, errata, protocol
+from reproductions.vu2022.curves import by_components, pareto
+from reproductions.vu2022.published import PUBLISHED
+from reproductions.vu2022.tables import Study, average, performance_claims, result_of
+from reproductions.vu2022.toy import directions, population, radius_effect
 
 
 def small_table(rng, n=(60, 45), p=5):
@@ -126,25 +126,25 @@ def test_errors_fall_with_the_number_of_components(rng):
 
 def test_last_iterate_of_german(shared_data):
     name = "German_Credit_Data"
-    claims, tables = slips.last_iterate({name: load_table(shared_data / "vu2022" / f"{name}.csv")})
+    claims, tables = errata.last_iterate({name: load_table(shared_data / "vu2022" / f"{name}.csv")})
     assert [claim.verdict for claim in claims] == ["matched", "matched"]
     last, best, optimum = (row[1] for row in tables[0].rows)
     assert optimum < best < last
-    assert slips.last_iterate({}) == ([], [])
+    assert errata.last_iterate({}) == ([], [])
 
 
 def test_lambda_is_lowered_where_the_smallest_eigenvalues_fall_below_the_radius():
     moments = population()
-    assert slips.clipped_penalty(moments, 1, 0.01, 0.2) == 0.2  # within the smaller share
-    assert slips.clipped_penalty(moments, 1, 0.01, 0.5) == 0.5  # eigenvalues 0.2 and 0.14 exceed the radii
-    assert slips.clipped_penalty(moments, 1, 10.0, 0.5) == pytest.approx(1 / 3)
+    assert errata.clipped_penalty(moments, 1, 0.01, 0.2) == 0.2  # within the smaller share
+    assert errata.clipped_penalty(moments, 1, 0.01, 0.5) == 0.5  # eigenvalues 0.2 and 0.14 exceed the radii
+    assert errata.clipped_penalty(moments, 1, 10.0, 0.5) == pytest.approx(1 / 3)
 
 
 def test_port_as_meant_attains_the_optimum_and_has_trace_d(rng):
     moments = group_moments(*small_table(rng))
     matrices = moments.second_moments("group")
-    meant = slips.port_of_fair_pca(matrices, 2, 0.25, as_meant=True)
-    assert np.trace(slips.port_of_fair_pca(matrices, 2, 0.25)) == pytest.approx(2)
+    meant = errata.port_of_fair_pca(matrices, 2, 0.25, as_meant=True)
+    assert np.trace(errata.port_of_fair_pca(matrices, 2, 0.25)) == pytest.approx(2)
     best = best_captured(matrices, 2)
     exact = group_losses(matrices, protocol.fair(moments, 2), best)
     assert max(best - (matrices * meant).sum(axis=(1, 2))) == pytest.approx(exact.max(), rel=1e-2)
@@ -199,7 +199,7 @@ def test_a_full_run_tests_differences_and_a_quick_one_leaves_no_value_out(tmp_pa
 
 
 def test_other_tables_of_the_same_layout(tmp_path, rng, capsys, monkeypatch):
-    monkeypatch.setattr(slips, "_STEPS", 20)  # smaller grids: it is the way from folder to report that is tested
+    monkeypatch.setattr(errata, "_STEPS", 20)  # smaller grids: it is the way from folder to report that is tested
     monkeypatch.setattr(protocol, "ALPHAS", (0.1,))
     monkeypatch.setattr(protocol, "PENALTIES", (0.0, 0.5))
     monkeypatch.setattr(protocol, "MEAN_LIMITS", (0.0, 0.9))
@@ -211,7 +211,7 @@ def test_other_tables_of_the_same_layout(tmp_path, rng, capsys, monkeypatch):
     write_table(folder / "three.csv", X, np.arange(len(X)) % 3)
     write_table(folder / "narrow.csv", X[:, :3], groups)
     out = tmp_path / "out"
-    call = ["reproduce", "vu2022", "--data", str(tmp_path / "data"), "--quick", "--slips", "--out", str(out)]
+    call = ["vu2022", "--data", str(tmp_path / "data"), "--quick", "--errata", "--out", str(out)]
     assert main(call) == 0
     text = capsys.readouterr().out
     assert "three is left out: it has 3 groups" in text
@@ -228,5 +228,5 @@ def test_other_tables_of_the_same_layout(tmp_path, rng, capsys, monkeypatch):
         assert sum(row[0] == "new_|table" for row in rows) == 5
     names = {path.name for path in out.iterdir()}
     assert {"claims.csv", "pareto.csv", "errors_by_k.csv", "radius.csv", "toy_directions.csv"} <= names
-    assert {"slip_lambda.csv", "slip_fair_pca.csv", "figure_1.png", "figure_4.png", "pareto.png"} <= names
+    assert {"erratum_lambda.csv", "erratum_fair_pca.csv", "figure_1.png", "figure_4.png", "pareto.png"} <= names
     assert {"errors_by_k_1_ecoli_data.png", "errors_by_k_2_new_table.png"} <= names

@@ -73,9 +73,9 @@ def add_audit(commands: Any) -> None:
         "--no-points",
         dest="points",
         action="store_false",
-        help="draw no individual rows in the report, for reports that leave the house",
+        help="draw no individual rows in the report, for reports shared externally",
     )
-    parser.set_defaults(run=_run, raw=None)
+    parser.set_defaults(run=_run)
 
 
 def _run(arguments: argparse.Namespace) -> int:

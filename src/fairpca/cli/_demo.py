@@ -6,6 +6,7 @@ import argparse
 import json
 from typing import Any
 
+from fairpca._labels import label_text
 from fairpca._progress import Progress
 from fairpca.cli._audit import provenance
 from fairpca.cli._options import add_jobs_option, dimensions
@@ -82,7 +83,7 @@ def demo_text(found: Comparison) -> str:
         [str(result.n_components), *(number(one.value) for one in (*_losses(found, result), *_losses_of(result))), gap]
         for result, gap in ((result, f"{max(result.certificate or 0.0, 0.0):.0e}") for result in balanced)
     ]
-    labels = [str(label) for label in found.groups]
+    labels = [label_text(label) for label in found.groups]
     heads = ["d", *(f"PCA {label}" for label in labels), *(f"FairPCA {label}" for label in labels), "duality gap"]
     return "\n".join(
         [

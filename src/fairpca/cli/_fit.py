@@ -9,6 +9,7 @@ import warnings
 from typing import Any
 
 from fairpca import estimators, save_model
+from fairpca._labels import label_text
 from fairpca.cli._audit import print_remarks
 from fairpca.cli._options import add_data_options, add_seed_option, load_in_memory
 from fairpca.cli._output import check_output
@@ -18,7 +19,7 @@ from fairpca.streamed import StreamedTable
 
 __all__ = ["add_fit"]
 
-_METHODS = list(estimators.__all__)
+_METHODS = list(estimators.ESTIMATORS)
 #: Parameters whose values are functions.
 _CODE = frozenset({"callback"})
 
@@ -144,4 +145,4 @@ def _by_group(estimator: Any, name: str) -> dict[str, float]:
     values = getattr(estimator, name, None)
     if values is None:
         return {}
-    return {str(group): float(value) for group, value in zip(estimator.groups_, values, strict=True)}
+    return {label_text(group): float(value) for group, value in zip(estimator.groups_, values, strict=True)}

@@ -1,11 +1,11 @@
-"""Command line: one small module a command."""
+"""Command line: one small module per command."""
 
 from __future__ import annotations
 
 import argparse
 import io
 import sys
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 
 import fairpca
 from fairpca.cli._audit import add_audit
@@ -14,33 +14,46 @@ from fairpca.cli._demo import add_demo
 from fairpca.cli._fit import add_fit
 from fairpca.cli._info import add_info
 from fairpca.cli._output import words_apart_from
-from fairpca.cli._reproduce import add_reproduce
 from fairpca.cli._transform import add_transform
 
-__all__ = ["main"]
+__all__ = ["guarded", "main"]
 
 
 def main(argv: Sequence[str] | None = None) -> int:
-    """Run the command; return 0, or 2 after one clear sentence about what was wrong with the call."""
-    _survive_any_encoding()
+    """Run the command; return 0, or 2 after one clear error message about what was wrong with the call."""
     given = list(sys.argv[1:] if argv is None else argv)
-    arguments = _parser().parse_args(given)
-    arguments.command_line = given
+    return guarded("fairpca", lambda: _run(given))
+
+
+def guarded(program: str, run: Callable[[], int]) -> int:
+    """Call ``run``; a mistake of the user becomes one clear error message and exit code 2."""
+    _escape_unencodable_output()
     try:
-        with words_apart_from(getattr(arguments, "out", None)):
-            return arguments.run(arguments)
+        return run()
     except BrokenPipeError:  # the reader went away, for example `fairpca demo | head`
         sys.stderr.close()
         return 0
     except KeyboardInterrupt:
-        print("fairpca: interrupted", file=sys.stderr)
+        print(f"{program}: interrupted", file=sys.stderr)
         return 130
     except (ValueError, TypeError, OSError, ImportError) as problem:
-        print(f"fairpca: {problem}", file=sys.stderr)
+        print(f"{program}: {problem}", file=sys.stderr)
         return 2
 
 
-def _survive_any_encoding() -> None:
+def _run(given: list[str]) -> int:
+    if given[:1] == ["reproduce"]:
+        raise ValueError(
+            "the reproductions of papers are no part of the installed package; in a checkout of the repository, run "
+            "`python -m reproductions PAPER --data DIR`."
+        )
+    arguments = _parser().parse_args(given)
+    arguments.command_line = given
+    with words_apart_from(getattr(arguments, "out", None)):
+        return arguments.run(arguments)
+
+
+def _escape_unencodable_output() -> None:
     """Greek letters, and labels in any script, are printed as escapes where the terminal's encoding lacks them."""
     for stream in (sys.stdout, sys.stderr):
         if isinstance(stream, io.TextIOWrapper) and stream.errors in ("strict", "surrogateescape"):
@@ -55,6 +68,6 @@ def _parser() -> argparse.ArgumentParser:
     )
     parser.add_argument("--version", action="version", version=f"fairpca {fairpca.__version__}")
     commands = parser.add_subparsers(title="commands", required=True, metavar="COMMAND")
-    for add in (add_demo, add_audit, add_compare, add_fit, add_transform, add_reproduce, add_info):
+    for add in (add_demo, add_audit, add_compare, add_fit, add_transform, add_info):
         add(commands)
     return parser

@@ -24,7 +24,7 @@ __all__ = [
 _DEFAULT_MAX = 10
 #: Rows of a streamed file that are kept for intervals, classifiers and pictures.
 _SAMPLE_ROWS = 50_000
-#: Longer lists of components are slips of the finger.
+#: Longer lists of components are typing errors.
 _MOST_COMPONENTS = 100_000
 #: What numpy's random generators take.
 _LARGEST_SEED = 2**32 - 1
@@ -60,7 +60,7 @@ def add_data_options(parser: argparse.ArgumentParser) -> None:
 
 
 def add_comparison_options(parser: argparse.ArgumentParser) -> None:
-    """What is compared, and how it is told."""
+    """What is compared, and how it is shown."""
     parser.add_argument(
         "--label",
         metavar="COLUMN",
@@ -74,6 +74,20 @@ def add_comparison_options(parser: argparse.ArgumentParser) -> None:
         "--methods", type=method_names, default=None, metavar="LIST",
         help=f"methods to compare, separated by commas (default: all): {', '.join(METHODS)}",
     )  # fmt: skip
+    _add_chance_options(parser)
+    add_jobs_option(parser)
+    parser.add_argument(
+        "--full-table", action="store_true", help="print every number of components, not only three of them"
+    )
+    parser.add_argument(
+        "--json", nargs="?", const="-", type=_json_target, metavar="FILE",
+        help="write every value to FILE, which must end in .json; without FILE, print them instead of the tables",
+    )  # fmt: skip
+    parser.add_argument("--quiet", action="store_true", help="no progress bar")
+
+
+def _add_chance_options(parser: argparse.ArgumentParser) -> None:
+    """What random choices and p-values depend on."""
     add_seed_option(parser)
     parser.add_argument(
         "--clusters", metavar="COLUMN",
@@ -88,7 +102,6 @@ def add_comparison_options(parser: argparse.ArgumentParser) -> None:
         "--permutations", type=_whole_number(19), default=999, metavar="N",
         help="random divisions behind the p-values, at least 19 (default: 999)",
     )  # fmt: skip
-    add_jobs_option(parser)
     parser.add_argument(
         "--sample-rows",
         type=int,
@@ -97,14 +110,6 @@ def add_comparison_options(parser: argparse.ArgumentParser) -> None:
         help="of a streamed file: rows drawn at random for p-values, intervals and values on new rows "
         f"(default: {_SAMPLE_ROWS:,}); losses in the sample and variance are always those of all rows",
     )
-    parser.add_argument(
-        "--full-table", action="store_true", help="print every number of components, not only three of them"
-    )
-    parser.add_argument(
-        "--json", nargs="?", const="-", type=_json_target, metavar="FILE",
-        help="write every value to FILE, which must end in .json; without FILE, print them instead of the tables",
-    )  # fmt: skip
-    parser.add_argument("--quiet", action="store_true", help="no progress bar")
 
 
 def add_seed_option(parser: argparse.ArgumentParser) -> None:

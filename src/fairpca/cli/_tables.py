@@ -5,9 +5,10 @@ from __future__ import annotations
 import textwrap
 from typing import Any
 
+from fairpca._labels import label_text
 from fairpca.inference._display import number, p_text, with_interval
 from fairpca.model_selection import Comparison, MethodResult
-from fairpca.report import label_text, outvoted_sentence, sample_sentence
+from fairpca.report import outvoted_sentence, sample_sentence
 
 __all__ = ["clean", "comparison_text", "format_table"]
 

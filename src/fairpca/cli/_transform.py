@@ -14,6 +14,7 @@ from typing import Any, BinaryIO
 import numpy as np
 
 from fairpca._files import replace_file
+from fairpca._optional import require
 from fairpca._progress import Progress
 from fairpca.cli._output import check_output
 from fairpca.cli._stream import add_stream_options, is_streamed
@@ -166,17 +167,15 @@ def _writer(stream: BinaryIO, kind: str | None) -> Iterator[Callable[[dict[str, 
 
 @contextmanager
 def _arrow_writer(stream: BinaryIO, kind: str) -> Iterator[Callable[[dict[str, Any]], None]]:
-    try:
-        import pyarrow.ipc
-        import pyarrow.parquet
-    except ImportError:
-        raise ImportError(f"Writing {kind} files needs pyarrow: pip install 'fairpca[arrow]'.") from None
+    pyarrow, parquet, ipc = (
+        require(module, f"Writing {kind} files") for module in ("pyarrow", "pyarrow.parquet", "pyarrow.ipc")
+    )
     opened: list[Any] = []
 
     def add(columns: dict[str, Any]) -> None:
         table = pyarrow.table({name: _arrow_values(column) for name, column in columns.items()})
         if not opened:
-            make = pyarrow.parquet.ParquetWriter if kind == "Parquet" else pyarrow.ipc.new_file
+            make = parquet.ParquetWriter if kind == "Parquet" else ipc.new_file
             _check_kinds(make, table.schema, kind)
             opened.append(make(stream, table.schema))
         opened[0].write_table(table)

@@ -8,6 +8,8 @@ from typing import Any
 import numpy as np
 from sklearn.utils import Bunch
 
+from fairpca._optional import require
+
 __all__ = ["load_german_credit"]
 
 _COLUMNS = (
@@ -98,10 +100,7 @@ def _encode(table: dict[str, np.ndarray]) -> tuple[list[str], list[np.ndarray]]:
 
 
 def _frames(data: np.ndarray, names: list[str], sex: np.ndarray, target: np.ndarray) -> tuple[Any, Any, Any]:
-    try:
-        import pandas as pd
-    except ImportError:
-        raise ImportError("as_frame=True needs pandas: pip install 'fairpca[frame]'.") from None
+    pd = require("pandas", "as_frame=True")
     return (
         pd.DataFrame(data, columns=names),
         pd.Series(sex, name="sex"),

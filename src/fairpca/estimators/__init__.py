@@ -1,9 +1,24 @@
 """The scikit-learn objects in which data, problems and solvers meet."""
 
+from fairpca.estimators._base import LinearProjection, MomentEstimator
 from fairpca.estimators.fair_pca import FairPCA
 from fairpca.estimators.kernel_parity_pca import KernelParityPCA
 from fairpca.estimators.mmd_fair_pca import MMDFairPCA
 from fairpca.estimators.parity_pca import ParityPCA
 from fairpca.estimators.robust_fair_pca import RobustFairPCA
 
-__all__ = ["FairPCA", "KernelParityPCA", "MMDFairPCA", "ParityPCA", "RobustFairPCA"]
+__all__ = [
+    "ESTIMATORS",
+    "FairPCA",
+    "KernelParityPCA",
+    "LinearProjection",
+    "MMDFairPCA",
+    "MomentEstimator",
+    "ParityPCA",
+    "RobustFairPCA",
+]
+
+#: The estimators by name; what else is exported here are base classes for estimators of one's own.
+ESTIMATORS: dict[str, type] = {
+    one.__name__: one for one in (FairPCA, KernelParityPCA, MMDFairPCA, ParityPCA, RobustFairPCA)
+}

@@ -12,6 +12,8 @@ from sklearn.base import BaseEstimator, ClassNamePrefixFeaturesOutMixin, Transfo
 from sklearn.exceptions import ConvergenceWarning
 from sklearn.utils.validation import check_is_fitted
 
+from fairpca._labels import quoted
+from fairpca._saved import FITTED, GROUPED, LINEAR, PER_GROUP, TUPLE, Array, Declared, Record
 from fairpca._validation import (
     check_groups,
     check_groups_given,
@@ -38,8 +40,27 @@ _BLOCK_NUMBERS = 1_000_000
 _PRODUCTS_OF_A_SEARCH = 5.0
 
 
+_MOMENTS: dict[str, Declared] = {
+    "_moments": Record(
+        GroupMoments,
+        {
+            "labels": TUPLE,
+            "counts": Array("g", finite=True),
+            "means": Array("gp", finite=True),
+            "scatters": Array("gpp", finite=True),
+        },
+        or_none=True,
+    )
+}
+
+
 class FloatTransformer(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimator):
     """Takes dense and sparse rows, and keeps their precision."""
+
+    _saved_attributes = FITTED
+
+    def _check_transform_parameters(self) -> None:
+        """Refuse parameters with which ``transform`` fails; a saved model may have come from anywhere."""
 
     def __sklearn_tags__(self) -> Any:
         tags = super().__sklearn_tags__()
@@ -53,6 +74,8 @@ class LinearProjection(FloatTransformer, metaclass=ABCMeta):
 
     # The group column travels through Pipeline, GridSearchCV and cross_validate without a call by the user.
     __metadata_request__fit = {"sensitive_features": True}  # noqa: RUF012 (scikit-learn reads a plain dict)
+
+    _saved_attributes = LINEAR | GROUPED | {"group_errors_": PER_GROUP, "group_losses_": PER_GROUP}
 
     components_: np.ndarray
     mean_: np.ndarray
@@ -146,7 +169,7 @@ class LinearProjection(FloatTransformer, metaclass=ABCMeta):
 
     def _warn_about(self, moments: GroupMoments | GroupFactors | RowSpace, n_components: int) -> None:
         small = [
-            f"{label!r} ({count:g})"
+            f"{quoted(label)} ({count:g})"
             for label, count in zip(moments.labels, moments.counts, strict=True)
             if count < n_components
         ]
@@ -185,6 +208,8 @@ class MomentEstimator(LinearProjection):
     """An estimator that needs nothing of the data but its :class:`~fairpca.moments.GroupMoments`."""
 
     __metadata_request__partial_fit = {"sensitive_features": True}  # noqa: RUF012
+
+    _saved_attributes = _MOMENTS
 
     _moments: GroupMoments | None  # None after a fit that formed no p x p matrix
 

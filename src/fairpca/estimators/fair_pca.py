@@ -7,8 +7,10 @@ import warnings
 from typing import Any, Self
 
 import numpy as np
-from sklearn.utils import check_random_state
 
+from fairpca._labels import quoted
+from fairpca._random import generator
+from fairpca._saved import BOUNDED, NUMBER, PER_GROUP, SEARCHED, Array, Record
 from fairpca._validation import (
     check_choice,
     check_groups,
@@ -72,6 +74,19 @@ class RelaxedProjection:
     def inverse_transform(self, X: Any) -> np.ndarray:
         """Rows reconstructed from the embedding; their errors are those of the relaxation."""
         return np.asarray(X) @ self.components + self.mean
+
+
+_RELAXED = Record(
+    RelaxedProjection,
+    {
+        "components": Array("rp", finite=True),
+        "eigenvalues": Array("r"),
+        "shrinkage": Array("r", finite=True),
+        "group_losses": PER_GROUP,
+        "objective": NUMBER,
+        "mean": Array("p", finite=True),
+    },
+)
 
 
 class FairPCA(MomentEstimator):
@@ -163,6 +178,8 @@ feature_names_in_, n_samples_seen_
     (1000, 3)
     """
 
+    _saved_attributes = SEARCHED | BOUNDED | {"group_weights_": PER_GROUP, "relaxed_": _RELAXED}
+
     def __init__(
         self,
         n_components: int = 2,
@@ -234,8 +251,7 @@ feature_names_in_, n_samples_seen_
         return check_choice("criterion", self.criterion, CRITERIA)
 
     def _rng(self) -> np.random.Generator:
-        seed = 0 if self.random_state is None else check_random_state(self.random_state).randint(2**31)
-        return np.random.default_rng(seed)
+        return generator(self.random_state)
 
     def _solve(self, moments: GroupMoments, n_components: int) -> None:
         criterion = self._check_parameters()
@@ -249,7 +265,9 @@ feature_names_in_, n_samples_seen_
         best = np.array([point.support for point in vertices])
         constant = self._constant_groups(moments, best * scale) if criterion == "nash" else []
         if constant:
-            raise ValueError(f"criterion='nash' needs variance in every group; the rows of {constant[0]!r} have none.")
+            raise ValueError(
+                f"criterion='nash' needs variance in every group; the rows of {quoted(constant[0])} have none."
+            )
         problem = balanced_problem(criterion, matrices, best)
         result = spend_idle_directions(problem, joint, self._run(problem, joint, vertices))
         self._set_projection(result.basis, moments)
@@ -272,8 +290,8 @@ feature_names_in_, n_samples_seen_
         constant = self._constant_groups(moments, np.einsum("aii->a", matrices))
         if constant:
             warnings.warn(
-                f"criterion='nash' needs variance in every group, and the rows of {constant[0]!r} have none so far: "
-                "the chunk is kept, and nothing is learnt before others bring some.",
+                f"criterion='nash' needs variance in every group, and the rows of {quoted(constant[0])} have none so "
+                "far: the chunk is kept, and nothing is learnt before others bring some.",
                 UserWarning,
                 stacklevel=3,
             )

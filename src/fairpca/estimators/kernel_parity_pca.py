@@ -8,9 +8,10 @@ from typing import Any, Self
 import numpy as np
 from scipy import sparse
 from sklearn.metrics.pairwise import pairwise_kernels
-from sklearn.utils import check_random_state
 from sklearn.utils.validation import check_is_fitted
 
+from fairpca._random import generator
+from fairpca._saved import GROUPED, NUMBER, Array
 from fairpca._validation import (
     Groups,
     check_choice,
@@ -114,6 +115,11 @@ class KernelParityPCA(FloatTransformer):
     # The group column travels through Pipeline, GridSearchCV and cross_validate without a call by the user.
     __metadata_request__fit = {"sensitive_features": True}  # noqa: RUF012 (scikit-learn reads a plain dict)
 
+    _saved_attributes = GROUPED | {
+        "landmarks_": Array("mp", finite=True), "dual_coef_": Array("md", finite=True),
+        "_shift": Array("d", finite=True), "mean_difference_": NUMBER,
+    }  # fmt: skip
+
     def __init__(
         self,
         n_components: int = 2,
@@ -178,6 +184,9 @@ class KernelParityPCA(FloatTransformer):
             ]
         return (np.concatenate(blocks) - self._shift).astype(X.dtype, copy=False)
 
+    def _check_transform_parameters(self) -> None:
+        self.check_kernel()
+
     def check_kernel(self) -> None:
         """Refuse parameters that make no kernel."""
         check_choice("kernel", self.kernel, _KERNELS)
@@ -200,8 +209,7 @@ class KernelParityPCA(FloatTransformer):
             wanted = check_number("n_landmarks", self.n_landmarks, at_least=1, integer=True)
         if wanted >= len(candidates):
             return candidates
-        seed = 0 if self.random_state is None else check_random_state(self.random_state).randint(2**31)
-        return np.sort(np.random.default_rng(seed).choice(candidates, wanted, replace=False))
+        return np.sort(generator(self.random_state).choice(candidates, wanted, replace=False))
 
     def _kernel(self, X: Any) -> np.ndarray:
         return pairwise_kernels(

@@ -11,8 +11,9 @@ from typing import Any, Self
 
 import numpy as np
 from sklearn.exceptions import ConvergenceWarning
-from sklearn.utils import check_random_state
 
+from fairpca._random import generator
+from fairpca._saved import LIST, NUMBER, NUMBERS, SEARCHED, Array, optional
 from fairpca._validation import (
     Groups,
     check_choice,
@@ -196,6 +197,11 @@ feature_names_in_, n_samples_seen_
     (400, 1)
     """
 
+    _saved_attributes = SEARCHED | {
+        "mmd2_": NUMBER, "pair_mmd2_": Array("q"), "pairs_": LIST, "random_level_": NUMBER, "bandwidth_": NUMBERS,
+        "penalty_": NUMBER, "tolerance_": optional(NUMBER), "pair_tolerance_": Array("q", optional=True),
+    }  # fmt: skip
+
     def __init__(
         self,
         n_components: int = 2,
@@ -285,8 +291,7 @@ feature_names_in_, n_samples_seen_
         return dimension
 
     def _rng(self) -> np.random.Generator:
-        seed = 0 if self.random_state is None else check_random_state(self.random_state).randint(2**31)
-        return np.random.default_rng(seed)
+        return generator(self.random_state)
 
     def _solve(
         self, moments: GroupMoments, sample: _Sample, dimension: int, rng: np.random.Generator, scores: _Scores

@@ -7,8 +7,9 @@ from typing import Any
 
 import numpy as np
 from sklearn.exceptions import ConvergenceWarning
-from sklearn.utils import check_random_state
 
+from fairpca._random import generator
+from fairpca._saved import BOUNDED, NUMBER, SEARCHED
 from fairpca._validation import check_choice, check_number
 from fairpca.estimators._base import MomentEstimator
 from fairpca.estimators._parity import ParitySolution, solve_parity
@@ -114,6 +115,8 @@ feature_names_in_, n_samples_seen_
     True
     """
 
+    _saved_attributes = SEARCHED | BOUNDED | {"mean_difference_": NUMBER, "covariance_difference_": NUMBER}
+
     def __init__(
         self,
         n_components: int = 2,
@@ -144,14 +147,13 @@ feature_names_in_, n_samples_seen_
         problem, frame = parity_problem(moments, n_components, penalty=penalty, tolerance=tolerance)
         total = float(np.trace(moments.pooled_covariance()))
         scale = total if total > 0 else 1.0
-        seed = 0 if self.random_state is None else check_random_state(self.random_state).randint(2**31)
         solution = solve_parity(
             problem.rescale(scale),
             n_components,
             solver=solver,
             tol=self.tol,
             max_iter=self.max_iter,
-            rng=np.random.default_rng(seed),
+            rng=generator(self.random_state),
         )
         self._set_projection(frame @ solution.basis, moments)
         self._set_groups(moments, moments.second_moments())

@@ -5,8 +5,9 @@ from __future__ import annotations
 from typing import Any
 
 import numpy as np
-from sklearn.utils import check_random_state
 
+from fairpca._random import generator
+from fairpca._saved import BOUNDED, LIST, PER_GROUP, SEARCHED
 from fairpca._validation import check_choice, check_number
 from fairpca.estimators._base import MomentEstimator
 from fairpca.joint_range import JointRange
@@ -129,6 +130,10 @@ feature_names_in_, n_samples_seen_
     True
     """
 
+    _saved_attributes = SEARCHED | BOUNDED | {
+        "group_weights_": PER_GROUP, "radii_": PER_GROUP, "worst_case_group_errors_": PER_GROUP, "history_": LIST,
+    }  # fmt: skip
+
     def __init__(
         self,
         n_components: int = 2,
@@ -184,8 +189,7 @@ feature_names_in_, n_samples_seen_
     def _run(self, problem: RobustGap, joint: JointRange) -> SolverResult:
         solver = check_choice("solver", self.solver, _SOLVERS)
         polar = check_choice("retraction", self.retraction, ("qr", "polar")) == "polar"
-        seed = 0 if self.random_state is None else check_random_state(self.random_state).randint(2**31)
-        rng = np.random.default_rng(seed)
+        rng = generator(self.random_state)
         if solver == "subgradient" and joint.dimension < joint.size:
             # The paper's step 1 / sqrt(T + 1) belongs to standardised columns, whose total variance is p.
             # Taken relative to the total variance it means the same for data in other units.

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
-from sklearn.utils import _safe_indexing, check_random_state
+from sklearn.utils import _safe_indexing
 
 from fairpca._validation import (
     Groups,
@@ -22,7 +22,7 @@ from fairpca._validation import (
 from fairpca.moments import ChunkSource, MemorySource, RowSource
 from fairpca.moments.dask import DaskSource, is_dask
 
-__all__ = ["CountedRows", "as_source", "check_clusters", "check_dimensions", "check_one_group_each", "seed_of"]
+__all__ = ["CountedRows", "as_source", "check_clusters", "check_dimensions", "check_one_group_each"]
 
 #: More features than this would need p x p matrices that are too large, one for every group and fold.
 _MANY_FEATURES = 3000
@@ -115,8 +115,3 @@ def check_dimensions(n_components: Any, n_features: int, *, default: Iterable[in
     if not numbers:
         raise ValueError("n_components is empty; give one number or several.")
     return tuple(sorted({check_n_components(number, n_features) for number in numbers}))
-
-
-def seed_of(random_state: Any) -> int:
-    """A seed for generators of our own; None is a fixed one, so that a result can be quoted."""
-    return 0 if random_state is None else int(check_random_state(random_state).randint(2**31))

@@ -8,6 +8,8 @@ from decimal import ROUND_HALF_UP, Decimal
 from html import escape
 from typing import Any
 
+from fairpca._optional import require
+
 __all__ = ["TableResult", "number", "p_text", "with_interval"]
 
 
@@ -30,11 +32,7 @@ class TableResult:
 
     def to_frame(self) -> Any:
         """The values as a :class:`pandas.DataFrame`, one row per group (needs pandas)."""
-        try:
-            import pandas
-        except ImportError as missing:
-            raise ImportError("to_frame needs pandas: pip install 'fairpca[frame]'.") from missing
-        return pandas.DataFrame(self._records())
+        return require("pandas", "to_frame").DataFrame(self._records())
 
     def __repr__(self) -> str:
         above, below = self._sentences()

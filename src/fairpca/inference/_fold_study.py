@@ -16,9 +16,9 @@ from fairpca.inference._row_values import N_VALUES, RowValues, ValueSums, values
 from fairpca.inference.chance import Noise
 from fairpca.linalg import threads_for, top_eigenpairs
 from fairpca.moments import FoldMoments, GroupMoments, RowSource, Views, row_squares
-from fairpca.problems import best_captured, group_errors
+from fairpca.problems import group_errors
 
-__all__ = ["EIGENPROBLEMS", "FoldStudy", "Judged", "pooled_least_error"]
+__all__ = ["EIGENPROBLEMS", "FoldStudy", "Judged"]
 
 #: A fit from moments, or a judgement, takes about as long as so many eigenproblems.
 EIGENPROBLEMS = 20.0
@@ -67,15 +67,11 @@ class FoldStudy:
     def labels(self) -> tuple[Any, ...]:
         return self.folds.cells.labels
 
-    def in_sample(self, whole: Any, moments: GroupMoments) -> tuple[np.ndarray, np.ndarray]:
-        """Error and loss of each group on the rows that ``moments`` describe."""
-        matrices = moments.second_moments()
+    def sample_errors(self, whole: Any, moments: GroupMoments) -> np.ndarray:
+        """Error of each group on the rows that ``moments`` describe."""
         if is_projection(whole):
-            errors = group_errors(matrices, whole.components_.T)
-        else:
-            errors = self._sums(reconstruction_errors(whole, self._rows.X)[:, None]).means[:, 0]
-        least = np.einsum("app->a", matrices) - best_captured(matrices, n_components_of(whole))
-        return errors, errors - least
+            return group_errors(moments.second_moments(), whole.components_.T)
+        return self._sums(reconstruction_errors(whole, self._rows.X)[:, None]).means[:, 0]
 
     def judge(self, without: Sequence[Any]) -> Judged:
         """Estimators that were fitted without each of the judged folds, on the rows of these folds."""
@@ -207,9 +203,3 @@ def _leading(matrices: np.ndarray, d: int) -> list[np.ndarray]:
 
 def _basis_of(fitted: Any) -> list[np.ndarray]:
     return [fitted.components_.T] if is_projection(fitted) else []
-
-
-def pooled_least_error(moments: GroupMoments, d: int) -> float:
-    """Of any d components, for all rows together."""
-    covariance = moments.pooled_covariance()
-    return float(np.trace(covariance) - top_eigenpairs(covariance, d)[0].sum())

@@ -10,6 +10,7 @@ from typing import Any
 import numpy as np
 from sklearn.model_selection import StratifiedGroupKFold
 
+from fairpca._labels import quoted
 from fairpca._validation import Groups, check_number, check_several_groups
 from fairpca.inference._checks import CountedRows, check_clusters
 from fairpca.moments import Cells, GivenCells, RandomCells, RowSource, row_counts, spread_evenly
@@ -165,8 +166,8 @@ def _check_sizes(sizes: Mapping[Any, int], n_folds: int, unit: str) -> None:
     label, size = min(sizes.items(), key=lambda item: item[1])
     if size < n_folds:
         raise ValueError(
-            f"Group {label!r} has {size} {unit}, fewer than the {n_folds} folds: give a smaller cv, or merge the group "
-            "with another one."
+            f"Group {quoted(label)} has {size} {unit}, fewer than the {n_folds} folds: give a smaller cv, or merge the "
+            "group with another one."
         )
 
 
@@ -176,6 +177,6 @@ def _check_every_group(groups: Groups, fold: np.ndarray, n_folds: int) -> None:
     if len(missing):
         code, number = missing[0]
         raise ValueError(
-            f"Fold {number} of cv holds no rows of group {groups.labels[code]!r}; use a stratified splitter, or cv=10 "
-            "for folds that hold every group in proportion."
+            f"Fold {number} of cv holds no rows of group {quoted(groups.labels[code])}; use a stratified splitter, or "
+            "cv=10 for folds that hold every group in proportion."
         )

@@ -9,6 +9,7 @@ from typing import Any
 import numpy as np
 from scipy import sparse
 
+from fairpca._labels import label_text
 from fairpca._validation import Groups, check_n_components, check_several_groups
 from fairpca.inference._checks import as_source
 from fairpca.inference._display import TableResult, number
@@ -60,7 +61,12 @@ class ChanceLosses(TableResult):
 
     def _rows(self) -> list[list[str]]:
         return [
-            [str(label), f"{one.rows:,.0f}", number(one.loss), number(one.expected) + (" *" if one.few_rows else "")]
+            [
+                label_text(label),
+                f"{one.rows:,.0f}",
+                number(one.loss),
+                number(one.expected) + (" *" if one.few_rows else ""),
+            ]
             for label, one in self.by_group.items()
         ]
 

@@ -8,15 +8,18 @@ from typing import Any
 
 import numpy as np
 
+from fairpca._labels import label_text
 from fairpca._progress import Report, progress_of
+from fairpca._random import seed_from
 from fairpca._validation import check_share
-from fairpca.inference._checks import as_source, seed_of
+from fairpca.inference._checks import as_source
 from fairpca.inference._cross_fits import check_can_be_judged, fit_each_fold
 from fairpca.inference._display import TableResult, number, with_interval
 from fairpca.inference._estimates import GroupEstimates, estimates_by_group
 from fairpca.inference._fitting import n_components_of
-from fairpca.inference._fold_study import FoldStudy, Judged, pooled_least_error
+from fairpca.inference._fold_study import FoldStudy, Judged
 from fairpca.inference._folds import make_folds
+from fairpca.inference._least_errors import LeastErrors
 from fairpca.inference.chance import Influence, Noise, add_up
 from fairpca.moments import GroupMoments
 
@@ -85,7 +88,7 @@ class GroupFigures(TableResult):
     @property
     def sentence(self) -> str:
         """What the interval of the corrected gap says, and no more."""
-        high, low = self.corrected_loss.between
+        high, low = map(label_text, self.corrected_loss.between)
         gap = self.corrected_loss.gap
         interval = f"{number(gap.value)}, {self.confidence:.0%} interval {number(gap.low)} to {number(gap.high)}"
         if not self.independent:
@@ -100,7 +103,8 @@ class GroupFigures(TableResult):
     def changes(self) -> str:
         """What the method changes for each group on new rows, against ordinary PCA with as many components."""
         parts = [
-            f"{label} {'+' if one.value > 0 else ''}{with_interval(one)}" for label, one in self.change.by_group.items()
+            f"{label_text(label)} {'+' if one.value > 0 else ''}{with_interval(one)}"
+            for label, one in self.change.by_group.items()
         ]
         return f"Error on new rows against ordinary PCA: {', '.join(parts)}."
 
@@ -110,7 +114,7 @@ class GroupFigures(TableResult):
     def _rows(self) -> list[list[str]]:
         return [
             [
-                str(label),
+                label_text(label),
                 f"{count:,.0f}",
                 with_interval(self.error.by_group[label]),
                 number(self.loss.by_group[label].value),
@@ -223,7 +227,7 @@ def cross_validate_groups(
     check_share("confidence", confidence, example=0.95)
     source = as_source(X, sensitive_features, sample_weight)
     check_can_be_judged(estimator, source)
-    study = FoldStudy(source, make_folds(source, cv, clusters, seed_of(random_state)))
+    study = FoldStudy(source, make_folds(source, cv, clusters, seed_from(random_state)))
     with progress_of(progress) as report:
         whole, without = fit_each_fold(estimator, study, y, n_jobs, report)
     return group_figures(study, whole, without, confidence, type(estimator).__name__)
@@ -236,16 +240,16 @@ def group_figures(
     confidence: float,
     method: str,
     *,
-    moments: GroupMoments | None = None,
+    least: LeastErrors | None = None,
 ) -> GroupFigures:
     """Judge a method that was fitted to all rows and without each of the judged folds.
 
-    ``moments`` of many more rows, of which the study has a random sample, replace those of the sample where no new rows
-    are needed.
+    ``least`` errors, where they are known from other methods; their moments may be those of many more rows, of which
+    the study has a random sample, and replace those of the sample where no new rows are needed.
     """
-    moments = study.moments.whole if moments is None else moments
-    d, K = n_components_of(whole), study.folds.n_effective
-    errors, losses = study.in_sample(whole, moments)
+    least = LeastErrors(study.moments.whole) if least is None else least
+    moments, d, K = least.moments, n_components_of(whole), study.folds.n_effective
+    errors = study.sample_errors(whole, moments)
     judged = study.judge(without)
     means, standard = _without_rounding(judged, moments)
     noise = study.noise(d)
@@ -261,7 +265,7 @@ def group_figures(
 
     return GroupFigures(
         error=estimates(means[:, 0], 0, least=0.0),
-        loss=estimates(losses, 2, max(float(moments.shares @ errors) - pooled_least_error(moments, d), 0.0)),
+        loss=estimates(errors - least.of_groups(d), 2, max(float(moments.shares @ errors) - least.of_all(d), 0.0)),
         corrected_loss=estimates(means[:, 1], 1, own_errors=own),
         change=estimates(means[:, 3], 3),
         sample_error=dict(zip(study.labels, errors.tolist(), strict=True)),
@@ -300,8 +304,8 @@ def _own_optimum_error(judged: Judged, noise: Noise) -> np.ndarray:
 def _remarks(study: FoldStudy, units: np.ndarray, noise: Noise) -> list[str]:
     p = study.moments.whole.n_features
     remarks = [
-        f"{label} is too small to be judged ({count:,.0f} {study.folds.unit} for {p} features); its corrected loss is "
-        "too large."
+        f"{label_text(label)} is too small to be judged ({count:,.0f} {study.folds.unit} for {p} features); its "
+        "corrected loss is too large."
         for label, count in zip(study.labels, units, strict=True)
         if count < p
     ]

@@ -10,10 +10,12 @@ from typing import Any
 import numpy as np
 from joblib import effective_n_jobs
 
+from fairpca._labels import label_text
 from fairpca._progress import Report, progress_of
+from fairpca._random import seed_from
 from fairpca._validation import check_number
 from fairpca._workers import delayed, parallel
-from fairpca.inference._checks import as_source, seed_of
+from fairpca.inference._checks import as_source
 from fairpca.inference._display import TableResult, number, p_text
 from fairpca.inference._judges import Division, Judge
 from fairpca.inference._permuted import PermutedData, name_of, permuted_data
@@ -156,7 +158,7 @@ class LossTest(TableResult):
             for label, one in test.by_group.items():
                 p_value = p_text(one.p_value, self.n_permutations).removeprefix("= ")
                 numbers = [f"{one.rows:,.0f}", number(one.loss), number(one.expected), p_value]
-                rows.append([str(label), *several, *numbers])
+                rows.append([label_text(label), *several, *numbers])
         return rows
 
     def _sentences(self) -> tuple[list[str], list[str]]:
@@ -262,7 +264,7 @@ def loss_test(
     Largest difference: 2.53; random divisions: 0.990 on average, 95 % stay under 1.39.
     """
     check_number("n_permutations", n_permutations, at_least=1, integer=True)
-    seed = seed_of(random_state)
+    seed = seed_from(random_state)
     data = permuted_data(as_source(X, sensitive_features, sample_weight), clusters, seed)
     judge = data.judge(estimator, n_components)
     sizes = np.bincount(data.units.codes, minlength=len(data.labels))

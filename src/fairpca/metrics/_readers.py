@@ -15,6 +15,7 @@ from sklearn.svm import SVC
 from sklearn.utils import check_array, check_random_state
 from threadpoolctl import threadpool_limits
 
+from fairpca._labels import label_texts
 from fairpca._validation import Groups, check_groups, check_several_groups
 from fairpca.metrics._auc import codes_of_units
 
@@ -66,8 +67,8 @@ def check_train(train: Any, judged: Rows) -> Rows:
         )
     if groups.labels != judged[1].labels:
         raise ValueError(
-            f"train holds the groups {list(groups.labels)}, but sensitive_features holds {list(judged[1].labels)}; "
-            "both sets of rows must have the same groups."
+            f"train holds the groups {label_texts(groups.labels)}, but sensitive_features holds "
+            f"{label_texts(judged[1].labels)}; both sets of rows must have the same groups."
         )
     return Z, groups
 

@@ -8,8 +8,8 @@ from typing import Any
 import numpy as np
 from sklearn.base import clone
 from sklearn.model_selection import StratifiedShuffleSplit
-from sklearn.utils import check_random_state
 
+from fairpca._random import legacy_generator, repeatable, seed_from
 from fairpca._validation import Groups, check_choice, check_number
 from fairpca.metrics._readers import LinearRule, Rows, check_rows, check_train, make_reader, resolved, train_and_score
 
@@ -60,6 +60,7 @@ def adversary_gap(
     n_splits : int, default=5
         Splits of the held-out evaluation.
     random_state : int, RandomState or None, default=0
+        None is reproducible too.
 
     Returns
     -------
@@ -132,6 +133,7 @@ def permuted_adversary_gaps(
         which it is judged are shuffled: given the rule, all their orders are equally likely if groups are random.
     n_permutations : int, default=20
     random_state : int, RandomState or None, default=0
+        None is reproducible too.
     **options
         The other arguments of :func:`adversary_gap`.
 
@@ -149,7 +151,7 @@ def permuted_adversary_gaps(
     >>> bool(adversary_gap(Z, groups) > permuted_adversary_gaps(Z, groups).max())
     True
     """
-    rng = check_random_state(random_state)
+    rng = legacy_generator(random_state)
     check_number("n_permutations", n_permutations, at_least=1, integer=True)
     judged = check_rows(Z, sensitive_features)
     codes = judged[1].codes
@@ -166,8 +168,7 @@ def permuted_adversary_gaps(
 def _classifier(family: Any, random_state: Any) -> Any:
     if not isinstance(family, str) and hasattr(family, "fit"):
         return family
-    seed = check_random_state(random_state).randint(2**31)
-    return make_reader(check_choice("family", family, _FAMILIES), seed)
+    return make_reader(check_choice("family", family, _FAMILIES), seed_from(random_state))
 
 
 class _Adversary:
@@ -204,7 +205,7 @@ def _over_splits(classifier: Any, Z: np.ndarray, second: np.ndarray, n_splits: i
             "evaluation='in_sample', or merge small groups."
         )
     codes = second.astype(int)
-    splitter = StratifiedShuffleSplit(n_splits, test_size=_TEST_SHARE, random_state=random_state)
+    splitter = StratifiedShuffleSplit(n_splits, test_size=_TEST_SHARE, random_state=repeatable(random_state))
     gaps = []
     for fitted, held_out in splitter.split(Z, codes):
         train = (Z[fitted], Groups((0, 1), codes[fitted]))

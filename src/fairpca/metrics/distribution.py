@@ -7,8 +7,9 @@ from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
-from sklearn.utils import check_array, check_random_state
+from sklearn.utils import check_array
 
+from fairpca._random import generator
 from fairpca._validation import Groups, check_groups, check_number, check_sample_weight, check_several_groups
 from fairpca.moments import GroupedSample
 from fairpca.problems.mmd import (
@@ -57,7 +58,7 @@ def median_bandwidth(X: Any, *, sample_weight: Any = None, random_state: Any = N
     """
     rows = check_array(X, dtype=np.float64)
     weights = check_sample_weight(sample_weight, len(rows))
-    return float(np.sqrt(0.5 * squared_distance_median(rows, _generator(random_state), weights)))
+    return float(np.sqrt(0.5 * squared_distance_median(rows, generator(random_state), weights)))
 
 
 def mmd2(
@@ -196,7 +197,7 @@ def mmd2_test(
             UserWarning,
             stacklevel=2,
         )
-    draws = _permutation_draws(sample, sigma, pairs, n_permutations, _generator(random_state))
+    draws = _permutation_draws(sample, sigma, pairs, n_permutations, generator(random_state))
     p_value = (1 + int((draws >= observed).sum())) / (1 + n_permutations)
     return MMDTest(observed, float(np.quantile(draws, quantile)), mean, p_value, sigma, n_permutations)
 
@@ -232,8 +233,3 @@ def _prepare(
         return sample, chosen
     sigma = median_bandwidth(rows, sample_weight=weights, random_state=random_state)
     return sample, halved_bandwidths(sigma) if chosen == "multiscale" else sigma
-
-
-def _generator(random_state: Any) -> np.random.Generator:
-    seed = 0 if random_state is None else check_random_state(random_state).randint(2**31)
-    return np.random.default_rng(seed)

@@ -6,6 +6,7 @@ from typing import Any
 
 import numpy as np
 
+from fairpca._labels import quoted
 from fairpca._validation import Groups, check_choice, check_groups, check_sample_weight, check_several_groups
 
 __all__ = [
@@ -160,7 +161,7 @@ def _spread(predictions: np.ndarray, groups: Groups, weights: np.ndarray, rows: 
     totals = np.bincount(codes, kept, minlength=len(groups))
     if not totals.all():
         empty = groups.labels[int(np.argmin(totals))]
-        raise ValueError(f"Group {empty!r} has no row with the label that is compared; merge small groups.")
+        raise ValueError(f"Group {quoted(empty)} has no row with the label that is compared; merge small groups.")
     means = np.bincount(codes, kept * predictions[rows], minlength=len(groups)) / totals
     if method == "to_overall":
         return float(np.abs(means - totals @ means / totals.sum()).max())

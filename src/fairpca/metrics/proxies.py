@@ -7,8 +7,8 @@ from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
-from sklearn.utils import check_random_state
 
+from fairpca._random import legacy_generator
 from fairpca.metrics._auc import JudgedScores, auc_interval, contrasts, level_of_random_groups
 from fairpca.metrics._readers import Rows, check_rows, rows_to_train_and_judge
 
@@ -119,7 +119,7 @@ def proxies(
     """
     rows = check_rows(X, sensitive_features)
     names = _names(X, feature_names, rows[0].shape[1])
-    rng = check_random_state(0 if random_state is None else random_state)
+    rng = legacy_generator(random_state)
     others, judged, units = rows_to_train_and_judge(rows, train, clusters, rng)
     codes = judged[1].codes
     readers = [list(_read(j, others, judged)) for j in range(len(names))]

@@ -8,8 +8,10 @@ from typing import Any
 
 import numpy as np
 from sklearn.model_selection import StratifiedShuffleSplit
-from sklearn.utils import check_random_state
 
+from fairpca._labels import label_text
+from fairpca._optional import require
+from fairpca._random import legacy_generator
 from fairpca._validation import check_choice
 from fairpca.metrics._auc import (
     JudgedScores,
@@ -73,22 +75,19 @@ class Readability:
         return self.auc > self.level
 
     def __repr__(self) -> str:
-        first, second = self.groups
+        first, second = map(label_text, self.groups)
         verdict = "more" if self.readable else "no more"
         return (
-            f"Readability: {self.family} tells {first!s} from {second!s} with AUC {self.auc:.3f} ({self.low:.3f} to "
+            f"Readability: {self.family} tells {first} from {second} with AUC {self.auc:.3f} ({self.low:.3f} to "
             f"{self.high:.3f}) on {self.n_rows} held-out rows, {verdict} than random groups (up to {self.level:.3f})"
         )
 
     def to_frame(self) -> Any:
         """One row per reading, as a pandas DataFrame."""
-        try:
-            import pandas as pd
-        except ImportError:
-            raise ImportError("to_frame needs pandas; install it, or use the attribute readings.") from None
+        pandas = require("pandas", "to_frame", otherwise="The attribute readings needs nothing.")
         names = ("family", "group", "against", "auc", "low", "high")
         rows = [(one.family, *one.groups, one.auc, one.low, one.high) for one in self.readings]
-        return pd.DataFrame(rows, columns=list(names))
+        return pandas.DataFrame(rows, columns=list(names))
 
 
 def readability(
@@ -172,7 +171,7 @@ def readability(
     False
     """
     families = FAMILIES if check_choice("family", family, (*FAMILIES, "all")) == "all" else (family,)
-    rng = check_random_state(0 if random_state is None else random_state)
+    rng = legacy_generator(random_state)
     others, judged, units = rows_to_train_and_judge(check_rows(scores, sensitive_features), train, clusters, rng)
     readers = list(_read(others, judged, families, rng))
     codes = judged[1].codes

@@ -34,7 +34,7 @@ Center = Literal["pooled", "group"]
 
 @dataclass(frozen=True)
 class GroupValues(Mapping):
-    """One figure a group, and the figure of all rows: ``values["female"]``, ``values.gap``, ``values.overall``."""
+    """One value per group, and that of all rows: ``values["female"]``, ``values.gap``, ``values.overall``."""
 
     by_group: dict[Any, float]
     overall: float

@@ -1,6 +1,7 @@
 """The trade-off between groups, choosing a point on it, and methods side by side."""
 
-from fairpca.model_selection.compare import Comparison, MethodResult, compare
+from fairpca.model_selection.compare import compare
+from fairpca.model_selection.comparison import Comparison, MethodResult
 from fairpca.model_selection.frontier import Frontier, FrontierPoint, frontier
 from fairpca.model_selection.methods import METHODS, Method
 

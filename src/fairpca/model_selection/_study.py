@@ -8,14 +8,17 @@ from typing import Any
 import numpy as np
 from sklearn.utils import check_array
 
+from fairpca._labels import label_texts
+from fairpca._random import seed_from
 from fairpca._validation import Groups, check_groups, check_several_groups
 from fairpca.estimators._base import label_array
 from fairpca.inference import GroupFigures, LossTest, loss_test
-from fairpca.inference._checks import CountedRows, check_clusters, seed_of
+from fairpca.inference._checks import CountedRows, check_clusters
 from fairpca.inference._cross_fits import fit_without_folds
-from fairpca.inference._fitting import needs_moments_only
+from fairpca.inference._fitting import is_projection, needs_moments_only
 from fairpca.inference._fold_study import FoldStudy
 from fairpca.inference._folds import held_out_part, make_folds
+from fairpca.inference._least_errors import LeastErrors
 from fairpca.inference.chance import Noise
 from fairpca.inference.cross_validation import group_figures
 from fairpca.linalg import threads_for
@@ -55,9 +58,10 @@ class Study:
         self.sampled = moments is not None
         rows = CountedRows(self.X, self.groups)
         self.clusters = check_clusters(clusters, rows)
-        self.folds = FoldStudy(rows, make_folds(rows, self._folds_for(n_folds), clusters, seed_of(seed)))
+        self.folds = FoldStudy(rows, make_folds(rows, self._folds_for(n_folds), clusters, seed_from(seed)))
         self.moments = self.folds.moments.whole if moments is None else moments
         _check_sample_of(self.moments, self.groups, self.X.shape[1])
+        self.least = LeastErrors(self.moments)
         self.n_rows = round(self.moments.total_count)
         self.split: Split = split_rows(self.groups.codes, self.y, test_size, seed, self.clusters)
         self.held_out = FoldStudy(rows, held_out_part(self.groups, self.split.test, self.clusters))
@@ -77,6 +81,7 @@ class Study:
         with threads_for(self.X.size * self.X.shape[1]):
             self.folds.prepare(n_components)
             self.held_out.prepare(n_components)
+            self.least.prepare(n_components)
 
     def fit(self, method: Method, d: int) -> tuple[Any, int]:
         """The estimator whose values on all rows are told, and how many rows it saw.
@@ -101,7 +106,7 @@ class Study:
         if needs_moments_only(estimator):
             study = self.folds
             without = list(fit_without_folds(estimator, study.moments, range(study.folds.n_folds)))
-        figures = group_figures(study, whole, without, confidence, method.name, moments=self.moments)
+        figures = group_figures(study, whole, without, confidence, method.name, least=self.least)
         return dataclasses.replace(figures, independent=self.independent)
 
     def test(self, dimensions: list[int], n_permutations: int) -> LossTest:
@@ -126,9 +131,10 @@ class Study:
 
     def explained_variance(self, estimator: Any) -> float:
         """About the mean of all rows, whichever rows the estimator saw."""
-        if self.sampled:
+        if self.sampled or is_projection(estimator):  # moments tell it without another pass over the rows
             covariance, basis = self.moments.pooled_covariance(), estimator.components_.T
-            return float(np.vdot(basis, covariance @ basis) / np.trace(covariance))
+            total = float(np.trace(covariance))
+            return float(np.vdot(basis, covariance @ basis)) / total if total > 0 else 1.0
         return float(explained_variance_ratio(self.X, estimator, mean=self.moments.pooled_mean))  # type: ignore[arg-type]
 
 
@@ -144,6 +150,7 @@ def _check_label(y: Any, n_samples: int) -> np.ndarray | None:
 def _check_sample_of(moments: GroupMoments, groups: Groups, n_features: int) -> None:
     if moments.labels != groups.labels or moments.n_features != n_features:
         raise ValueError(
-            f"moments describe the groups {moments.labels!r} and {moments.n_features} features, but X and "
-            f"sensitive_features the groups {groups.labels!r} and {n_features}: X must be a sample of the same rows."
+            f"moments describe the groups {label_texts(moments.labels)} and {moments.n_features} features, but X and "
+            f"sensitive_features the groups {label_texts(groups.labels)} and {n_features}: X must be a sample of the "
+            "same rows."
         )

@@ -6,7 +6,7 @@ import time
 import warnings
 from collections.abc import Iterable, Iterator, Mapping
 from contextlib import contextmanager
-from dataclasses import asdict, dataclass
+from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
@@ -15,195 +15,18 @@ import sklearn
 from fairpca._progress import Report, progress_of
 from fairpca._validation import check_number
 from fairpca._workers import delayed, parallel
-from fairpca.inference import Estimate, GroupEstimates, GroupFigures, LossTest
+from fairpca.inference import GroupFigures
 from fairpca.inference._checks import check_dimensions
-from fairpca.inference._display import TableResult
 from fairpca.linalg import threads_for
 from fairpca.model_selection._held_out import HeldOut, measure
 from fairpca.model_selection._study import Study
+from fairpca.model_selection.comparison import Comparison, MethodResult
 from fairpca.model_selection.methods import Method, choose_methods
 from fairpca.moments import GroupMoments
 
-__all__ = ["Comparison", "MethodResult", "compare"]
+__all__ = ["compare"]
 
 _DEFAULT_DIMENSIONS = (1, 2, 3, 5, 10)
-
-
-@dataclass(frozen=True)
-class MethodResult:
-    """One method with one number of components.
-
-    Attributes
-    ----------
-    method, family : str
-    n_components : int
-    estimator : fitted estimator
-        Fitted on all rows.
-    figures : GroupFigures
-        Error on new rows, loss in the sample, corrected loss, and change of the error against ordinary PCA, by group.
-        Also as ``error``, ``loss``, ``corrected_loss`` and ``change``.
-    explained_variance : float
-        Share of the variance of all rows that is kept.
-    objective, lower_bound : float or None
-        What the method minimises, and a bound no projection can beat, where it has one.
-    certificate : float or None
-        Objective minus bound, relative to the total variance.
-    converged : bool
-    seconds : float
-        For the fit on all rows.
-    notes : tuple of str
-        Warnings of the estimator.
-    held_out : HeldOut
-    """
-
-    method: str
-    family: str
-    n_components: int
-    estimator: Any
-    figures: GroupFigures
-    explained_variance: float
-    objective: float | None
-    lower_bound: float | None
-    certificate: float | None
-    converged: bool
-    seconds: float
-    notes: tuple[str, ...]
-    held_out: HeldOut
-
-    @property
-    def error(self) -> GroupEstimates:
-        """Mean squared reconstruction error on new rows."""
-        return self.figures.error
-
-    @property
-    def loss(self) -> GroupEstimates:
-        """Loss in the sample."""
-        return self.figures.loss
-
-    @property
-    def corrected_loss(self) -> GroupEstimates:
-        """Loss with both sides judged on new rows."""
-        return self.figures.corrected_loss
-
-    @property
-    def change(self) -> GroupEstimates:
-        """Error on new rows minus that of ordinary PCA."""
-        return self.figures.change
-
-    def as_dict(self) -> dict[str, Any]:
-        """Plain numbers and text, for JSON; group labels become text. No times: the same seed gives the same values."""
-        row = {
-            name: getattr(self, name)
-            for name in ("method", "family", "n_components", "explained_variance", "objective", "lower_bound")
-        }
-        labels = label_texts(self.figures.sample_error)
-        row["sample_error"] = dict(zip(labels, self.figures.sample_error.values(), strict=True))
-        row |= {name: plain_estimates(getattr(self, name)) for name in ("error", "loss", "corrected_loss", "change")}
-        gap = self.corrected_loss.gap
-        row["new_rows"] = {"gap": gap.value, "low": gap.low, "high": gap.high, "claimed": self.figures.claimed}
-        row |= {"n_folds": self.figures.n_folds, "certificate": self.certificate, "converged": self.converged}
-        row["notes"] = [*self.notes, *self.figures.remarks]
-        row["held_out"] = asdict(self.held_out)
-        return row
-
-
-@dataclass(frozen=True, repr=False)
-class Comparison(TableResult):
-    """What :func:`compare` found.
-
-    Attributes
-    ----------
-    results : list of MethodResult
-        By number of components, then in the order of the methods.
-    groups : tuple
-        Labels.
-    counts : tuple of int
-        Rows of each group.
-    n_samples, n_features : int
-    n_sampled : int or None
-        Where ``moments`` of more rows were given: the rows at hand, behind intervals and held-out figures.
-    omitted : list of str
-        Methods that could not be fitted with some number of components, and why.
-    settings : dict
-    test : LossTest or None
-        Whether a random division would show the losses of ordinary PCA; None where rows repeat persons of unknown
-        identity.
-    expected_losses : dict
-        Number of components -> label -> what random groups of these sizes show on average.
-    """
-
-    results: list[MethodResult]
-    groups: tuple[Any, ...]
-    counts: tuple[int, ...]
-    n_samples: int
-    n_features: int
-    omitted: list[str]
-    settings: dict[str, Any]
-    test: LossTest | None
-    expected_losses: dict[int, dict[Any, float]]
-    n_sampled: int | None = None
-
-    def __getitem__(self, key: tuple[str, int]) -> MethodResult:
-        for result in self.results:
-            if (result.method, result.n_components) == key:
-                return result
-        raise KeyError(key)
-
-    @property
-    def methods(self) -> list[str]:
-        return list(dict.fromkeys(result.method for result in self.results))
-
-    @property
-    def dimensions(self) -> list[int]:
-        return sorted({result.n_components for result in self.results})
-
-    def as_dict(self) -> dict[str, Any]:
-        """Plain numbers and text, for JSON; labels with the same text, 1 and "1", are written as Python writes them."""
-        return {
-            "groups": dict(zip(label_texts(self.groups), self.counts, strict=True)),
-            "n_samples": self.n_samples,
-            "n_sampled": self.n_sampled,
-            "n_features": self.n_features,
-            "settings": self.settings,
-            "omitted": self.omitted,
-            "expected_losses": {
-                str(d): dict(zip(label_texts(values), values.values(), strict=True))
-                for d, values in self.expected_losses.items()
-            },
-            "results": [result.as_dict() | {"chance": self.chance(result.n_components)} for result in self.results],
-        }
-
-    def chance(self, n_components: int) -> dict[str, Any]:
-        """Of ordinary PCA: the p-value, by group as well, and whether a random division would not show its losses."""
-        if self.test is None:
-            return {"p_value": None, "claimed": False, "groups": {}}
-        found = self.test[n_components]
-        groups = dict(zip(label_texts(found.by_group), (one.p_value for one in found.by_group.values()), strict=True))
-        return {"p_value": found.p_value, "claimed": found.rejected, "groups": groups}
-
-    def _records(self) -> list[dict[str, Any]]:
-        records = []
-        for result in self.results:
-            for record in result.figures._records():
-                expected = self.expected_losses[result.n_components][record["group"]]
-                head = {"method": result.method, "n_components": result.n_components}
-                chance = {"expected_by_chance": expected if result.method == "PCA" else None}
-                records.append(head | record | chance | {"explained_variance": result.explained_variance})
-        return records
-
-    def _headings(self) -> list[str]:
-        return ["method", "components", "group", "rows", "error on new rows", "loss in sample", "corrected loss"]
-
-    def _rows(self) -> list[list[str]]:
-        return [
-            [result.method, str(result.n_components), *row] for result in self.results for row in result.figures._rows()
-        ]
-
-    def _sentences(self) -> tuple[list[str], list[str]]:
-        sizes = ", ".join(f"{label} ({count:,})" for label, count in zip(self.groups, self.counts, strict=True))
-        above = [f"{self.n_samples:,} rows, {self.n_features} features; groups {sizes}"]
-        above += [] if self.test is None else [f"Losses of ordinary PCA: {self.test.sentence}"]
-        return above, [f"Left out: {reason}" for reason in self.omitted]
 
 
 def compare(
@@ -317,6 +140,7 @@ def compare(
         settings=settings,
         test=test,
         expected_losses={d: study.expected_losses(test, d) for d in dimensions},
+        moments=study.moments,
         n_sampled=None if moments is None else len(study.X),
     )
 
@@ -402,7 +226,7 @@ def _sorted_outcomes(
 
 
 def _reason(name: str, problems: list[tuple[int, ValueError]]) -> str:
-    """One line a method, however many numbers of components it could not be fitted with."""
+    """One line per method, however many numbers of components it could not be fitted with."""
     numbers = ", ".join(str(d) for d, _ in problems)
     return f"{name} with {numbers} components: {problems[0][1]}"
 
@@ -444,23 +268,5 @@ def _collected() -> Iterator[list[str]]:
     notes += dict.fromkeys(str(warning.message) for warning in caught)
 
 
-def label_texts(labels: Iterable[Any]) -> list[str]:
-    """Different labels as different texts."""
-    labels = list(labels)
-    texts = [str(label) for label in labels]
-    return [repr(label) if texts.count(text) > 1 else text for label, text in zip(labels, texts, strict=True)]
-
-
 def _finite(value: Any) -> float | None:
     return float(value) if value is not None and np.isfinite(value) else None
-
-
-def plain_estimates(estimates: GroupEstimates) -> dict[str, Any]:
-    def plain(estimate: Estimate) -> list[float]:
-        return [estimate.value, estimate.low, estimate.high]
-
-    return {
-        "groups": dict(zip(label_texts(estimates.by_group), map(plain, estimates.by_group.values()), strict=True)),
-        "overall": estimates.overall,
-        "gap": plain(estimates.gap),
-    }

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -17,7 +17,7 @@ from fairpca.moments import GroupMoments, group_moments
 from fairpca.problems import group_errors
 from fairpca.solvers.range_sweep import BoundaryPoint, trace_boundary
 
-__all__ = ["Frontier", "FrontierPoint", "frontier"]
+__all__ = ["Frontier", "FrontierPoint", "frontier", "frontier_of"]
 
 _PENALTIES = (0.0, 0.05, 0.1, 0.2, 0.5, 1.0, 2.0, 5.0, 10.0, 100.0)
 
@@ -52,7 +52,7 @@ class Frontier:
         the least total error for each gap. Two groups: exact. More groups: RobustFairPCA with radius zero
         along ``penalties``.
     methods : dict of str to FrontierPoint
-        "PCA", "FairPCA" and "RobustFairPCA".
+        "PCA", "FairPCA" and "RobustFairPCA"; in an audit, the methods of its comparison.
     penalties : ndarray of shape (len(trade_off),)
         The penalty at each point of ``trade_off``, the one for which it is optimal with radius zero; infinite
         at the end where the gap cannot be closed.
@@ -132,21 +132,19 @@ def frontier(
     check_number("n_points", n_points, at_least=2, integer=True)
     study = _Study(moments, matrices, n_components, center)
     with threads_for(n_points * moments.n_features**3):
-        methods = study.methods(radius, penalty)
-        if len(moments.labels) > 2:
-            grid = np.asarray(_PENALTIES if penalties is None else penalties, dtype=float)
-            none = np.zeros((0, len(moments.labels)))
-            return Frontier(moments.labels, none, none, study.path(grid), methods, grid)
-        lower = study.boundary(np.array([1.0, 0.0]), np.array([0.0, 1.0]), n_points)
-        trade_off, implied = study.trade_off(n_points)
-    return Frontier(
-        moments.labels,
-        np.array([point.errors for point in lower]),
-        np.array([point.weights for point in lower]),
-        trade_off,
-        methods,
-        implied,
-    )
+        grid = np.asarray(_PENALTIES if penalties is None else penalties, dtype=float)
+        return study.frontier(study.methods(radius, penalty), n_points, grid)
+
+
+def frontier_of(moments: GroupMoments, n_components: int, fitted: Mapping[str, Any], *, n_points: int) -> Frontier:
+    """The same about the pooled mean, with estimators on it that were fitted before, by name; nothing is fitted anew.
+
+    (Three or more groups: the path is one of fits.)
+    """
+    study = _Study(moments, moments.second_moments(), n_components, "pooled")
+    with threads_for(n_points * moments.n_features**3):
+        methods = {name: study.located(estimator) for name, estimator in fitted.items()}
+        return study.frontier(methods, n_points, np.array(_PENALTIES))
 
 
 class _Study:
@@ -165,6 +163,20 @@ class _Study:
             errors, float(self._moments.shares @ errors), float(np.ptp(errors)), basis.T.copy(), weights
         )
 
+    def located(self, estimator: Any) -> FrontierPoint:
+        return self.point(estimator.components_.T, getattr(estimator, "group_weights_", None))
+
+    def frontier(self, methods: dict[str, FrontierPoint], n_points: int, penalties: np.ndarray) -> Frontier:
+        """The curves, with these methods on them."""
+        labels = self._moments.labels
+        if len(labels) > 2:
+            none = np.zeros((0, len(labels)))
+            return Frontier(labels, none, none, self.path(penalties), methods, penalties)
+        lower = self.boundary(np.array([1.0, 0.0]), np.array([0.0, 1.0]), n_points)
+        trade_off, implied = self.trade_off(n_points)
+        errors, weights = (np.array([getattr(point, name) for point in lower]) for name in ("errors", "weights"))
+        return Frontier(labels, errors, weights, trade_off, methods, implied)
+
     def methods(self, radius: Any, penalty: float) -> dict[str, FrontierPoint]:
         d = self._joint.dimension
         pooled = self._moments.pooled_covariance()
@@ -173,8 +185,8 @@ class _Study:
         robust.fit_moments(self._moments)
         return {
             "PCA": self.point(top_eigenpairs(pooled, d)[1], self._moments.shares),
-            "FairPCA": self.point(fair.components_.T, fair.group_weights_),
-            "RobustFairPCA": self.point(robust.components_.T, robust.group_weights_),
+            "FairPCA": self.located(fair),
+            "RobustFairPCA": self.located(robust),
         }
 
     def path(self, penalties: np.ndarray) -> list[FrontierPoint]:

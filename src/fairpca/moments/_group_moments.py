@@ -9,6 +9,7 @@ from typing import Any
 
 import numpy as np
 
+from fairpca._labels import quoted
 from fairpca._validation import check_choice, ordered_labels
 
 __all__ = ["GroupMoments", "fixed_by_group"]
@@ -174,8 +175,8 @@ class GroupMoments(Counted):
         for label, scatter in zip(self.labels, self.scatters, strict=True):
             if not _is_scatter(scatter):
                 raise ValueError(
-                    f"scatters of the group {label!r} are not those of any rows: the matrix must be symmetric without "
-                    "negative eigenvalues. Sum (x - mean)(x - mean)^T over its rows."
+                    f"scatters of the group {quoted(label)} are not those of any rows: the matrix must be symmetric "
+                    "without negative eigenvalues. Sum (x - mean)(x - mean)^T over its rows."
                 )
         return self
 

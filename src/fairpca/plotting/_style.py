@@ -6,7 +6,10 @@ from typing import Any
 
 import numpy as np
 
-__all__ = ["COLOURS", "DASHES", "MARKERS", "axes", "check_positions", "label_text", "plain"]
+from fairpca._labels import label_text
+from fairpca._optional import require
+
+__all__ = ["COLOURS", "DASHES", "MARKERS", "axes", "check_positions", "plain", "plain_label"]
 
 #: Okabe and Ito's colours, told apart by every kind of colour vision; marks and dashes repeat the difference.
 COLOURS = ("#0072b2", "#d55e00", "#009e73", "#cc79a7", "#e69f00", "#56b4e9", "#000000")
@@ -18,11 +21,7 @@ def axes(ax: Any) -> Any:
     """The given axes, or those of a new figure."""
     if ax is not None:
         return ax
-    try:
-        import matplotlib.pyplot as plt
-    except ImportError:
-        raise ImportError("Drawing needs matplotlib: pip install 'fairpca[plot]'.") from None
-    return plt.subplots(layout="constrained")[1]
+    return require("matplotlib.pyplot", "Drawing").subplots(layout="constrained")[1]
 
 
 def check_positions(components: Any, available: int) -> tuple[int, ...]:
@@ -36,10 +35,9 @@ def check_positions(components: Any, available: int) -> tuple[int, ...]:
     return tuple(int(c) for c in positions)
 
 
-def label_text(label: Any) -> str:
+def plain_label(label: Any) -> str:
     """A group label as text that matplotlib does not read as mathematics."""
-    text = ", ".join(map(str, label)) if isinstance(label, tuple) else str(label)
-    return plain(text)
+    return plain(label_text(label))
 
 
 def plain(text: str) -> str:

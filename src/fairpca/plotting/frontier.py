@@ -10,7 +10,7 @@ import numpy as np
 from fairpca.metrics import GroupValues, reconstruction_error
 from fairpca.metrics._components import fitted_components
 from fairpca.model_selection import Frontier, frontier
-from fairpca.plotting._style import COLOURS, MARKERS, axes, label_text, plain
+from fairpca.plotting._style import COLOURS, MARKERS, axes, plain, plain_label
 
 __all__ = ["FrontierDisplay"]
 
@@ -75,7 +75,7 @@ class FrontierDisplay:
         ax = axes(ax)
         if kind == "errors":
             line, columns = self.curve.errors.T, (0, 1)
-            names = [f"error of {label_text(label)}" for label in self.curve.groups]
+            names = [f"error of {plain_label(label)}" for label in self.curve.groups]
         else:
             line, columns = np.array([self.curve.gap, self.curve.total_error]), (-1, -2)
             names = ["gap between errors", "error of all rows"]

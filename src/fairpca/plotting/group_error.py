@@ -13,7 +13,7 @@ from fairpca._validation import check_choice
 from fairpca.inference._checks import check_dimensions
 from fairpca.metrics import GroupValues, reconstruction_error, reconstruction_loss
 from fairpca.model_selection import Comparison
-from fairpca.plotting._style import COLOURS, DASHES, MARKERS, axes, label_text, plain
+from fairpca.plotting._style import COLOURS, DASHES, MARKERS, axes, plain, plain_label
 
 __all__ = ["GroupErrorDisplay"]
 
@@ -134,7 +134,7 @@ class GroupErrorDisplay:
                     "linestyle": dashes,
                     "markerfacecolor": "white" if reference else COLOURS[g % len(COLOURS)],
                 }
-                text = f"{label_text(group)}, {plain(method)}"
+                text = f"{plain_label(group)}, {plain(method)}"
                 self.lines_ += ax.plot(self.dimensions, values[:, g], label=text, **style)
         ax.set(xlabel="number of components", ylabel=self.label)
         ax.xaxis.get_major_locator().set_params(integer=True)

@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 
 from fairpca._validation import check_groups
-from fairpca.plotting._style import COLOURS, MARKERS, axes, check_positions, label_text
+from fairpca.plotting._style import COLOURS, MARKERS, axes, check_positions, plain_label
 
 __all__ = ["ProjectionDisplay"]
 
@@ -74,10 +74,10 @@ class ProjectionDisplay:
                     histtype="step",
                     color=colour,
                     linewidth=2,
-                    label=label_text(group),
+                    label=plain_label(group),
                 )
                 continue
-            ax.scatter(*own.T, s=12, alpha=0.5, color=colour, marker=marker, linewidths=0, label=label_text(group))
+            ax.scatter(*own.T, s=12, alpha=0.5, color=colour, marker=marker, linewidths=0, label=plain_label(group))
             ax.scatter(*own.mean(axis=0), s=120, color=colour, marker=marker, edgecolors="white", zorder=3)
         ax.set(xlabel=f"component {self.components[0] + 1}")
         ax.set(ylabel="density" if flat else f"component {self.components[1] + 1}")

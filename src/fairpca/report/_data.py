@@ -8,10 +8,11 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from fairpca._labels import label_text
 from fairpca.inference import GroupEstimates
 from fairpca.inference._display import p_text
 from fairpca.model_selection import METHODS, Comparison, Frontier, MethodResult
-from fairpca.report._words import label_text, summary
+from fairpca.report._words import summary
 
 if TYPE_CHECKING:
     from fairpca.report.audit import Audit

@@ -10,6 +10,7 @@ from importlib.resources import files
 from string import Template
 from typing import TYPE_CHECKING
 
+from fairpca._labels import group_sizes
 from fairpca.report._data import report_data, script_json
 from fairpca.report._words import sample_sentence
 
@@ -50,8 +51,9 @@ def _hash(text: str) -> str:
 
 def _overview(audit: Audit) -> str:
     found = audit.comparison
-    sizes = ", ".join(f"{label} ({count:,})" for label, count in zip(found.groups, found.counts, strict=True))
-    overview = f"{found.n_samples:,} rows, {found.n_features} features. Groups: {sizes}."
+    overview = (
+        f"{found.n_samples:,} rows, {found.n_features} features. Groups: {group_sizes(found.groups, found.counts)}."
+    )
     return overview if found.n_sampled is None else f"{overview} {sample_sentence(found.n_sampled, found.n_samples)}"
 
 

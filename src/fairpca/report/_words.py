@@ -9,11 +9,12 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping
 from typing import Any
 
+from fairpca._labels import label_text
 from fairpca.inference import Estimate, GroupEstimates
 from fairpca.inference._display import number, with_interval
 from fairpca.model_selection import Comparison, MethodResult
 
-__all__ = ["label_text", "outvoted_sentence", "sample_sentence", "summary"]
+__all__ = ["outvoted_sentence", "sample_sentence", "summary"]
 
 #: Differences below this share of the error are not worth a sentence.
 _NEGLIGIBLE = 1e-6
@@ -211,11 +212,6 @@ def _by_group(values: Mapping[Any, float], comparison: Comparison, *, sizes: boo
 
 def _listed(parts: list[str]) -> str:
     return parts[0] if len(parts) == 1 else f"{', '.join(parts[:-1])} and {parts[-1]}"
-
-
-def label_text(label: Any) -> str:
-    """A group label as text; combinations of several columns are joined by commas."""
-    return ", ".join(map(str, label)) if isinstance(label, tuple) else str(label)
 
 
 def _components(d: int) -> str:

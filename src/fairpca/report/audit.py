@@ -15,14 +15,16 @@ from sklearn.utils import check_array
 from fairpca._files import write_text
 from fairpca._progress import Report
 from fairpca._validation import check_groups
-from fairpca.model_selection import Comparison, Frontier, compare, frontier
-from fairpca.moments import GroupMoments, accumulate
+from fairpca.model_selection import Comparison, Frontier, compare
+from fairpca.model_selection.frontier import frontier_of
+from fairpca.moments import GroupMoments
 from fairpca.report._page import page
 
 __all__ = ["Audit", "audit"]
 
 #: Rows drawn in the projections: enough to see a shape, few enough for a phone.
 _MAX_POINTS = 500
+_FRONTIER_POINTS = 40
 
 
 @dataclass(frozen=True, repr=False)
@@ -126,15 +128,11 @@ def audit(
     """
     names = _names(X, feature_names)
     X = check_array(X, dtype=np.float64)
+    groups = check_groups(sensitive_features, len(X))
     comparison = compare(
-        X, sensitive_features, y, n_components=n_components, methods=methods, random_state=random_state,
+        X, groups, y, n_components=n_components, methods=methods, random_state=random_state,
         progress=progress, moments=moments, **options,
     )  # fmt: skip
-    groups = check_groups(sensitive_features, len(X))
-    moments = accumulate(X, groups) if moments is None else moments
-    with warnings.catch_warnings():
-        warnings.simplefilter("ignore")  # the comparison has noted what these estimators warn of
-        frontiers = {d: frontier(moments, n_components=d, n_points=40) for d in comparison.dimensions}
     rows = _sample(groups.codes, random_state) if points else np.zeros(0, dtype=np.intp)
     scores = {
         (result.method, result.n_components): result.estimator.transform(X[rows])[:, :2]
@@ -142,7 +140,29 @@ def audit(
         if len(rows)
     }
     names = names or [f"x{j}" for j in range(X.shape[1])]
-    return Audit(comparison, frontiers, names, scores, groups.codes[rows], title, list(remarks), dict(provenance or {}))
+    return Audit(
+        comparison,
+        _frontiers(comparison),
+        names,
+        scores,
+        groups.codes[rows],
+        title,
+        list(remarks),
+        dict(provenance or {}),
+    )
+
+
+def _frontiers(comparison: Comparison) -> dict[int, Frontier]:
+    """The trade-off for every number of components, with the methods of the comparison that are on it."""
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")  # the comparison has noted what these estimators warn of
+        return {d: _frontier(comparison, d) for d in comparison.dimensions}
+
+
+def _frontier(comparison: Comparison, d: int) -> Frontier:
+    fitted = {one.method: one.estimator for one in comparison.results if one.n_components == d}
+    linear = {name: estimator for name, estimator in fitted.items() if hasattr(estimator, "components_")}
+    return frontier_of(comparison.moments, d, linear, n_points=_FRONTIER_POINTS)
 
 
 def _names(X: Any, feature_names: Sequence[str] | None) -> list[str]:

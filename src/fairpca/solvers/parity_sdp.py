@@ -12,9 +12,10 @@ from typing import Any
 
 import numpy as np
 
+from fairpca._optional import require
 from fairpca.linalg import top_eigenpairs
 
-__all__ = ["at_most", "import_cvxpy", "solve_parity_sdp"]
+__all__ = ["at_most", "solve_parity_sdp"]
 
 
 def solve_parity_sdp(
@@ -32,7 +33,7 @@ def solve_parity_sdp(
     Where ``tolerance`` is 0, pass the matrices restricted to the null space of the directions and no directions:
     as an inequality the limit would leave the problem without an interior, which conic solvers do not survive.
     """
-    cvxpy = import_cvxpy()
+    cvxpy = require("cvxpy", "solver='sdp'", otherwise="The default solver='auto' needs neither.")
     options = {"eps_abs": 1e-6, "eps_rel": 1e-6, "max_iters": 10_000, **(solver_options or {})}
     size = len(covariance)
     projector = cvxpy.Variable((size, size), PSD=True)
@@ -66,13 +67,3 @@ def at_most(cvxpy: Any, projector: Any, root: np.ndarray, level: Any) -> Any:
     product = projector @ root
     rows, columns = root.shape
     return cvxpy.bmat([[level * np.eye(rows), product], [product.T, np.eye(columns)]]) >> 0
-
-
-def import_cvxpy() -> Any:
-    try:
-        import cvxpy
-    except ImportError:
-        raise ImportError(
-            "solver='sdp' needs CVXPY and SCS: pip install 'fairpca[sdp]'. The default solver='auto' needs neither."
-        ) from None
-    return cvxpy

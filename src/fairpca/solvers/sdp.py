@@ -12,6 +12,7 @@ from typing import Any
 import numpy as np
 from scipy.optimize import linprog
 
+from fairpca._optional import require
 from fairpca.joint_range import JointRange
 from fairpca.protocols import RangeProblem, RelaxedSolution, SolverResult, Status
 
@@ -22,7 +23,7 @@ def solve_sdp(
     problem: RangeProblem, joint: JointRange, *, tol: float, solver_options: dict[str, Any] | None = None
 ) -> SolverResult:
     """Solve the semidefinite program with SCS, then round as Algorithm 1 does."""
-    cvxpy = _import_cvxpy()
+    cvxpy = require("cvxpy", "solver='sdp'", otherwise="The default solver='dual' needs neither and is exact.")
     options = {"eps_abs": 1e-8, "eps_rel": 1e-8, "max_iters": 20_000, **(solver_options or {})}
     size = joint.size
     projector = cvxpy.Variable((size, size), PSD=True)
@@ -104,14 +105,3 @@ def _result(
         n_oracle_calls=joint.calls,
         relaxed=relaxed,
     )
-
-
-def _import_cvxpy() -> Any:
-    try:
-        import cvxpy
-    except ImportError:
-        raise ImportError(
-            "solver='sdp' needs CVXPY and SCS: pip install 'fairpca[sdp]'. The default solver='dual' needs "
-            "neither and is exact."
-        ) from None
-    return cvxpy

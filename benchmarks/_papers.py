@@ -1,0 +1,14 @@
+"""What benchmarks use of the papers' reproductions, which lie beside this folder and are not installed."""
+
+from __future__ import annotations
+
+import sys
+from pathlib import Path
+
+sys.path.insert(0, str(Path(__file__).resolve().parents[1]))
+
+from reproductions.lee2022.protocol import Method
+from reproductions.lee2022.saved import FILE, Saved, holds_against, read_saved
+from reproductions.lee2022.synthetic1 import project_sample
+
+__all__ = ["FILE", "Method", "Saved", "holds_against", "project_sample", "read_saved"]

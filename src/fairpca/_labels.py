@@ -1,0 +1,66 @@
+"""Group labels as text: the one home of what tables, charts, reports, errors and warnings call a group."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from typing import Any
+
+__all__ = ["group_sizes", "join_parts", "label_text", "label_texts", "quoted"]
+
+_SEPARATOR = ", "
+
+
+def label_text(label: Any) -> str:
+    """A label as a reader would write it; the parts of a combination of several columns are joined by commas.
+
+    Examples
+    --------
+    >>> from fairpca._labels import label_text
+    >>> label_text("female"), label_text(3), label_text(("female", "young"))
+    ('female', '3', 'female, young')
+    """
+    return join_parts(map(str, label)) if isinstance(label, tuple) else str(label)
+
+
+def join_parts(parts: Iterable[str]) -> str:
+    """Parts as ``female, young``; one that holds the separator is quoted, so that different parts stay different.
+
+    Examples
+    --------
+    >>> from fairpca._labels import join_parts
+    >>> join_parts(["a, b", "c"]), join_parts(["a", "b, c"]), join_parts(["a, b"])
+    ('"a, b", c', 'a, "b, c"', 'a, b')
+    """
+    parts = list(parts)
+    return parts[0] if len(parts) == 1 else _SEPARATOR.join(map(_protected, parts))
+
+
+def _protected(part: str) -> str:
+    if _SEPARATOR not in part and not part.startswith('"'):
+        return part
+    doubled = part.replace('"', '""')
+    return f'"{doubled}"'
+
+
+def quoted(label: Any) -> str:
+    """The text of a label in quotation marks, for the middle of a sentence: ``'female, young'``."""
+    return repr(label_text(label))
+
+
+def label_texts(labels: Iterable[Any]) -> list[str]:
+    """Different labels as different texts: those with the same text, 1 and "1", are written as Python writes them.
+
+    Examples
+    --------
+    >>> from fairpca._labels import label_texts
+    >>> label_texts(["a", 1, "1", ("b", 2)])
+    ['a', '1', "'1'", 'b, 2']
+    """
+    labels = list(labels)
+    texts = [label_text(label) for label in labels]
+    return [repr(label) if texts.count(text) > 1 else text for label, text in zip(labels, texts, strict=True)]
+
+
+def group_sizes(labels: Iterable[Any], counts: Iterable[float]) -> str:
+    """Every label with its number of rows: ``female (310), male (690)``."""
+    return ", ".join(f"{label_text(label)} ({count:,.0f})" for label, count in zip(labels, counts, strict=True))

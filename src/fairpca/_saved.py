@@ -1,0 +1,117 @@
+"""How an estimator class declares what its fits set, so that fitted models can be saved, loaded and checked.
+
+A class lists its own attributes in ``_saved_attributes``; those of its base classes count as well. An attribute that
+only some fits set, or that earlier versions did not set yet, is :func:`optional`.
+"""
+
+from __future__ import annotations
+
+import dataclasses
+import numbers
+from collections.abc import Mapping
+from typing import Any
+
+import numpy as np
+
+__all__ = [
+    "BOOL",
+    "BOUNDED",
+    "FITTED",
+    "GROUPED",
+    "INTEGER",
+    "LINEAR",
+    "LIST",
+    "NUMBER",
+    "NUMBERS",
+    "PER_GROUP",
+    "SEARCHED",
+    "TEXT",
+    "TUPLE",
+    "Array",
+    "Declared",
+    "Plain",
+    "Record",
+    "optional",
+    "saved_attributes",
+]
+
+
+@dataclasses.dataclass(frozen=True)
+class Array:
+    """Letters stand for sizes: d components, p features, g groups, and others that need only agree among themselves."""
+
+    shape: str
+    kinds: str = "fiu"
+    finite: bool = False
+    optional: bool = False
+
+
+@dataclasses.dataclass(frozen=True)
+class Record:
+    """An instance of the dataclass ``kind`` with these fields."""
+
+    kind: type
+    fields: Mapping[str, Declared]
+    or_none: bool = False
+    optional: bool = False
+
+
+@dataclasses.dataclass(frozen=True)
+class Plain:
+    """An instance of one of ``kinds``; ``wanted`` is what an error calls it."""
+
+    kinds: tuple[type, ...]
+    wanted: str
+    optional: bool = False
+
+
+Declared = Array | Record | Plain
+
+INTEGER, NUMBER = Plain((numbers.Integral,), "an integer"), Plain((numbers.Real,), "a number")
+NUMBERS = Plain((numbers.Real, tuple), "a number or a tuple of numbers")
+BOOL, TEXT = Plain((bool, np.bool_), "true or false"), Plain((str,), "text")
+LIST, TUPLE = Plain((list,), "a list"), Plain((tuple,), "a tuple")
+PER_GROUP = Array("g")
+
+
+def optional(declared: Any) -> Any:
+    """The same, where a model may lack it."""
+    return dataclasses.replace(declared, optional=True)
+
+
+#: What every transformer's fit sets, ...
+FITTED: dict[str, Declared] = {
+    "n_components_": INTEGER,
+    "n_features_in_": INTEGER,
+    "feature_names_in_": Array("p", "OU", optional=True),
+    "explained_variance_": Array("d", finite=True),
+    "explained_variance_ratio_": Array("d"),
+}
+#: ... that of a projection on components, ...
+LINEAR: dict[str, Declared] = {
+    "components_": Array("dp", finite=True),
+    "mean_": Array("p", finite=True),
+    "noise_variance_": NUMBER,
+}
+#: ... that of a method which is given groups, ...
+GROUPED: dict[str, Declared] = {
+    "groups_": Array("g", "biufUO"),
+    "group_counts_": PER_GROUP,
+    "n_samples_seen_": NUMBER,
+}
+#: ... that of a search, and of one with a bound that no projection can beat.
+SEARCHED: dict[str, Declared] = {
+    "objective_": NUMBER,
+    "n_iter_": INTEGER,
+    "n_oracle_calls_": INTEGER,
+    "converged_": BOOL,
+}
+BOUNDED: dict[str, Declared] = {"lower_bound_": NUMBER, "duality_gap_": NUMBER}
+
+
+def saved_attributes(estimator_class: type) -> dict[str, Declared]:
+    """What a class and its base classes declare; empty for a class that declares nothing."""
+    found: dict[str, Declared] = {}
+    for one in reversed(estimator_class.__mro__):
+        found |= vars(one).get("_saved_attributes", {})
+    return found

@@ -1,0 +1,77 @@
+"""The file around a model: an uncompressed zip archive of arrays, refused before it is read where it is not one."""
+
+from __future__ import annotations
+
+import io
+import json
+import math
+import struct
+import zipfile
+from pathlib import Path
+from typing import Any, BinaryIO
+
+import numpy as np
+
+from fairpca._files import replace_file
+
+__all__ = ["DAMAGE", "read_archive", "write_archive"]
+
+#: JSON takes some 25 times as much memory as disk; names and levels of a hundred thousand columns fit in.
+_MAX_HEADER_BYTES = 32 * 2**20
+#: What zipfile, numpy and the checks raise on bytes that are not what they should be. A single flipped bit makes
+#: zipfile see encryption (RuntimeError), methods it does not know (NotImplementedError) or impossible places (OSError).
+DAMAGE = (ValueError, TypeError, LookupError, AttributeError, RuntimeError, OSError, EOFError, zipfile.BadZipFile,
+          ArithmeticError, struct.error, SyntaxError)  # fmt: skip
+
+
+def write_archive(path: Any, header: dict[str, Any], arrays: dict[str, np.ndarray]) -> Path:
+    """Write a file that appears complete or not at all."""
+    text = json.dumps(header).encode()
+    if len(text) > _MAX_HEADER_BYTES - 128:  # what precedes an array in its file
+        raise ValueError(
+            f"{header['class']} cannot be saved: its names, labels and extra take more than {_MAX_HEADER_BYTES:,} "
+            "bytes."
+        )
+    parts: dict[str, Any] = {"header": np.frombuffer(text, np.uint8), **arrays}
+    return replace_file(path, lambda stream: np.savez(stream, **parts))
+
+
+def read_archive(file: BinaryIO) -> tuple[Any, dict[str, np.ndarray]]:
+    """The header, whatever it is, and the arrays by name."""
+    arrays = _read_arrays(file)
+    return json.loads(arrays.pop("header").tobytes()), arrays
+
+
+def _read_arrays(file: BinaryIO) -> dict[str, np.ndarray]:
+    found: dict[str, np.ndarray] = {}
+    with zipfile.ZipFile(file) as archive:
+        entries = archive.infolist()
+        _check_entries(entries, file.seek(0, io.SEEK_END))
+        for entry in entries:
+            with archive.open(entry) as stream:
+                found[entry.filename.removesuffix(".npy")] = _read_array(stream, entry.file_size)
+    return found
+
+
+def _check_entries(entries: list[zipfile.ZipInfo], size: int) -> None:
+    """Refuse before reading what save_model does not write; entries within each other could fill the memory."""
+    for entry in entries:
+        if not entry.filename.endswith(".npy") or entry.compress_type != zipfile.ZIP_STORED:
+            raise ValueError(f"it has an unexpected part {entry.filename!r}")
+    sizes = {entry.filename: entry.file_size for entry in entries}
+    if len(sizes) < len(entries) or sum(sizes.values()) > size:
+        raise ValueError("its parts overlap")
+    if not 0 < sizes.get("header.npy", 0) <= _MAX_HEADER_BYTES:
+        raise ValueError("the header is missing")
+
+
+def _read_array(stream: Any, size: int) -> np.ndarray:
+    """One array; what its header promises must be what is there, so that no false size fills the memory."""
+    start = stream.tell()
+    version = np.lib.format.read_magic(stream)
+    readers = {(1, 0): np.lib.format.read_array_header_1_0, (2, 0): np.lib.format.read_array_header_2_0}
+    shape, by_column, dtype = readers[version](stream)
+    if dtype.kind not in "biufU" or math.prod(shape) * dtype.itemsize != size - (stream.tell() - start):
+        raise ValueError("an array is not what its header says")
+    content = bytearray(stream.read())
+    return np.frombuffer(content, dtype).reshape(shape, order="F" if by_column else "C")

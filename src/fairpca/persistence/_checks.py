@@ -1,0 +1,158 @@
+"""Which classes and attributes a model file may hold, and whether a model is one that its methods can rely on."""
+
+from __future__ import annotations
+
+import numbers
+import types
+import typing
+from collections.abc import Iterable
+from typing import Any
+
+import numpy as np
+from sklearn.decomposition import PCA
+from sklearn.utils.validation import check_is_fitted
+
+from fairpca._saved import (
+    BOOL,
+    FITTED,
+    INTEGER,
+    LINEAR,
+    TEXT,
+    Array,
+    Declared,
+    Record,
+    optional,
+    saved_attributes,
+)
+from fairpca._validation import check_number
+from fairpca.estimators import ESTIMATORS
+from fairpca.persistence._values import NOT_SAVED
+
+__all__ = ["check_model", "check_savable", "declared_attributes", "fitted_attributes", "known_classes", "record_types"]
+
+#: Of scikit-learn's PCA, which declares nothing itself.
+_PCA: dict[str, Declared] = FITTED | LINEAR | {
+    "singular_values_": Array("d"),
+    "n_samples_": INTEGER,
+    "_fit_svd_solver": optional(TEXT),  # set by some versions of scikit-learn only
+}  # fmt: skip
+_OWN: dict[str, Any] = {**ESTIMATORS, "PCA": PCA}
+
+
+def declared_attributes(estimator_class: Any) -> dict[str, Declared]:
+    """What a file holds of a class: these attributes and no others."""
+    return _PCA if estimator_class is PCA else saved_attributes(estimator_class)
+
+
+def record_types(estimator_class: Any) -> dict[str, type]:
+    """Dataclasses among its attributes, by name."""
+    kinds = [what.kind for what in declared_attributes(estimator_class).values() if isinstance(what, Record)]
+    return {kind.__name__: kind for kind in kinds}
+
+
+def known_classes(classes: Iterable[Any]) -> dict[str, Any]:
+    """By name: fairpca's estimators, scikit-learn's PCA, and those of the caller."""
+    found = dict(_OWN)
+    for one in classes:
+        check_savable(one)
+        if found.setdefault(one.__name__, one) is not one:
+            raise ValueError(f"classes holds two classes of the name {one.__name__}; rename one of them.")
+    return found
+
+
+def check_savable(estimator_class: Any) -> None:
+    """Refuse classes that do not declare what their fits set, and names that would be loaded as another class."""
+    if not isinstance(estimator_class, type) or not declared_attributes(estimator_class):
+        name = getattr(estimator_class, "__name__", repr(estimator_class))
+        raise TypeError(
+            f"{name} cannot be saved; save one of {', '.join(sorted(_OWN))}, or a subclass of "
+            "fairpca.estimators.MomentEstimator or LinearProjection."
+        )
+    name = estimator_class.__name__
+    if _OWN.get(name, estimator_class) is not estimator_class:
+        raise TypeError(f"{name} cannot be saved: fairpca knows another class of this name; rename yours.")
+
+
+def fitted_attributes(estimator: Any) -> dict[str, Any]:
+    """What ``fit`` left on the object, private attributes included."""
+    declared, found = declared_attributes(type(estimator)), vars(estimator)
+    undeclared = sorted(name for name in found.keys() - declared.keys() if name.endswith("_"))
+    if undeclared and not isinstance(estimator, PCA):
+        name = type(estimator).__name__
+        raise TypeError(
+            f"{name} cannot be saved: it sets {undeclared[0]}, which it does not declare; add it to "
+            f"{name}._saved_attributes, with a kind from fairpca.persistence."
+        )
+    return {name: value for name, value in found.items() if name in declared}
+
+
+def check_model(estimator: Any) -> None:
+    """What the methods rely on: parameters of the right type, every attribute of a fit, shapes that fit together."""
+    _check_parameters(estimator)
+    expected, found = declared_attributes(type(estimator)), vars(estimator)
+    missing = {name for name, declared in expected.items() if not declared.optional} - found.keys()
+    if missing:
+        raise ValueError(f"it lacks {min(missing)}, which every fit sets")
+    check_is_fitted(estimator)
+    for name in ("n_components_", "n_features_in_"):
+        check_number(name, found[name], at_least=1, integer=True)
+    sizes = {"d": int(estimator.n_components_), "p": int(estimator.n_features_in_)}
+    for name, what in expected.items():
+        if name in found:
+            _check_value(name, found[name], what, sizes)
+
+
+def _check_parameters(estimator: Any) -> None:
+    if isinstance(estimator, PCA):
+        estimator._validate_params()
+        return
+    hints = _parameter_types(type(estimator))
+    for name, value in estimator.get_params(deep=False).items():
+        if name not in NOT_SAVED and not _is_of_type(value, hints.get(name, Any)):
+            raise TypeError(f"the parameter {name} is {value!r}, which fit does not take")
+    check_number("n_components", estimator.n_components, at_least=1, integer=True)
+    estimator._check_transform_parameters()
+
+
+def _parameter_types(estimator_class: Any) -> dict[str, Any]:
+    """As annotated; of a class whose annotations name what only its own function knows, nothing is checked."""
+    try:
+        return typing.get_type_hints(estimator_class.__init__)
+    except NameError:
+        return {}
+
+
+def _is_of_type(value: Any, hint: Any) -> bool:
+    """Whether a value is of the annotated type; numpy's numbers count as Python's, and booleans not as numbers."""
+    if hint is Any:
+        return True
+    if isinstance(hint, types.UnionType):
+        return any(_is_of_type(value, part) for part in typing.get_args(hint))
+    kind = {int: numbers.Integral, float: numbers.Real}.get(hint, hint)
+    return isinstance(value, kind) and (hint is bool or not isinstance(value, bool))
+
+
+def _check_value(name: str, value: Any, expected: Declared, sizes: dict[str, int]) -> None:
+    """``sizes`` are those met so far; new ones are added."""
+    if isinstance(expected, Record):
+        if value is None and expected.or_none:
+            return
+        if not isinstance(value, expected.kind):
+            raise TypeError(f"{name} is not a {expected.kind.__name__}")
+        for field, what in expected.fields.items():
+            _check_value(f"{name}.{field}", getattr(value, field), what, sizes)
+    elif isinstance(expected, Array):
+        _check_array(name, value, expected, sizes)
+    elif not isinstance(value, expected.kinds) or (isinstance(value, bool) and expected.kinds != BOOL.kinds):
+        raise TypeError(f"{name} is not {expected.wanted}")
+
+
+def _check_array(name: str, array: Any, expected: Array, sizes: dict[str, int]) -> None:
+    if not isinstance(array, np.ndarray) or array.dtype.kind not in expected.kinds:
+        raise TypeError(f"{name} is not an array of the right type")
+    if array.ndim != len(expected.shape) or any(
+        sizes.setdefault(letter, size) != size for letter, size in zip(expected.shape, array.shape, strict=True)
+    ):
+        raise ValueError(f"{name} of shape {array.shape} and the other attributes do not fit together")
+    if expected.finite and not np.isfinite(array).all():
+        raise ValueError(f"{name} holds numbers that are not finite")

@@ -1,0 +1,161 @@
+"""Saving and loading fitted models."""
+
+from __future__ import annotations
+
+import dataclasses
+from collections.abc import Iterable
+from pathlib import Path
+from typing import Any, BinaryIO
+
+from sklearn.utils.validation import check_is_fitted
+
+from fairpca.persistence._archive import DAMAGE, read_archive, write_archive
+from fairpca.persistence._checks import (
+    check_model,
+    check_savable,
+    declared_attributes,
+    fitted_attributes,
+    known_classes,
+    record_types,
+)
+from fairpca.persistence._values import Packer, Unpacker
+
+__all__ = ["SavedModel", "load_model", "read_model", "save_model"]
+
+_FORMAT, _VERSION = "fairpca model", 1
+
+
+@dataclasses.dataclass(frozen=True)
+class SavedModel:
+    """What a file holds: the fitted estimator, the version that wrote it, and the extra JSON given when saving."""
+
+    estimator: Any
+    fairpca_version: str
+    extra: Any = None
+
+
+def save_model(estimator: Any, path: Any, *, extra: Any = None) -> Path:
+    """Write a fitted estimator: any of fairpca's, scikit-learn's PCA, or one of your own.
+
+    Parameters
+    ----------
+    estimator : fitted estimator
+        Its class and parameters are stored by name and value. A class of your own is a subclass of
+        ``fairpca.estimators.MomentEstimator`` or ``LinearProjection`` that declares the attributes it adds to theirs in
+        ``_saved_attributes``, by the kinds of :mod:`fairpca.persistence`. A ``random_state`` must be an integer or
+        None; a ``callback`` is left out, and so is what no fit sets, such as the choice of ``set_output``.
+    path : path-like
+        The file appears complete or not at all.
+    extra : JSON-able, optional
+        Kept beside the model, for example how the columns of a file were prepared.
+
+    Returns
+    -------
+    pathlib.Path
+
+    Examples
+    --------
+    >>> import tempfile, pathlib
+    >>> import numpy as np
+    >>> from fairpca import FairPCA, load_model, save_model
+    >>> rng = np.random.default_rng(0)
+    >>> X, groups = rng.normal(size=(60, 4)), rng.integers(0, 2, 60)
+    >>> pca = FairPCA(2).fit(X, sensitive_features=groups)
+    >>> with tempfile.TemporaryDirectory() as folder:
+    ...     path = save_model(pca, pathlib.Path(folder) / "model.npz")
+    ...     again = load_model(path)
+    >>> bool((again.transform(X) == pca.transform(X)).all())
+    True
+    """
+    from fairpca import __version__
+
+    name = type(estimator).__name__
+    check_savable(type(estimator))
+    check_is_fitted(estimator)
+    packer = Packer(record_types(type(estimator)))
+    header = {
+        "format": _FORMAT,
+        "version": _VERSION,
+        "fairpca": __version__,
+        "class": name,
+        "parameters": packer.parameters(estimator),
+        "attributes": {key: packer.pack(value, key) for key, value in sorted(fitted_attributes(estimator).items())},
+        "extra": extra,
+    }
+    try:
+        check_model(estimator)
+    except (ValueError, TypeError) as problem:
+        raise ValueError(f"{name} cannot be saved: {str(problem).rstrip('.')}; fit it again.") from None
+    return write_archive(path, header, packer.arrays)
+
+
+def load_model(path: Any, *, classes: Iterable[type] = ()) -> Any:
+    """Read a fitted estimator that :func:`save_model` wrote. Safe for files from strangers: nothing in them is run.
+
+    Parameters
+    ----------
+    path : path-like
+    classes : iterable of classes, default=()
+        Estimator classes of your own that the file may hold; it is never the file that names code to import.
+
+    Returns
+    -------
+    estimator
+
+    Raises
+    ------
+    ValueError
+        If the file is not such a model, was written by a later version, or is damaged.
+    """
+    return read_model(path, classes=classes).estimator
+
+
+def read_model(path: Any, *, classes: Iterable[type] = ()) -> SavedModel:
+    """The same with what was kept beside the model."""
+    path, known = Path(path), known_classes(classes)
+    if not path.exists():
+        raise FileNotFoundError(f"{path} does not exist.")
+    if path.is_dir():
+        raise IsADirectoryError(f"{path} is a folder; give a model file that save_model or `fairpca fit` wrote.")
+    with path.open("rb") as stream:  # out here: a file that may not be opened is not a damaged one
+        try:
+            return _read(stream, path, known)
+        except _VersionError as problem:
+            raise ValueError(str(problem)) from None
+        except DAMAGE as problem:
+            detail = str(problem) or type(problem).__name__
+            raise ValueError(f"{path} is not a fairpca model, or it is damaged: {detail}") from None
+
+
+def _read(stream: BinaryIO, path: Path, known: dict[str, Any]) -> SavedModel:
+    header, arrays = read_archive(stream)
+    _check_header(header, path, known)
+    found = known[header["class"]]
+    declared, unpacker = declared_attributes(found), Unpacker(arrays, record_types(found))
+    parameters = {str(name): unpacker.unpack(value) for name, value in header["parameters"].items()}
+    estimator = found(**parameters)
+    for name, value in header["attributes"].items():
+        if name not in declared:
+            raise ValueError(f"it sets {name!r}, which no fit does")
+        setattr(estimator, name, unpacker.unpack(value))
+    check_model(estimator)
+    return SavedModel(estimator, str(header.get("fairpca", "")), header.get("extra"))
+
+
+class _VersionError(Exception):
+    """The file is of a format that this version does not know."""
+
+
+def _check_header(header: Any, path: Path, known: dict[str, Any]) -> None:
+    if not isinstance(header, dict) or header.get("format") != _FORMAT:
+        raise ValueError("the header is missing")
+    if header.get("version") != _VERSION:
+        raise _VersionError(
+            f"{path} has format version {header.get('version')!r}; this fairpca reads version {_VERSION}. "
+            "Update fairpca."
+        )
+    if header.get("class") not in known:
+        raise ValueError(
+            f"it holds a {header.get('class')!r}, which is none of fairpca's estimators; a class of your own must be "
+            "passed as classes=[...]"
+        )
