@@ -168,7 +168,7 @@ class _Matrices:
 @pytest.mark.parametrize("seed", range(20))
 def test_what_the_subspace_leaves_out_is_bounded_from_above(seed):
     """A subspace that misses the leading direction altogether: the proof has to notice, or to give no bound."""
-    from fairpca.solvers.krylov import _Part, _Span
+    from fairpca.solvers.range.operator_dual import _Part, _Span
 
     rng = np.random.default_rng(seed)
     vectors = np.linalg.qr(rng.standard_normal((2, 60, 60)))[0]
@@ -190,7 +190,7 @@ def test_what_the_subspace_leaves_out_is_bounded_from_above(seed):
 
 
 def test_polynomials_bound_closely_where_powers_do_not():
-    from fairpca.solvers.krylov import _Part, _Span
+    from fairpca.solvers.range.operator_dual import _Part, _Span
 
     rng = np.random.default_rng(0)
     values = np.concatenate([[2.0, 1.9], np.linspace(1.0, 0.0, 298)])  # flat, from half of the second value on
@@ -202,14 +202,14 @@ def test_polynomials_bound_closely_where_powers_do_not():
 
 @pytest.mark.parametrize("value", [1.05, 1.5, 4.0])
 def test_polynomials_find_an_eigenvalue_of_which_the_probe_has_just_enough(value):
-    from fairpca.solvers.krylov import _LEAST_PRODUCT, _chebyshev_bound
+    from fairpca.solvers.range.operator_dual import _LEAST_PRODUCT, _chebyshev_bound
 
     probe = np.array([[_LEAST_PRODUCT]])
     assert np.isclose(_chebyshev_bound(lambda vectors: value * vectors, probe, 1.0, value), value, rtol=1e-6)
 
 
 def test_unsettled_directions_do_not_spoil_the_proof_for_settled_ones():
-    from fairpca.solvers.krylov import _Span
+    from fairpca.solvers.range.operator_dual import _Span
 
     rng = np.random.default_rng(0)
     values = np.concatenate([[3.0, 2.9, 2.89, 2.88, 2.87], np.linspace(2.7, 0.0, 195)])

@@ -7,9 +7,9 @@ import pytest
 
 from fairpca.joint_range import JointRange
 from fairpca.problems import Minimax, NashWelfare
-from fairpca.solvers.barrier import _fantope_derivatives, _fermi_level, _occupation, solve_fantope
-from fairpca.solvers.refine import refine_subspace
-from fairpca.solvers.rounding import reduce_rank
+from fairpca.solvers.range.fantope import _fantope_derivatives, _fermi_level, _occupation, solve_fantope
+from fairpca.solvers.range.rounding import reduce_rank
+from fairpca.solvers.range.subspace_sqp import refine_subspace
 from fairpca.solvers.stiefel import horizontal, random_frame, retract, tangent
 
 

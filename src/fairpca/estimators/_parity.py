@@ -13,7 +13,7 @@ from fairpca.problems.balanced import Minimax
 from fairpca.problems.parity import MomentParity, covariance_bound, mean_penalty
 from fairpca.protocols import SolverResult, Status
 from fairpca.solvers import minimise_on_range
-from fairpca.solvers.parity_sdp import solve_parity_sdp
+from fairpca.solvers.reference.parity_sdp import solve_parity_sdp
 from fairpca.solvers.smoothing import SmoothedResult, minimise_smoothed, restore_limits
 from fairpca.solvers.stiefel import random_frame
 

@@ -199,7 +199,7 @@ feature_names_in_, n_samples_seen_
     fit.__doc__ = MomentEstimator.fit.__doc__
 
     def _solve_with_operators(self, factors: GroupFactors, n_components: int) -> None:
-        """The same problem without p x p matrices; see :mod:`fairpca.solvers.krylov`."""
+        """The same problem without p x p matrices; see :mod:`fairpca.solvers.range.operator_dual`."""
         criterion = self._check_parameters()
         traces = factors.traces()
         scale = float(factors.shares @ traces) or 1.0

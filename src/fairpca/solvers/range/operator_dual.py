@@ -30,7 +30,7 @@ import numpy as np
 from fairpca.joint_range import JointRange
 from fairpca.linalg import extend_basis, orthonormalise, top_eigenpairs
 from fairpca.protocols import RangeProblem, RelaxedSolution, SolverResult, Status
-from fairpca.solvers.dual import minimise_on_range
+from fairpca.solvers.range.dual import minimise_on_range
 
 __all__ = ["MomentOperators", "OperatorSolution", "minimise_on_operators"]
 

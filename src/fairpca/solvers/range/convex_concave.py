@@ -14,9 +14,9 @@ import numpy as np
 
 from fairpca.joint_range import JointRange
 from fairpca.protocols import ConcavePieces, RangeProblem, SolverResult, Status
-from fairpca.solvers.barrier import solve_fantope
-from fairpca.solvers.dual import minimise_on_range
-from fairpca.solvers.local_pieces import descend_locally
+from fairpca.solvers.range.dual import minimise_on_range
+from fairpca.solvers.range.fantope import solve_fantope
+from fairpca.solvers.range.local_pieces import descend_locally
 from fairpca.solvers.stiefel import random_frame
 
 __all__ = ["LinearPieces", "descend_pieces"]

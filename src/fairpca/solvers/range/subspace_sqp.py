@@ -13,7 +13,7 @@ import numpy as np
 from fairpca.joint_range import JointRange
 from fairpca.linalg import orthonormalise
 from fairpca.protocols import RangeProblem
-from fairpca.solvers.barrier import maximise_weights
+from fairpca.solvers.range.fantope import maximise_weights
 
 __all__ = ["refine_subspace"]
 

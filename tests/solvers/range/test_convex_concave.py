@@ -7,8 +7,9 @@ from scipy.optimize import minimize
 from fairpca.joint_range import JointRange
 from fairpca.problems import Minimax, RobustGap
 from fairpca.protocols import Status
-from fairpca.solvers import convex_concave, descend_pieces, descend_subgradient
-from fairpca.solvers.local_pieces import maximise_on_simplex
+from fairpca.solvers import descend_pieces, descend_subgradient
+from fairpca.solvers.range import convex_concave
+from fairpca.solvers.range.local_pieces import maximise_on_simplex
 
 
 def random_case(seed, k, p, d, radius):

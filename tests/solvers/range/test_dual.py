@@ -8,7 +8,7 @@ import pytest
 from fairpca.joint_range import JointRange
 from fairpca.problems import CRITERIA, balanced_problem
 from fairpca.solvers import minimise_on_range, multiplicative_weights, solve_sdp
-from fairpca.solvers.dual import _solve_in_subspaces
+from fairpca.solvers.range.dual import _solve_in_subspaces
 
 
 def wishart(rng, k, size, spread=1.0):

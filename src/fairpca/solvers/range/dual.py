@@ -15,10 +15,10 @@ import numpy as np
 from fairpca.joint_range import JointRange, RangePoint
 from fairpca.linalg import extend_basis, orthonormalise, scipy_threads_only
 from fairpca.protocols import RangeProblem, RelaxedSolution, SolverResult, Status
-from fairpca.solvers.barrier import solve_fantope
-from fairpca.solvers.bracket import solve_pair
-from fairpca.solvers.refine import refine_subspace
-from fairpca.solvers.rounding import reduce_rank
+from fairpca.solvers.range.dual_two import solve_pair
+from fairpca.solvers.range.fantope import solve_fantope
+from fairpca.solvers.range.rounding import reduce_rank
+from fairpca.solvers.range.subspace_sqp import refine_subspace
 
 __all__ = ["minimise_on_range"]
 
