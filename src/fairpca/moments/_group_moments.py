@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import functools
+from abc import ABC, abstractmethod
 from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any
@@ -11,7 +12,7 @@ import numpy as np
 
 from fairpca._validation import check_choice, ordered_labels
 
-__all__ = ["GroupMoments", "fixed_by_group"]
+__all__ = ["GroupMoments", "Reduction", "fixed_by_group"]
 
 #: Operations between a row and a mean whose rounding counts even where rows are few.
 _ROUNDED_OPERATIONS = 16
@@ -19,10 +20,16 @@ _ROUNDED_OPERATIONS = 16
 _SCATTER_ROUNDING = 1e-6
 
 
-class Counted:
-    """Groups with a number of rows each, in ``counts``."""
+class Reduction(ABC):
+    """Group statistics in the form that suits the data: matrices, coordinates in the space of few rows, or operators.
 
+    Bases are given in the reduction's own ``size`` coordinates; :meth:`lift` takes them to features.
+    """
+
+    labels: tuple[Any, ...]
     counts: np.ndarray
+    means: np.ndarray
+    pooled_mean: np.ndarray
 
     @property
     def total_count(self) -> float:
@@ -33,9 +40,58 @@ class Counted:
         """``p_a = N_a / N``."""
         return self.counts / self.total_count
 
+    @property
+    def n_features(self) -> int:
+        return self.means.shape[1]
+
+    @property
+    def size(self) -> int:
+        return self.n_features
+
+    @property
+    def moments(self) -> GroupMoments:
+        """Of the coordinates, where there are few enough for matrices."""
+        raise TypeError(f"{type(self).__name__} forms no matrices; use second_moments.")
+
+    def lift(self, basis: np.ndarray) -> np.ndarray:
+        """Orthonormal coordinates as an orthonormal basis of the features."""
+        return basis
+
+    @abstractmethod
+    def second_moments(self, center: str = "pooled") -> Any:
+        """The ``M_a``: an array of shape (k, size, size) or, where that would be too large, operators."""
+
+    @abstractmethod
+    def traces(self, center: str = "pooled") -> np.ndarray:
+        """``tr M_a``."""
+
+    @abstractmethod
+    def pooled_variance(self) -> float:
+        """``tr S``, with S the covariance of all rows (divisor N)."""
+
+    @abstractmethod
+    def pooled_form(self, basis: np.ndarray) -> np.ndarray:
+        """``V^T S V``."""
+
+    @abstractmethod
+    def columns_fixed_by_group(self) -> np.ndarray:
+        """Indices of columns that are constant within every group but differ between groups.
+
+        Such a column is the sensitive feature, a copy of it, or a part of it such as an indicator of one group.
+        """
+
+    def mean_rounding(self) -> np.ndarray:
+        """What rounding alone can make of the difference between two means of each feature, of shape (p,).
+
+        The sums of N rows round in proportion to how far they are from the origin, at random, so like sqrt(N); an
+        eigenvector mixes the features, so that none is known better than the spread of all of them allows.
+        """
+        steps = _ROUNDED_OPERATIONS + np.sqrt(self.total_count)
+        return np.finfo(float).eps * steps * (np.abs(self.means).max(axis=0) + np.sqrt(self.pooled_variance()))
+
 
 @dataclass(frozen=True, eq=False)
-class GroupMoments(Counted):
+class GroupMoments(Reduction):
     """Count, mean and centred scatter of each group; frozen and mergeable.
 
     Merging is associative and commutative up to rounding, with :meth:`empty` as its neutral element, so a
@@ -89,11 +145,11 @@ class GroupMoments(Counted):
         return cls((), np.zeros(0), np.zeros((0, n_features)), np.zeros((0, n_features, n_features)))
 
     @property
-    def n_features(self) -> int:
-        return self.means.shape[1]
+    def moments(self) -> GroupMoments:
+        return self
 
     @functools.cached_property
-    def pooled_mean(self) -> np.ndarray:
+    def pooled_mean(self) -> np.ndarray:  # type: ignore[override]
         return self.shares @ self.means
 
     def pooled_covariance(self) -> np.ndarray:
@@ -102,15 +158,11 @@ class GroupMoments(Counted):
         between = (offsets * self.shares[:, None]).T @ offsets
         return self.scatters.sum(axis=0) / self.total_count + between
 
-    def mean_rounding(self) -> np.ndarray:
-        """What rounding alone can make of the difference between two means of each feature, of shape (p,).
+    def pooled_form(self, basis: np.ndarray) -> np.ndarray:
+        return basis.T @ self.pooled_covariance() @ basis
 
-        The sums of N rows round in proportion to how far they are from the origin, at random, so like sqrt(N); an
-        eigenvector mixes the features, so that none is known better than the spread of all of them allows.
-        """
-        spread = np.sqrt(self.pooled_variances().sum())
-        steps = _ROUNDED_OPERATIONS + np.sqrt(self.total_count)
-        return np.finfo(float).eps * steps * (np.abs(self.means).max(axis=0) + spread)
+    def pooled_variance(self) -> float:
+        return float(self.pooled_variances().sum())
 
     def check(self) -> GroupMoments:
         """Return self if these can be the moments of rows; raise otherwise.
@@ -155,6 +207,13 @@ class GroupMoments(Counted):
         for moment, offset in zip(moments, offsets, strict=True):
             moment += np.outer(offset, offset)
         return moments
+
+    def traces(self, center: str = "pooled") -> np.ndarray:
+        within = np.einsum("ajj->a", self.scatters) / self.counts
+        if check_choice("center", center, ("pooled", "group")) == "group":
+            return within
+        offsets = self.means - self.pooled_mean
+        return within + np.einsum("aj,aj->a", offsets, offsets)
 
     def pooled_variances(self) -> np.ndarray:
         """The diagonal of ``S``."""
@@ -210,10 +269,6 @@ class GroupMoments(Counted):
         return GroupMoments(labels, np.array(counts), np.stack(means), np.stack(scatters))
 
     def columns_fixed_by_group(self) -> np.ndarray:
-        """Indices of columns that are constant within every group but differ between groups.
-
-        Such a column is the sensitive feature, a copy of it, or a part of it such as an indicator of one group.
-        """
         return fixed_by_group(self.counts, self.means, np.einsum("ajj->j", self.scatters))
 
     def _of(self, label: Any) -> tuple[float, np.ndarray, np.ndarray]:

@@ -1,6 +1,5 @@
 """Generic searches over subspaces and weights; they know no groups and no criteria by name."""
 
-from fairpca.solvers.idle import spend_idle_directions
 from fairpca.solvers.range.convex_concave import descend_pieces
 from fairpca.solvers.range.dual import minimise_on_range
 from fairpca.solvers.range.operator_dual import minimise_on_operators
@@ -16,7 +15,6 @@ __all__ = [
     "minimise_on_range",
     "multiplicative_weights",
     "solve_sdp",
-    "spend_idle_directions",
     "sweep_range",
     "trace_boundary",
 ]

@@ -13,7 +13,8 @@ import numpy as np
 
 from fairpca.linalg import top_eigenpairs
 from fairpca.moments import group_moments
-from fairpca.solvers.reference.parity_sdp import at_most, import_cvxpy
+from fairpca.solvers.reference.parity_sdp import at_most
+from fairpca.solvers.reference.sdp import import_cvxpy
 
 __all__ = ["relaxed_components"]
 
