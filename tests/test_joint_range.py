@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import numpy as np
 
-from fairpca.joint_range import JointRange
+from fairpca.joint_range import Incumbent, JointRange, Minimax
+from fairpca.protocols import Status
 
 
 def random_range(rng, k=3, size=8, dimension=3):
@@ -50,3 +51,32 @@ def test_calls_are_counted(rng):
     joint.point(np.ones(3))
     joint.spectrum(np.ones(3))
     assert joint.calls == 2
+
+
+def test_vertices_capture_each_matrix_best(rng):
+    joint = random_range(rng)
+    for a, point in enumerate(joint.vertices()):
+        assert np.isclose(point.captured[a], np.linalg.eigvalsh(joint.matrices[a])[-3:].sum())
+    assert np.allclose(joint.traces, np.trace(joint.matrices, axis1=1, axis2=2))
+
+
+def test_incumbent_keeps_the_best_and_stops_when_the_gap_closes(rng):
+    joint = random_range(rng)
+    problem = Minimax(joint.traces)
+    found = Incumbent(problem, joint)
+    values, bounds = [], []
+    for number in found.steps(tol=-np.inf, max_iter=7):
+        assert number == found.n_iter
+        point = joint.point(rng.dirichlet(np.ones(3)))
+        values.append(problem.value(point.captured))
+        bounds.append(problem.bound(point.weights, point.support))
+        better = found.try_point(point)
+        assert better == (values[-1] == min(values) or bounds[-1] == max(bounds))
+    assert found.n_iter == 7
+    result = found.result(0.0, Status.MAX_ITER)
+    assert (result.objective, result.lower_bound) == (min(values), max(bounds))
+    assert np.isclose(problem.value(joint.captured(result.basis)), min(values))
+    assert np.isclose(problem.bound(result.weights, joint.point(result.weights).support), max(bounds))
+    assert result.status is Status.MAX_ITER
+    assert list(found.steps(tol=found.gap, max_iter=100)) == []  # closed
+    assert found.result(found.gap, Status.MAX_ITER).status is Status.OPTIMAL

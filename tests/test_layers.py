@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import ast
+import re
 import subprocess
 import sys
 from pathlib import Path
@@ -45,7 +46,7 @@ FORBIDDEN = {("problems", "solvers"), ("solvers", "problems"), ("metrics", "esti
 
 
 def part_of(module: str) -> str | None:
-    """``fairpca.solvers.mw`` -> ``solvers``; the package itself counts as what it re-exports, the estimators."""
+    """``fairpca.solvers.range.dual`` -> ``solvers``; the package itself counts as the estimators that it re-exports."""
     pieces = module.split(".")
     if pieces[0] != "fairpca":
         return None
@@ -102,8 +103,63 @@ def test_reproductions_stand_on_the_package_and_never_under_it():
 
 def test_the_rule_would_notice_a_breach(tmp_path):
     source = tmp_path / "bad.py"
-    source.write_text("from fairpca.solvers.mw import multiplicative_weights\nimport fairpca.cli\n")
+    source.write_text("from fairpca.solvers.reference.mw import multiplicative_weights\nimport fairpca.cli\n")
     assert [part_of(module) for module in imported_modules(source)] == ["solvers", "cli"]
+
+
+#: Names that belong to estimators alone; ``tol`` and ``max_iter`` mean the same to a solver.
+ESTIMATOR_WORDS = re.compile(
+    r"\b(n_components|sensitive_features|sample_weight|random_state|mean_tolerance|covariance_penalty|n_init|n_landmarks"
+    r"|notion|bandwidth|center)\b|\b(solver|criterion)=[\"']"
+)
+
+
+def estimator_words(source: str) -> list[str]:
+    """In code, messages, docstrings and comments: advice about parameters is added by the estimator."""
+    return [match.group() for match in ESTIMATOR_WORDS.finditer(source)]
+
+
+@pytest.mark.parametrize("path", sorted((ROOT / "solvers").rglob("*.py")), ids=lambda path: path.stem)
+def test_solvers_name_no_parameter_of_an_estimator(path):
+    assert not estimator_words(path.read_text(encoding="utf-8"))
+
+
+def test_the_rule_on_names_would_notice_a_breach():
+    assert estimator_words("raise ValueError(\"use solver='dual' or lower n_components\")") == [
+        "solver='",
+        "n_components",
+    ]
+
+
+STARTS_THREADS = {"concurrent", "joblib", "multiprocessing", "threading"}
+#: The sums over pairs of rows, which belong in moments/.
+MAY_START_THREADS = {"mmd.py"}
+
+
+@pytest.mark.parametrize("path", sorted((ROOT / "problems").rglob("*.py")), ids=lambda path: path.stem)
+def test_problems_start_no_threads(path):
+    modules = imported_modules(path)
+    started = STARTS_THREADS & {module.split(".")[0] for module in modules} or "fairpca._workers" in modules
+    assert not started or path.name in MAY_START_THREADS
+
+
+def test_a_plain_fit_visits_few_modules(two_groups):
+    """Whoever follows a fit through the source opens this many files."""
+    X, groups = two_groups
+    visited = set()
+
+    def note(frame, event, _):
+        path = Path(frame.f_code.co_filename)
+        if event == "call" and path.is_relative_to(ROOT):
+            visited.add(str(path.relative_to(ROOT)))
+
+    sys.setprofile(note)
+    try:
+        fairpca.FairPCA().fit(X, sensitive_features=groups)
+    finally:
+        sys.setprofile(None)
+    assert {"estimators/fair_pca.py", "problems/balanced.py", "solvers/range/dual_two.py"} <= visited
+    assert len(visited) <= 10, sorted(visited)
 
 
 def test_import_loads_no_heavy_package():

@@ -7,6 +7,7 @@ import pytest
 
 from fairpca.linalg import (
     Geodesic,
+    block_sum_bound,
     canonical_basis,
     eigenvalue_sum_bound,
     extend_basis,
@@ -47,6 +48,16 @@ def test_bound_holds_and_is_tight_at_the_leading_subspace(rng, tie):
     matrix = (basis * values) @ basis.T
     bound = eigenvalue_sum_bound(matrix, basis[:, :4])
     assert 0 <= bound - values[:4].sum() < 1e-12
+
+
+@pytest.mark.parametrize("slack", [1e-3, 0.3, 5.0])
+def test_block_bound_holds_for_any_slack(rng, slack):
+    matrix, basis = symmetric(rng, 12), orthonormalise(rng.normal(size=(12, 12)))
+    turned = basis.T @ matrix @ basis
+    inner, residual, outer = turned[:5, :5], turned[5:, :5], turned[5:, 5:]
+    outside = np.linalg.eigvalsh(outer)[-1]
+    for count in (1, 3, 5):
+        assert block_sum_bound(inner, residual, outside, slack, count) >= np.linalg.eigvalsh(matrix)[-count:].sum()
 
 
 def test_bound_notices_an_overlooked_eigenvector(rng):

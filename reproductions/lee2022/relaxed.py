@@ -14,7 +14,7 @@ import numpy as np
 from fairpca._optional import require
 from fairpca.linalg import top_eigenpairs
 from fairpca.moments import group_moments
-from fairpca.solvers.parity_sdp import at_most
+from fairpca.solvers.reference.parity_sdp import at_most
 
 __all__ = ["relaxed_components"]
 

@@ -34,6 +34,7 @@ __all__ = [
     "code_type",
     "groups_from_codes",
     "intersect_groups",
+    "is_dask",
     "is_missing",
     "ordered_labels",
 ]
@@ -65,6 +66,11 @@ def ordered_labels(labels: Iterable[Any]) -> tuple[Any, ...]:
         return tuple(sorted(labels, key=lambda label: (type(label).__name__, str(label))))
 
 
+def is_dask(X: Any) -> bool:
+    """Whether X is a Dask collection; asks nothing of Dask itself."""
+    return type(X).__module__.split(".")[0] in ("dask", "dask_expr") and hasattr(X, "compute")
+
+
 def check_matrix(estimator: Any, X: Any, *, reset: bool, min_samples: int = 1, finite: bool = True) -> Any:
     """Return X as a dense or CSR matrix of float64 or float32, remembered by ``estimator`` when ``reset``.
 
@@ -93,12 +99,13 @@ def check_finite(X: Any) -> None:
     assert_all_finite(X.data if sparse.issparse(X) else X, input_name="X")
 
 
-def check_n_components(n_components: Any, n_features: int) -> int:
-    """Return ``n_components`` as an int in 1..n_features."""
+def check_n_components(n_components: Any, n_features: int | None = None) -> int:
+    """Return ``n_components`` as an int in 1..n_features; before X is read, that number is not known."""
     if isinstance(n_components, bool) or not isinstance(n_components, int | np.integer):
         raise TypeError(f"n_components must be an integer, got {n_components!r}.")
-    if not 1 <= n_components <= n_features:
-        raise ValueError(f"n_components={n_components} must lie between 1 and the number of features, {n_features}.")
+    if n_components < 1 or (n_features is not None and n_components > n_features):
+        number = "" if n_features is None else f", {n_features}"
+        raise ValueError(f"n_components={n_components} must lie between 1 and the number of features{number}.")
     return int(n_components)
 
 

@@ -1,18 +1,22 @@
 """The joint range of symmetric matrices: what a d-dimensional subspace captures of each of them.
 
 For weights w of any sign, ``max_P <sum_a w_a A_a, P>`` over rank-d projectors (or their convex hull, the Fantope)
-is attained at the leading eigenvectors. Everything a moment-based method needs is this oracle.
+is attained at the leading eigenvectors. Everything a moment-based method needs is this oracle. :class:`Minimax` is the
+plainest function to minimise over it.
 """
 
 from __future__ import annotations
 
+import functools
+from collections.abc import Iterator
 from dataclasses import dataclass
 
 import numpy as np
 
 from fairpca.linalg import eigenvalue_sum_bound, top_eigenpairs
+from fairpca.protocols import Expansion, LineExpansion, RangeProblem, RelaxedSolution, SolverResult, Status
 
-__all__ = ["JointRange", "RangePoint", "Spectrum"]
+__all__ = ["Incumbent", "JointRange", "Minimax", "RangePoint", "Spectrum"]
 
 #: Extra eigenpairs below the cut that iterative calls ask for: they show ties and feed the subspace model.
 _EXTRA = 3
@@ -55,6 +59,11 @@ class JointRange:
     def size(self) -> int:
         return self.matrices.shape[1]
 
+    @functools.cached_property
+    def traces(self) -> np.ndarray:
+        """``tr A_a``: what all dimensions together capture."""
+        return np.einsum("aii->a", self.matrices)
+
     def combine(self, weights: np.ndarray) -> np.ndarray:
         used = np.flatnonzero(weights)
         if len(used) == 1 and weights[used[0]] == 1.0:
@@ -77,6 +86,10 @@ class JointRange:
         captured = np.einsum("pi,api->a", basis, images)
         curvature = self._curvature(images, values, vectors) if second_order else None
         return RangePoint(weights, float(values[:d].sum()), captured, basis, vectors[:, d:], curvature)
+
+    def vertices(self) -> list[RangePoint]:
+        """The points at which each matrix alone is captured best."""
+        return [self.point(unit) for unit in np.eye(self.n_matrices)]
 
     def proven_support(self, point: RangePoint) -> float:
         """An upper bound on phi(w) that does not trust the eigensolver; infinite if the solver missed something."""
@@ -102,3 +115,90 @@ class JointRange:
         coupling = images.transpose(0, 2, 1) @ vectors[:, d:]
         tiny = max(1e-15 * max(abs(values[0]), abs(values[-1])), 1e-200)
         return 2.0 * np.einsum("aij,bij,ij->ab", coupling, coupling, 1.0 / np.maximum(gaps, tiny))
+
+
+class Minimax:
+    """F(c) = max_a (offset_a - c_a), the convex function that a search over a joint range needs of its own."""
+
+    normalised = True
+
+    def __init__(self, offsets: np.ndarray) -> None:
+        self.offsets = np.asarray(offsets, dtype=float)
+
+    def value(self, captured: np.ndarray) -> float:
+        return float((self.offsets - captured).max())
+
+    def bound(self, weights: np.ndarray, support: float) -> float:
+        return float(weights @ self.offsets - support)
+
+    def dual(self, weights: np.ndarray) -> Expansion:
+        return Expansion(float(weights @ self.offsets), self.offsets, np.zeros_like(weights))
+
+    def scaled_weights(self, weights: np.ndarray, support: float) -> np.ndarray:
+        return weights
+
+    def along(self, s: float, phi: LineExpansion) -> LineExpansion:
+        first, second = self.offsets
+        return LineExpansion((1 - s) * first + s * second - phi.value, second - first - phi.slope, -phi.curvature)
+
+    def imbalance(self, captured: np.ndarray, weights: np.ndarray) -> float:
+        first, second = self.offsets - captured
+        return float(second - first)
+
+    def rescale(self, value: float, scale: float, n_groups: int) -> float:
+        return value * scale
+
+
+class Incumbent:
+    """The best subspace and the best bound met so far; it owns the count of steps and says when to stop."""
+
+    def __init__(self, problem: RangeProblem, joint: JointRange) -> None:
+        self._problem, self._joint = problem, joint
+        self.value, self.bound = np.inf, -np.inf
+        self.basis = np.eye(joint.size, joint.dimension)
+        self.weights = np.full(joint.n_matrices, 1.0 / joint.n_matrices)
+        self._support = 1.0
+        self.n_iter = 0
+
+    @property
+    def gap(self) -> float:
+        return self.value - self.bound
+
+    def steps(self, tol: float, max_iter: int) -> Iterator[int]:
+        """Numbers of steps, from 1 on, until the gap closes or all of them are taken."""
+        while self.gap > tol and self.n_iter < max_iter:
+            self.n_iter += 1
+            yield self.n_iter
+
+    def try_basis(self, value: float, basis: np.ndarray) -> bool:
+        """Whether the subspace is the best so far."""
+        if not value < self.value:
+            return False
+        self.value, self.basis = value, basis
+        return True
+
+    def try_bound(self, bound: float, point: RangePoint) -> bool:
+        """Whether the bound of an oracle point is the best so far."""
+        if not bound > self.bound:
+            return False
+        self.bound, self.weights, self._support = bound, point.weights, point.support
+        return True
+
+    def try_point(self, point: RangePoint) -> bool:
+        """The same of an oracle point's subspace, which may be the optimum itself, and of its bound."""
+        better = self.try_basis(self._problem.value(point.captured), point.basis)
+        return self.try_bound(self._problem.bound(point.weights, point.support), point) or better
+
+    def result(self, tol: float, otherwise: Status, relaxed: RelaxedSolution | None = None) -> SolverResult:
+        """With the status OPTIMAL where the gap closed. A subspace that attains the bound solves the relaxation too."""
+        closed = self.gap <= tol
+        return SolverResult(
+            basis=self.basis,
+            objective=self.value,
+            lower_bound=self.bound,
+            weights=self._problem.scaled_weights(self.weights, self._support),
+            status=Status.OPTIMAL if closed else otherwise,
+            n_iter=self.n_iter,
+            n_oracle_calls=self._joint.calls,
+            relaxed=RelaxedSolution(self.basis, np.ones(self.basis.shape[1])) if closed or relaxed is None else relaxed,
+        )

@@ -6,6 +6,7 @@ import functools
 import threading
 from collections.abc import Iterator
 from contextlib import AbstractContextManager, ExitStack, contextmanager, nullcontext
+from typing import NamedTuple
 
 import numpy as np
 from scipy import linalg
@@ -14,7 +15,9 @@ from threadpoolctl import LibController, ThreadpoolController
 
 __all__ = [
     "Geodesic",
+    "PathForms",
     "blas_threads",
+    "block_sum_bound",
     "canonical_basis",
     "eigenvalue_sum_bound",
     "extend_basis",
@@ -137,10 +140,9 @@ def _direct(matrix: np.ndarray, count: int) -> tuple[np.ndarray, np.ndarray]:
 def eigenvalue_sum_bound(matrix: np.ndarray, basis: np.ndarray) -> float:
     """A proven upper bound on the sum of the ``d`` largest eigenvalues, tight when ``basis`` spans them.
 
-    In the basis (V, its complement) the matrix is [[T, R^T], [R, N]], and for every s > 0 it is at most
-    diag(T + R^T R / s, N + s I). One Cholesky factorisation proves N <= tau I; no eigenvalue that an iterative
-    solver overlooked can hide from it. Returns infinity when the proof fails: then ``basis`` misses a leading
-    eigenvector.
+    In the basis (V, its complement) the matrix is [[T, R^T], [R, N]]; see :func:`block_sum_bound`. One Cholesky
+    factorisation proves N <= tau I, and it overlooks no eigenvalue as an iterative solver may. Returns infinity when
+    the proof fails: then ``basis`` misses a leading eigenvector.
     """
     image = matrix @ basis
     inner = basis.T @ image
@@ -155,10 +157,17 @@ def eigenvalue_sum_bound(matrix: np.ndarray, basis: np.ndarray) -> float:
     shifted -= matrix
     shifted.flat[:: len(matrix) + 1] += tau
     _, failed = linalg.lapack.dpotrf(shifted.T, overwrite_a=1, clean=0)
-    if failed:
-        return np.inf
-    lifted = np.maximum(values, tau + slack).sum()
-    return float(lifted + np.linalg.norm(residual) ** 2 / slack)
+    return np.inf if failed else block_sum_bound(inner, residual, tau, slack, len(inner))
+
+
+def block_sum_bound(inner: np.ndarray, residual: np.ndarray, outside: float, slack: float, count: int) -> float:
+    """The sum of the ``count`` largest eigenvalues of [[T, R^T], [R, N]] at most, where N <= outside I.
+
+    For every s > 0 the matrix is at most diag(T + R^T R / s, N + s I), here with ``s = slack``. It exceeds the sum
+    of the eigenvalues of T by the squares of the residuals only, where ``outside + slack`` is not above them.
+    """
+    lifted = np.linalg.eigvalsh(inner + residual.T @ residual / slack)[-count:]
+    return float(np.maximum(lifted, outside + slack).sum())
 
 
 def orthonormalise(vectors: np.ndarray) -> np.ndarray:
@@ -202,6 +211,14 @@ def canonical_basis(basis: np.ndarray, covariance: np.ndarray) -> np.ndarray:
     return fix_signs(orthonormalise(basis @ rotation[:, ::-1]))
 
 
+class PathForms(NamedTuple):
+    """Quadratic forms of several matrices at the start of a path, ahead of it, and between the two."""
+
+    start: np.ndarray
+    mixed: np.ndarray
+    ahead: np.ndarray
+
+
 class Geodesic:
     """The shortest path between two d-dimensional subspaces, from V_0 at t = 0 to V_1 at t = 1.
 
@@ -221,16 +238,16 @@ class Geodesic:
         angles = t * self._angles
         return orthonormalise(self._start * np.cos(angles) + self._direction * np.sin(angles))
 
-    def forms(self, matrices: np.ndarray) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
+    def forms(self, matrices: np.ndarray) -> PathForms:
         """Quadratic forms along the path, from which :meth:`captured` is computed without further products."""
         image_start, image_ahead = matrices @ self._start, matrices @ self._direction
-        return (
+        return PathForms(
             np.einsum("pi,api->ai", self._start, image_start),
             np.einsum("pi,api->ai", self._direction, image_start),
             np.einsum("pi,api->ai", self._direction, image_ahead),
         )
 
-    def captured(self, forms: tuple[np.ndarray, np.ndarray, np.ndarray], t: float) -> np.ndarray:
+    def captured(self, forms: PathForms, t: float) -> np.ndarray:
         """``<A_a, V(t) V(t)^T>`` for each matrix."""
         cosines, sines = np.cos(t * self._angles), np.sin(t * self._angles)
-        return forms[0] @ cosines**2 + 2 * forms[1] @ (cosines * sines) + forms[2] @ sines**2
+        return forms.start @ cosines**2 + 2 * forms.mixed @ (cosines * sines) + forms.ahead @ sines**2

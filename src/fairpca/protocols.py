@@ -10,16 +10,21 @@ from __future__ import annotations
 import enum
 from collections.abc import Callable
 from dataclasses import dataclass, field
-from typing import Any, Protocol
+from typing import Any, NamedTuple, Protocol
 
 import numpy as np
 
 __all__ = [
     "ConcavePieces",
     "Curvature",
+    "Expansion",
+    "LineExpansion",
+    "MakeProblem",
+    "MomentOperators",
     "PenaltyPoint",
     "PenaltyProblem",
     "RangeProblem",
+    "RangeSolution",
     "RelaxedSolution",
     "SolverResult",
     "Status",
@@ -27,47 +32,32 @@ __all__ = [
 
 
 class Status(enum.Enum):
-    """How a search ended; the value is advice to the user."""
+    """How a search ended; the value says so to the user, and the estimator adds which of its parameters to change."""
 
-    OPTIMAL = "The certificate closes: no projection of this rank is better by more than tol."
-    MAX_ITER = "max_iter was reached before the gap closed: raise max_iter or tol, or use solver='dual'."
+    OPTIMAL = "The certificate closes: no subspace of this dimension is better by more than the tolerance."
+    MAX_ITER = "The limit on the number of steps was reached first; the components are the best found."
     GAP = (
-        "The gap did not close. With three or more groups the bound is that of a relaxation which may need "
-        "extra dimensions (see relaxed_); the components are the best found."
+        "The gap did not close: the bound is that of a relaxation, which may need extra dimensions. The components "
+        "are the best found."
     )
     UNPROVEN = (
-        "The spectrum decays so slowly that the bound could not be proven to tol without p x p matrices: the "
-        "components may well be the best, but nothing vouches for it, and the losses are estimates."
+        "The spectrum decays so slowly that the bound could not be proven without p x p matrices: the components may "
+        "well be the best, but optimality is not certified, and the losses are estimates."
     )
     STATIONARY = (
-        "No step from the best of all starts brings the objective down. The bound is that of a relaxation: a "
-        "gap does not mean that something better exists."
+        "No step from the best of all starts lowers the objective. The bound is that of a relaxation: a gap does not "
+        "mean that something better exists."
     )
-    UNCERTIFIED = "All steps were taken; this method has no certificate. Use solver='spectral' for one."
+    UNCERTIFIED = "All steps were taken; this method has no certificate."
+    RELAXATION_SOLVED = "The conic solver reached its own accuracy; the subspace is what rounding made of its optimum."
 
 
 @dataclass(frozen=True)
 class RelaxedSolution:
-    """An optimum of the convex relaxation, of rank d or a little more: P = sum_j eigenvalues_j u_j u_j^T.
-
-    ``shrinkage`` is the 2018 paper's ``1 - sqrt(1 - eigenvalue)``: reconstructing rows by
-    ``U diag(shrinkage) U^T`` has exactly the errors ``tr M_a - <M_a, P>`` of the relaxation.
-    """
+    """An optimum of the convex relaxation, of rank d or a little more: P = sum_j eigenvalues_j u_j u_j^T."""
 
     basis: np.ndarray
     eigenvalues: np.ndarray
-
-    @property
-    def rank(self) -> int:
-        return len(self.eigenvalues)
-
-    @property
-    def shrinkage(self) -> np.ndarray:
-        return 1.0 - np.sqrt(np.clip(1.0 - self.eigenvalues, 0.0, None))
-
-    @property
-    def matrix(self) -> np.ndarray:
-        return (self.basis * self.eigenvalues) @ self.basis.T
 
 
 @dataclass(frozen=True)
@@ -85,12 +75,34 @@ class SolverResult:
     history: list[dict[str, Any]] = field(default_factory=list)
 
     @property
-    def gap(self) -> float:
-        return self.objective - self.lower_bound
-
-    @property
     def converged(self) -> bool:
         return self.status is Status.OPTIMAL
+
+
+@dataclass(frozen=True)
+class RangeSolution:
+    """A result, the b_a (or bounds above them), and what its basis and the relaxed optimum capture of each matrix."""
+
+    result: SolverResult
+    best: np.ndarray
+    captured: np.ndarray
+    relaxed_captured: np.ndarray
+
+
+class Expansion(NamedTuple):
+    """Value, gradient and second derivatives of a function of the weights."""
+
+    value: float
+    gradient: np.ndarray
+    curvature: np.ndarray
+
+
+class LineExpansion(NamedTuple):
+    """Value, slope and second derivative of a function of one number."""
+
+    value: float
+    slope: float
+    curvature: float
 
 
 class RangeProblem(Protocol):
@@ -104,20 +116,37 @@ class RangeProblem(Protocol):
     def bound(self, weights: np.ndarray, support: float) -> float:
         """``a(w) - phi(w)``, best over the ray of w: a lower bound on F, given ``phi(w) = support``."""
 
-    def dual(self, weights: np.ndarray) -> tuple[float, np.ndarray, np.ndarray]:
-        """Value, gradient and (diagonal) curvature of a at w."""
+    def dual(self, weights: np.ndarray) -> Expansion:
+        """The function a at w; of its second derivatives, the diagonal."""
 
     def scaled_weights(self, weights: np.ndarray, support: float) -> np.ndarray:
         """The multiple of w that attains :meth:`bound`."""
 
-    def along(self, s: float, support: float, slope: float, curvature: float) -> tuple[float, float, float]:
-        """For k = 2: value, slope and curvature of the bound at w = (1 - s, s), from those of phi."""
+    def along(self, s: float, phi: LineExpansion) -> LineExpansion:
+        """For k = 2: the bound as a function of s at w = (1 - s, s), from phi as a function of s."""
 
     def imbalance(self, captured: np.ndarray, weights: np.ndarray) -> float:
         """For k = 2: zero at the optimum, positive while the second group should gain."""
 
     def rescale(self, value: float, scale: float, n_groups: int) -> float:
         """A value of F for matrices divided by ``scale``, in the units of the matrices themselves."""
+
+
+#: Makes the problem from the b_a, the most that d dimensions capture of each matrix alone.
+MakeProblem = Callable[[np.ndarray], RangeProblem]
+
+
+class MomentOperators(Protocol):
+    """Symmetric positive semidefinite matrices that are known by their products only."""
+
+    @property
+    def n_matrices(self) -> int: ...
+
+    @property
+    def size(self) -> int: ...
+
+    def images(self, vectors: np.ndarray) -> np.ndarray:
+        """``A_a V`` for every matrix, of shape (k, p, m)."""
 
 
 class ConcavePieces(Protocol):

@@ -377,3 +377,66 @@ def test_all_dimensions_are_a_rotation(cls, two_groups):
     fitted = cls(n_components=7).fit(X, sensitive_features=groups)
     assert np.allclose(fitted.group_errors_, 0, atol=1e-12)
     assert np.allclose(fitted.inverse_transform(fitted.transform(X)), X)
+
+
+class Unreadable:
+    """A collection that refuses to be looked at."""
+
+    def __getattribute__(self, name):
+        raise AssertionError(f"X was asked for {name!r} before the parameters were checked")
+
+
+WRONG_PARAMETERS = [
+    *[(cls, {"n_components": value}) for cls in (*ESTIMATORS, KernelParityPCA) for value in (0, 1.5, "two")],
+    *[(cls, {"random_state": "seed"}) for cls in (*ESTIMATORS, KernelParityPCA)],
+    *[(cls, {name: -1}) for cls in ESTIMATORS for name in ("tol", "max_iter")],
+    *[(cls, {"solver": "newton"}) for cls in (*ESTIMATORS, MMDFairPCA)],
+    *[(cls, {"center": "median"}) for cls in (FairPCA, RobustFairPCA)],
+    (FairPCA, {"criterion": "fairness"}),
+    (FairPCA, {"criterion": "nash", "solver": "mw"}),
+    (RobustFairPCA, {"penalty": -1.0}),
+    (RobustFairPCA, {"radius": -1.0}),
+    (RobustFairPCA, {"radius": [0.1, np.nan]}),
+    (RobustFairPCA, {"radius": {"a": 0.1, "b": "wide"}}),
+    (RobustFairPCA, {"retraction": "cayley"}),
+    (RobustFairPCA, {"n_init": 2.5}),
+    (ParityPCA, {"mean_tolerance": -0.1}),
+    (ParityPCA, {"covariance_penalty": "high"}),
+    (MMDFairPCA, {"notion": "fairness"}),
+    (MMDFairPCA, {"approximation": "rough"}),
+    (MMDFairPCA, {"tolerance": -1.0}),
+    (MMDFairPCA, {"bandwidth": -1.0}),
+    (MMDFairPCA, {"max_iter": 0}),
+    (MMDFairPCA, {"callback": 3}),
+    (KernelParityPCA, {"kernel": "sigmoid"}),
+    (KernelParityPCA, {"gamma": -1.0}),
+    (KernelParityPCA, {"degree": 0}),
+    (KernelParityPCA, {"coef0": -1.0}),
+    (KernelParityPCA, {"n_landmarks": 0}),
+]
+
+
+@pytest.mark.parametrize(
+    ("cls", "wrong"), WRONG_PARAMETERS, ids=lambda value: value.__name__ if isinstance(value, type) else str(value)
+)
+def test_wrong_parameters_are_refused_before_the_data_is_read(cls, wrong):
+    words = "|".join([*wrong, "seed"])  # scikit-learn's own message about a random_state shows its value
+    for method in ("fit", "partial_fit", "fit_moments"):
+        if hasattr(cls, method):
+            groups = {} if method == "fit_moments" else {"sensitive_features": Unreadable()}
+            with pytest.raises((TypeError, ValueError), match=words):
+                getattr(cls(**wrong), method)(Unreadable(), **groups)
+
+
+@pytest.mark.parametrize("cls", ESTIMATORS, ids=lambda cls: cls.__name__)
+def test_a_failed_fit_sets_nothing_but_what_describes_the_columns(cls, two_groups, monkeypatch):
+    X, groups = two_groups
+    pca = cls()
+
+    def fail(*_):
+        raise MemoryError
+
+    monkeypatch.setattr(cls, "_solve", fail)
+    with pytest.raises(MemoryError):
+        pca.fit(X, sensitive_features=groups)
+    assert {name for name in vars(pca) if name.endswith("_") or name.startswith("_")} == {"n_features_in_"}

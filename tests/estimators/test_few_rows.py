@@ -9,9 +9,8 @@ import pytest
 from scipy import sparse
 
 from fairpca import FairPCA, ParityPCA, RobustFairPCA
-from fairpca._validation import check_groups
 from fairpca.estimators import _base
-from fairpca.moments import RowSpace, group_moments
+from fairpca.moments import group_moments
 
 N_ROWS, N_FEATURES = 40, 90
 
@@ -98,24 +97,6 @@ def test_more_components_than_the_rows_span(rng, monkeypatch):
             ours = in_row_space(monkeypatch, make(), X, sensitive_features=groups)
             theirs = make().fit(X, sensitive_features=groups)
         assert_same(ours, theirs, atol=1e-7)
-
-
-def test_coordinates_describe_the_rows(rows, rng):
-    X, groups = rows
-    space = RowSpace(X, check_groups(groups, N_ROWS), n_spare=2)
-    assert space.moments.n_features == N_ROWS - 1 + 2  # centring takes one dimension
-    basis = np.linalg.qr(rng.normal(size=(N_ROWS + 1, 4)))[0]
-    lifted = space.lift(basis)
-    moments = group_moments(X, groups)
-    for center in ("pooled", "group"):
-        expected = basis.T @ space.moments.second_moments(center) @ basis
-        assert np.allclose(lifted.T @ moments.second_moments(center) @ lifted, expected)
-    spare = space.lift(np.eye(N_ROWS + 1)[:, -2:])
-    assert np.abs((X - X.mean(axis=0)) @ spare).max() < 1e-12
-    assert np.allclose(space.pooled_mean, X.mean(axis=0))
-    X[:, 7] = groups
-    assert RowSpace(X, check_groups(groups, N_ROWS)).columns_fixed_by_group().tolist() == [7]
-    assert RowSpace(sparse.csr_array(X), check_groups(groups, N_ROWS)).columns_fixed_by_group().tolist() == [7]
 
 
 def test_the_papers_subgradient_keeps_its_steps(rows, monkeypatch):

@@ -202,3 +202,11 @@ def test_rounding_of_equal_means_is_not_a_direction(rng, options):
     parity = KernelParityPCA(2, **options).fit(X, sensitive_features=groups)
     plain = KernelPCA(2, **options).fit(X)
     assert parity.explained_variance_.sum() == pytest.approx(plain.eigenvalues_.sum() / 199, rel=1e-8)
+
+
+@pytest.mark.parametrize(("coef0", "even"), [(0.0, True), (5.0, False)])
+def test_the_constant_of_the_polynomial_brings_in_the_odd_features(three_groups, coef0, even):
+    """``(gamma x.y)^2`` knows x up to its sign; with a constant, x itself is among the features."""
+    X, groups = three_groups
+    pca = KernelParityPCA(2, kernel="poly", degree=2, coef0=coef0).fit(X, sensitive_features=groups)
+    assert np.allclose(pca.transform(X), pca.transform(-X)) == even

@@ -6,6 +6,7 @@ import numpy as np
 import pytest
 
 from fairpca.problems import CRITERIA, balanced_problem, best_captured, group_errors, group_losses
+from fairpca.protocols import LineExpansion
 
 
 @pytest.fixture
@@ -15,10 +16,14 @@ def case(rng):
     return matrices, np.linalg.qr(rng.normal(size=(6, 2)))[0]
 
 
+def problem_of(criterion, matrices):
+    return balanced_problem(criterion, np.einsum("aii->a", matrices), best_captured(matrices, 2))
+
+
 @pytest.mark.parametrize("criterion", CRITERIA)
 def test_weak_duality(rng, case, criterion):
     matrices, basis = case
-    problem = balanced_problem(criterion, matrices, best_captured(matrices, 2))
+    problem = problem_of(criterion, matrices)
     value = problem.value(np.einsum("pi,apq,qi->a", basis, matrices, basis))
     for _ in range(20):
         weights = rng.dirichlet([1, 1])
@@ -26,13 +31,13 @@ def test_weak_duality(rng, case, criterion):
         assert problem.bound(weights, support) <= value + 1e-12
         scaled = problem.scaled_weights(weights, support)
         scaled_support = support * scaled[0] / weights[0]
-        assert np.isclose(problem.dual(scaled)[0] - scaled_support, problem.bound(weights, support))
+        assert np.isclose(problem.dual(scaled).value - scaled_support, problem.bound(weights, support))
 
 
 @pytest.mark.parametrize("criterion", CRITERIA)
 def test_bound_along_the_segment_by_differences(case, criterion):
     matrices, _ = case
-    problem = balanced_problem(criterion, matrices, best_captured(matrices, 2))
+    problem = problem_of(criterion, matrices)
 
     def support(s):
         return np.linalg.eigvalsh((1 - s) * matrices[0] + s * matrices[1])[-2:].sum()
@@ -43,7 +48,7 @@ def test_bound_along_the_segment_by_differences(case, criterion):
     s, step = 0.37, 1e-4
     slope = (support(s + step) - support(s - step)) / (2 * step)
     curvature = (support(s + step) - 2 * support(s) + support(s - step)) / step**2
-    value, first, second = problem.along(s, support(s), slope, curvature)
+    value, first, second = problem.along(s, LineExpansion(support(s), slope, curvature))
     assert np.isclose(value, bound(s))
     assert np.isclose(first, (bound(s + step) - bound(s - step)) / (2 * step), rtol=1e-5)
     assert np.isclose(second, (bound(s + step) - 2 * bound(s) + bound(s - step)) / step**2, rtol=1e-4)
@@ -53,8 +58,8 @@ def test_bound_along_the_segment_by_differences(case, criterion):
 def test_rescaling(case, criterion):
     matrices, basis = case
     captured = np.einsum("pi,apq,qi->a", basis, matrices, basis)
-    plain = balanced_problem(criterion, matrices, best_captured(matrices, 2))
-    scaled = balanced_problem(criterion, matrices / 7, best_captured(matrices / 7, 2))
+    plain = problem_of(criterion, matrices)
+    scaled = problem_of(criterion, matrices / 7)
     assert np.isclose(scaled.rescale(scaled.value(captured / 7), 7.0, 2), plain.value(captured))
 
 

@@ -138,7 +138,7 @@ def test_radii_follow_the_group_sizes():
 @pytest.mark.parametrize(
     ("radius", "message"),
     [
-        ([0.1, 0.2, 0.3], "one radius a group"),
+        ([0.1, 0.2, 0.3], "one radius per group"),
         (-1.0, "not negative"),
         ({"a": 1.0}, "no value"),
         (np.nan, "finite"),

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import warnings
 from abc import ABCMeta, abstractmethod
+from dataclasses import dataclass
 from typing import Any, Self
 
 import numpy as np
@@ -13,6 +14,7 @@ from sklearn.exceptions import ConvergenceWarning
 from sklearn.utils.validation import check_is_fitted
 
 from fairpca._labels import quoted
+from fairpca._random import generator, legacy_generator
 from fairpca._saved import FITTED, GROUPED, LINEAR, PER_GROUP, TUPLE, Array, Declared, Record
 from fairpca._validation import (
     check_groups,
@@ -22,13 +24,15 @@ from fairpca._validation import (
     check_plain_matrix,
     check_sample_weight,
     check_several_groups,
+    is_dask,
 )
 from fairpca.linalg import fix_signs, orthonormalise, threads_for
-from fairpca.moments import GroupFactors, GroupMoments, RowSpace, accumulate, chunk_moments
-from fairpca.moments.dask import as_dask_features, is_dask, moments_from_dask, project_lazily, sample_of
+from fairpca.moments import GroupFactors, GroupMoments, Reduction, RowSpace, accumulate, chunk_moments
+from fairpca.moments.dask import as_dask_features, moments_from_dask, project_lazily, sample_of
 from fairpca.problems import best_captured, group_errors, group_losses
+from fairpca.protocols import SolverResult, Status
 
-__all__ = ["LinearProjection", "MomentEstimator", "is_wide", "label_array"]
+__all__ = ["Fit", "LinearProjection", "MomentEstimator", "label_array"]
 
 #: Above this many features p x p matrices are avoided where possible ...
 MANY_FEATURES = 3000
@@ -38,6 +42,7 @@ FEW_ROWS = 2000
 _BLOCK_NUMBERS = 1_000_000
 #: Multiplications of a short search, in units of p^3: up to a thousand features it takes less than a second.
 _PRODUCTS_OF_A_SEARCH = 5.0
+_CONVERGED = (Status.OPTIMAL, Status.STATIONARY, Status.RELAXATION_SOLVED)
 
 
 _MOMENTS: dict[str, Declared] = {
@@ -109,7 +114,7 @@ class LinearProjection(FloatTransformer, metaclass=ABCMeta):
         """Fit to the rows and return their scores."""
         if not is_dask(X):
             return super().fit_transform(X, y, **fit_params)
-        features = as_dask_features(X, fit_params.get("sensitive_features"))[0]  # a column of groups is no feature
+        features = as_dask_features(X, fit_params.get("sensitive_features"))[0]  # groups are not a feature
         return self.fit(X, y, **fit_params).transform(features)
 
     def score(self, X: Any, y: Any = None) -> float:
@@ -143,31 +148,24 @@ class LinearProjection(FloatTransformer, metaclass=ABCMeta):
     def _n_features_out(self) -> int:
         return self.components_.shape[0]
 
-    def _set_projection(self, basis: np.ndarray, moments: GroupMoments) -> None:
-        """Attributes that scikit-learn's PCA has, for an orthonormal basis of the chosen subspace."""
-        covariance = moments.pooled_covariance()
-        form = basis.T @ covariance @ basis
-        self._set_scores(basis, form, float(np.trace(covariance)), moments.total_count, moments.pooled_mean)
-
-    def _set_scores(
-        self, basis: np.ndarray, form: np.ndarray, total: float, total_count: float, mean: np.ndarray
-    ) -> None:
-        """The same from ``form = V^T S V`` and ``total = tr S``."""
+    def _set_projection(self, basis: np.ndarray, reduction: Reduction) -> None:
+        """Attributes that scikit-learn's PCA has, for an orthonormal basis, in coordinates, of the chosen subspace."""
+        values, rotation = np.linalg.eigh(reduction.pooled_form(basis))
+        basis = fix_signs(reduction.lift(orthonormalise(basis @ rotation[:, ::-1])))
         p, d = basis.shape
-        values, rotation = np.linalg.eigh(form)
-        basis = fix_signs(orthonormalise(basis @ rotation[:, ::-1]))
+        total, count = reduction.pooled_variance(), reduction.total_count
         captured = np.maximum(values[::-1], 0.0)
-        unbiased = total_count / (total_count - 1.0) if total_count > 1 else 1.0
+        unbiased = count / (count - 1.0) if count > 1 else 1.0
         self.components_ = np.ascontiguousarray(basis.T)
-        self.mean_ = mean.copy()
+        self.mean_ = reduction.pooled_mean.copy()
         self.explained_variance_ = captured * unbiased
         self.explained_variance_ratio_ = captured / total if total > 0 else np.zeros(d)
         left_out = max(total - captured.sum(), 0.0)
         self.noise_variance_ = left_out * unbiased / (p - d) if p > d else 0.0
         self.n_components_ = d
-        self.n_samples_seen_ = int(total_count) if float(total_count).is_integer() else total_count
+        self.n_samples_seen_ = int(count) if float(count).is_integer() else count
 
-    def _warn_about(self, moments: GroupMoments | GroupFactors | RowSpace, n_components: int) -> None:
+    def _warn_about(self, moments: Reduction, n_components: int) -> None:
         small = [
             f"{quoted(label)} ({count:g})"
             for label, count in zip(moments.labels, moments.counts, strict=True)
@@ -190,18 +188,38 @@ class LinearProjection(FloatTransformer, metaclass=ABCMeta):
                 stacklevel=4,
             )
 
-    def _set_groups(self, moments: GroupMoments, matrices: np.ndarray, best: np.ndarray | None = None) -> None:
-        """Figures of each group at the returned components; ``matrices`` are the M_a of the chosen centring."""
+    def _set_groups(self, moments: GroupMoments, matrices: np.ndarray) -> None:
+        """Values of each group at the returned components; ``matrices`` are the M_a of the chosen centring."""
         basis = self.components_.T
-        if best is None:
-            best = best_captured(matrices, basis.shape[1])
         self._set_labels(moments)
         self.group_errors_ = group_errors(matrices, basis)
-        self.group_losses_ = group_losses(matrices, basis, best)
+        self.group_losses_ = group_losses(matrices, basis, best_captured(matrices, basis.shape[1]))
 
-    def _set_labels(self, moments: GroupMoments | GroupFactors) -> None:
+    def _set_labels(self, moments: Reduction) -> None:
         self.groups_ = label_array(moments.labels)
         self.group_counts_ = moments.counts.copy()
+
+
+@dataclass(frozen=True)
+class Fit:
+    """A search's result in the units of the data, and what goes with it for each group.
+
+    The basis of the result is in the coordinates of the reduction. ``totals``, ``captured`` and ``best`` are the
+    ``tr M_a``, the ``<M_a, V V^T>`` and the most that any projection of this rank captures of each group alone.
+    """
+
+    result: SolverResult
+    totals: np.ndarray
+    captured: np.ndarray
+    best: np.ndarray
+
+    @property
+    def errors(self) -> np.ndarray:
+        return np.maximum(self.totals - self.captured, 0.0)
+
+    @property
+    def losses(self) -> np.ndarray:
+        return self.best - self.captured
 
 
 class MomentEstimator(LinearProjection):
@@ -231,21 +249,21 @@ class MomentEstimator(LinearProjection):
         -------
         self
         """
-        if is_wide(X) and X.shape[0] <= FEW_ROWS and self._depends_on_subspace_only():
-            return self._fit_in_row_space(X, sensitive_features, sample_weight)
-        moments = self._reduce(X, sensitive_features, sample_weight, reset=True)
-        check_several_groups(moments.labels, moments.total_count)
-        return self._learn(moments)
+        self._check_parameters()
+        reduction = self._reduce(X, sensitive_features, sample_weight)
+        check_several_groups(reduction.labels, reduction.total_count)
+        return self._learn(reduction)
 
     def partial_fit(self, X: Any, y: Any = None, *, sensitive_features: Any = None, sample_weight: Any = None) -> Self:
         """Fit to all rows seen so far and these. A chunk may hold a single group; groups may appear later."""
+        self._check_parameters()
         before = getattr(self, "_moments", None)
         if before is None and hasattr(self, "_moments"):
             raise ValueError(
                 "fit on so many features kept no moments to add to; use partial_fit from the first chunk on, or a new "
                 "estimator."
             )
-        moments = self._reduce(X, sensitive_features, sample_weight, reset=before is None, part=True)
+        moments = self._reduce_chunk(X, sensitive_features, sample_weight, reset=before is None)
         merged = moments if before is None else before.merge(moments)
         if merged.labels and self._can_learn_from(merged):
             return self._learn(merged)
@@ -270,75 +288,93 @@ class MomentEstimator(LinearProjection):
         >>> FairPCA(2).fit_moments(group_moments(chunks)).components_.shape
         (2, 4)
         """
+        self._check_parameters()
         check_several_groups(moments.check().labels, moments.total_count)
         self.n_features_in_ = moments.n_features
         if hasattr(self, "feature_names_in_"):
             del self.feature_names_in_  # those of an earlier fit; moments have none
         return self._learn(moments)
 
-    def _reduce(
-        self, X: Any, sensitive_features: Any, sample_weight: Any, *, reset: bool, part: bool = False
-    ) -> GroupMoments:
+    def _reduce(self, X: Any, sensitive_features: Any, sample_weight: Any) -> Reduction:
+        """All that is read of the data, in the form that suits its shape."""
         if is_dask(X):
-            check_matrix(self, sample_of(as_dask_features(X, sensitive_features)[0]), reset=reset)
-            return moments_from_dask(X, sensitive_features, sample_weight)
+            return self._reduce_dask(X, sensitive_features, sample_weight, reset=True)
         check_groups_given(sensitive_features)
-        X = check_matrix(self, X, reset=reset, min_samples=0 if part else 2, finite=False)  # accumulate sees to it
-        if part:
-            return chunk_moments(X, sensitive_features, sample_weight)
+        X = check_matrix(self, X, reset=True, min_samples=2, finite=False)  # checked by whoever reads the rows
         groups = check_groups(sensitive_features, X.shape[0])
-        return accumulate(X, groups, check_sample_weight(sample_weight, X.shape[0]))
+        weights = check_sample_weight(sample_weight, X.shape[0])
+        if X.shape[1] > MANY_FEATURES and X.shape[0] <= FEW_ROWS and self._depends_on_subspace_only():
+            return RowSpace(X, groups, weights, n_spare=check_n_components(self.n_components, X.shape[1]))
+        if X.shape[1] > MANY_FEATURES and X.shape[0] > FEW_ROWS and self._takes_operators():
+            return GroupFactors(X, groups, weights)
+        return accumulate(X, groups, weights)
+
+    def _reduce_chunk(self, X: Any, sensitive_features: Any, sample_weight: Any, *, reset: bool) -> GroupMoments:
+        """The same for a part of the rows, which may have no rows, or no weight."""
+        if is_dask(X):
+            return self._reduce_dask(X, sensitive_features, sample_weight, reset=reset)
+        check_groups_given(sensitive_features)
+        X = check_matrix(self, X, reset=reset, min_samples=0, finite=False)
+        return chunk_moments(X, sensitive_features, sample_weight)
+
+    def _reduce_dask(self, X: Any, sensitive_features: Any, sample_weight: Any, *, reset: bool) -> GroupMoments:
+        check_matrix(self, sample_of(as_dask_features(X, sensitive_features)[0]), reset=reset)
+        return moments_from_dask(X, sensitive_features, sample_weight)
 
     def _depends_on_subspace_only(self) -> bool:
         """Whether nothing in the search depends on the number of features."""
         return True
 
-    def _fit_in_row_space(self, X: Any, sensitive_features: Any, sample_weight: Any) -> Self:
-        """Fewer rows than features: the same problem, exactly, in the space that the rows span."""
-        X = check_matrix(self, X, reset=True, min_samples=2)
-        groups = check_groups(sensitive_features, X.shape[0])
-        n_components = check_n_components(self.n_components, X.shape[1])
-        weights = check_sample_weight(sample_weight, X.shape[0])
-        with threads_for(X.shape[0] ** 2 * (X.shape[1] + _PRODUCTS_OF_A_SEARCH * X.shape[0])):
-            space = RowSpace(X, groups, weights, n_spare=n_components)
-            check_several_groups(space.labels, space.total_count)
-            self._warn_about(space, n_components)
-            self._solve(space.moments, n_components)
-            self._lift(space)
-        self._moments = None
-        return self
+    def _takes_operators(self) -> bool:
+        """Whether products with the second moments are enough for the search."""
+        return False
 
-    def _lift(self, space: RowSpace) -> None:
-        """From coordinates in the row space to features."""
-        d, p, size = self.n_components_, space.n_features, space.moments.n_features
-        self.components_ = np.ascontiguousarray(fix_signs(space.lift(self.components_.T)).T)
-        self.mean_ = space.pooled_mean.copy()
-        self.noise_variance_ *= (size - d) / (p - d) if p > d else 0.0
-
-    def _learn(self, moments: GroupMoments) -> Self:
-        n_components = check_n_components(self.n_components, moments.n_features)
-        self._warn_about(moments, n_components)
-        with threads_for(_PRODUCTS_OF_A_SEARCH * moments.n_features**3):
-            self._solve(moments, n_components)
-        self._moments = moments
+    def _learn(self, reduction: Reduction) -> Self:
+        n_components = check_n_components(self.n_components, reduction.n_features)
+        self._warn_about(reduction, n_components)
+        with threads_for(_PRODUCTS_OF_A_SEARCH * reduction.size**3):
+            fit = self._solve(reduction, n_components)
+            self._store(reduction, fit)
+        self._moments = reduction if isinstance(reduction, GroupMoments) else None
+        self._warn_unless_converged(fit.result.status)
         return self
 
     @abstractmethod
-    def _solve(self, moments: GroupMoments, n_components: int) -> None:
-        """Set the fitted attributes."""
+    def _check_parameters(self) -> None:
+        """Refuse parameters that no data could suit; nothing is read before."""
+        check_n_components(self.n_components)
+        legacy_generator(self.random_state)  # refuses what is not a random state
 
-    def _warn_unless_converged(self, advice: str) -> None:
-        if not self.converged_:
-            warnings.warn(
-                f"{type(self).__name__} stopped with a gap of {self.duality_gap_:.3g}. {advice}",
-                ConvergenceWarning,
-                stacklevel=4,
-            )
+    @abstractmethod
+    def _solve(self, reduction: Reduction, n_components: int) -> Fit:
+        """Search; no attribute is set."""
 
+    def _store(self, reduction: Reduction, fit: Fit) -> None:
+        """Set the fitted attributes. The bound never exceeds the objective, not even by rounding."""
+        result = fit.result
+        self._set_projection(result.basis, reduction)
+        self._set_labels(reduction)
+        self.group_errors_, self.group_losses_ = fit.errors, fit.losses
+        self.objective_ = result.objective
+        self.lower_bound_ = min(result.lower_bound, result.objective)
+        self.duality_gap_ = self.objective_ - self.lower_bound_
+        self.n_iter_ = max(result.n_iter, 1)
+        self.n_oracle_calls_ = result.n_oracle_calls
+        self.converged_ = result.status in _CONVERGED
 
-def is_wide(X: Any) -> bool:
-    """Whether X is a matrix in memory with so many columns that p x p matrices are to be avoided."""
-    return len(getattr(X, "shape", ())) == 2 and not is_dask(X) and X.shape[1] > MANY_FEATURES
+    def _rng(self) -> np.random.Generator:
+        """Reproducible with ``random_state=None`` too."""
+        return generator(self.random_state)
+
+    def _advice(self, status: Status) -> str:
+        """Which parameters to change after a search that ended so."""
+        return "To close the gap, raise max_iter or tol." if status is Status.MAX_ITER else ""
+
+    def _warn_unless_converged(self, status: Status) -> None:
+        if self.converged_ or status is Status.UNCERTIFIED:
+            return
+        message = f"{type(self).__name__} stopped with a gap of {self.duality_gap_:.3g}. {status.value}"
+        warnings.warn(f"{message} {self._advice(status)}".rstrip(), ConvergenceWarning, stacklevel=4)
 
 
 def label_array(labels: tuple[Any, ...]) -> np.ndarray:

@@ -2,23 +2,19 @@
 
 from __future__ import annotations
 
-import dataclasses
-
 import numpy as np
 from scipy.linalg import null_space
 
-from fairpca.joint_range import JointRange
+from fairpca.joint_range import JointRange, Minimax
 from fairpca.linalg import eigenvalue_sum_bound, top_eigenpairs
-from fairpca.problems.balanced import Minimax
 from fairpca.problems.parity import MomentParity, covariance_bound, mean_penalty
 from fairpca.protocols import SolverResult, Status
 from fairpca.solvers import minimise_on_range
-from fairpca.solvers.parity_sdp import solve_parity_sdp
+from fairpca.solvers.reference.parity_sdp import solve_parity_sdp
 from fairpca.solvers.smoothing import SmoothedResult, minimise_smoothed, restore_limits
 from fairpca.solvers.stiefel import random_frame
 
 __all__ = [
-    "ParitySolution",
     "covariance_lower_bound",
     "solve_covariance_parity",
     "solve_mean_tolerance",
@@ -35,28 +31,11 @@ _LIMIT_SHARE = 1e-6
 _LIMIT_ROUNDING = 1e-12
 _LARGEST_PENALTY = 1e12
 _RANDOM_STARTS = 2
-_GAP_ADVICE = (
-    "with three groups or more the bound is that of a relaxation, which may need extra dimensions. The components are "
-    "the best found."
-)
-
-
-@dataclasses.dataclass(frozen=True)
-class ParitySolution:
-    """A subspace, a bound on the minimised quantity, and how the search ended."""
-
-    basis: np.ndarray
-    lower_bound: float
-    n_iter: int
-    n_evaluations: int
-    converged: bool
-    advice: str = ""
-    multipliers: np.ndarray = dataclasses.field(default_factory=lambda: np.zeros(0))
 
 
 def solve_parity(
     problem: MomentParity, dimension: int, *, solver: str, tol: float, max_iter: int, rng: np.random.Generator
-) -> ParitySolution:
+) -> SolverResult:
     """Solve by the method that the problem allows: closed form, exact search, or smoothing."""
     tol = max(tol, _FINEST)
     if solver == "sdp":
@@ -71,26 +50,27 @@ def solve_parity(
     result = solve_covariance_parity(problem, means.basis, tol=tol, max_iter=max_iter, rng=rng)
     multipliers = result.multipliers / problem.limit_unit if len(problem.directions) else result.multipliers
     bound = covariance_lower_bound(problem, result.basis, multipliers, tol=exact, max_iter=max_iter)
-    return ParitySolution(
+    settled = Status.STATIONARY if result.converged else Status.MAX_ITER
+    return SolverResult(
         basis=result.basis,
+        objective=result.value,
         lower_bound=bound,
+        weights=multipliers,
+        status=Status.OPTIMAL if result.value - bound <= tol else settled,
         n_iter=means.n_iter + result.n_iter,
-        n_evaluations=means.n_evaluations + result.n_evaluations,
-        converged=result.converged or result.value - bound <= tol,
-        advice="raise max_iter or tol. The components are the best found.",
-        multipliers=multipliers,
+        n_oracle_calls=means.n_oracle_calls + result.n_evaluations,
     )
 
 
-def _leading(problem: MomentParity, dimension: int) -> ParitySolution:
+def _leading(problem: MomentParity, dimension: int) -> SolverResult:
     """No limit and no penalty: ordinary PCA, with a proof that no eigenvector was overlooked."""
     basis = top_eigenpairs(problem.covariance, dimension)[1]
     bound = -eigenvalue_sum_bound(problem.covariance, basis)
-    return ParitySolution(basis, bound, 1, 1, converged=True)
+    return SolverResult(basis, problem.value(basis), bound, np.zeros(0), Status.OPTIMAL, 1, 1)
 
 
-def _by_sdp(problem: MomentParity, dimension: int, tol: float, max_iter: int) -> ParitySolution:
-    basis, n_iter, finished = solve_parity_sdp(
+def _by_sdp(problem: MomentParity, dimension: int, tol: float, max_iter: int) -> SolverResult:
+    found = solve_parity_sdp(
         problem.covariance,
         problem.differences(),
         problem.directions,
@@ -100,16 +80,23 @@ def _by_sdp(problem: MomentParity, dimension: int, tol: float, max_iter: int) ->
     )
     multipliers = np.zeros(len(problem.directions))
     if problem.penalty > 0:
-        bound = covariance_lower_bound(problem, basis, multipliers, tol=tol, max_iter=max_iter)
+        bound = covariance_lower_bound(problem, found.basis, multipliers, tol=tol, max_iter=max_iter)
     else:
         bound = -float(top_eigenpairs(problem.covariance, dimension)[0].sum())
-    advice = "the conic solver ended early; solver='auto' is faster and more accurate."
-    return ParitySolution(basis, bound, n_iter, n_iter, finished, advice)
+    return SolverResult(
+        basis=found.basis,
+        objective=problem.value(found.basis),
+        lower_bound=bound,
+        weights=multipliers,
+        status=Status.RELAXATION_SOLVED if found.finished else Status.MAX_ITER,
+        n_iter=found.n_iter,
+        n_oracle_calls=found.n_iter,
+    )
 
 
 def solve_mean_tolerance(
     problem: MomentParity, dimension: int, *, tol: float, max_iter: int, rng: np.random.Generator
-) -> ParitySolution:
+) -> SolverResult:
     """``max <S, P>`` within the mean limits alone, by an exact penalty on the joint range.
 
     Limits enter as they are passed, and the penalty grows until it exceeds their multipliers. For two groups the
@@ -122,15 +109,15 @@ def solve_mean_tolerance(
     basis, feasible = restore_limits(problem, rounds.result.basis)
     if not (feasible and _keeps_limits(problem, basis)):
         basis = _equal_means(problem, dimension)  # no penalty is large enough for a tolerance that is nearly nothing
-    captured = float(np.einsum("pi,pi->", basis, problem.covariance @ basis))
-    return ParitySolution(
+    objective = -float(np.einsum("pi,pi->", basis, problem.covariance @ basis))
+    return SolverResult(
         basis=basis,
+        objective=objective,
         lower_bound=rounds.result.lower_bound,
+        weights=rounds.multipliers(),
+        status=Status.OPTIMAL if objective - rounds.result.lower_bound <= tol / _MEAN_SHARE else Status.GAP,
         n_iter=rounds.n_iter,
-        n_evaluations=rounds.n_oracle_calls,
-        converged=-captured - rounds.result.lower_bound <= tol / _MEAN_SHARE,
-        advice=_GAP_ADVICE,
-        multipliers=rounds.multipliers(),
+        n_oracle_calls=rounds.n_oracle_calls,
     )
 
 
@@ -218,8 +205,7 @@ def _on_range(
     rng: np.random.Generator,
 ) -> SolverResult:
     joint = JointRange(matrices, dimension)
-    vertices = [joint.point(unit) for unit in np.eye(len(matrices))]
-    return minimise_on_range(minimax, joint, vertices, tol=tol, max_iter=max_iter, rng=rng)
+    return minimise_on_range(minimax, joint, joint.vertices(), tol=tol, max_iter=max_iter, rng=rng)
 
 
 def solve_covariance_parity(

@@ -4,41 +4,28 @@ from __future__ import annotations
 
 import dataclasses
 import warnings
-from typing import Any, Self
+from typing import Any
 
 import numpy as np
 
 from fairpca._labels import quoted
-from fairpca._random import generator
 from fairpca._saved import BOUNDED, NUMBER, PER_GROUP, SEARCHED, Array, Record
-from fairpca._validation import (
-    check_choice,
-    check_groups,
-    check_matrix,
-    check_n_components,
-    check_number,
-    check_sample_weight,
-    check_several_groups,
-)
-from fairpca.estimators import _base
-from fairpca.estimators._base import MomentEstimator, is_wide
-from fairpca.joint_range import JointRange
-from fairpca.moments import GroupFactors, GroupMoments, RowSpace
+from fairpca._validation import check_choice, check_number
+from fairpca.estimators._base import Fit, MomentEstimator
+from fairpca.joint_range import JointRange, RangePoint
+from fairpca.linalg import extend_by_leading
+from fairpca.moments import GroupMoments, Reduction
 from fairpca.problems import CRITERIA, balanced_problem
-from fairpca.protocols import RangeProblem, RelaxedSolution, SolverResult, Status
-from fairpca.solvers import (
-    minimise_on_operators,
-    minimise_on_range,
-    multiplicative_weights,
-    solve_sdp,
-    spend_idle_directions,
-)
+from fairpca.protocols import MakeProblem, RangeProblem, RangeSolution, RelaxedSolution, SolverResult, Status
+from fairpca.solvers import minimise_on_operators, minimise_on_range, multiplicative_weights, solve_sdp
 
-__all__ = ["FairPCA", "RelaxedProjection"]
+__all__ = ["FairPCA", "RelaxedProjection", "complete_basis"]
 
 _SOLVERS = ("auto", "dual", "mw", "sdp")
 #: The gap where data is used as an operator, relative to the total variance: each digit costs a pass over the rows.
 _OPERATOR_TOL = 1e-5
+#: A share of the largest weighted capture below which a direction captures nothing.
+_NOTHING = 1e-12
 
 
 @dataclasses.dataclass(frozen=True)
@@ -87,6 +74,15 @@ _RELAXED = Record(
         "mean": Array("p", finite=True),
     },
 )
+
+
+@dataclasses.dataclass(frozen=True)
+class BalancedFit(Fit):
+    """With the optimum of the relaxation, in coordinates, what it captures of each group, and its objective."""
+
+    relaxed: RelaxedSolution
+    relaxed_captured: np.ndarray
+    relaxed_objective: float
 
 
 class FairPCA(MomentEstimator):
@@ -141,13 +137,13 @@ feature_names_in_, n_samples_seen_
 
     See Also
     --------
-    fairpca.metrics.reconstruction_loss : The same figures on other data.
+    fairpca.metrics.reconstruction_loss : The same values on other data.
 
     Notes
     -----
     With two groups the relaxation loses nothing, so the result is the exact optimum in n_components dimensions,
     without the extra dimension of the 2018 paper. With three or more, where the relaxation needs extra rank,
-    ``duality_gap_`` is honest and the components are the best found.
+    ``duality_gap_`` is valid and the components are the best found.
 
     With more than 3000 features no p x p matrix is formed. At most 2000 rows: the problem is solved, exactly, in the
     space that they span. More rows: the data serves as an operator, the gap is closed to 1e-5 of the total variance (or
@@ -199,95 +195,28 @@ feature_names_in_, n_samples_seen_
         self.max_iter = max_iter
         self.random_state = random_state
 
-    def fit(self, X: Any, y: Any = None, *, sensitive_features: Any = None, sample_weight: Any = None) -> Self:
-        if not is_wide(X) or X.shape[0] <= _base.FEW_ROWS or self.solver not in ("auto", "dual"):
-            return super().fit(X, y, sensitive_features=sensitive_features, sample_weight=sample_weight)
-        X = check_matrix(self, X, reset=True, min_samples=2, finite=False)  # GroupFactors sees to it
-        groups = check_groups(sensitive_features, X.shape[0])
-        weights = check_sample_weight(sample_weight, X.shape[0])
-        factors = GroupFactors(X, groups, weights, center=self.center)
-        check_several_groups(factors.labels, factors.total_count)
-        n_components = check_n_components(self.n_components, factors.size)
-        self._warn_about(factors, n_components)
-        self._solve_with_operators(factors, n_components)
-        self._moments = None
-        return self
+    def _advice(self, status: Status) -> str:
+        if status is Status.MAX_ITER and self.solver == "mw":
+            return "To close the gap, raise max_iter or tol, or use solver='dual'."
+        if status is Status.GAP:
+            return "The solution with extra dimensions is in relaxed_."
+        return super()._advice(status)
 
-    fit.__doc__ = MomentEstimator.fit.__doc__
-
-    def _solve_with_operators(self, factors: GroupFactors, n_components: int) -> None:
-        """The same problem without p x p matrices; see :mod:`fairpca.solvers.krylov`."""
-        criterion = self._check_parameters()
-        traces = factors.traces()
-        scale = float(factors.shares @ traces) or 1.0
-        solution = minimise_on_operators(
-            lambda best: balanced_problem(criterion, traces[:, None, None] / scale, best),
-            factors,
-            n_components,
-            scale=scale,
-            tol=max(self.tol, _OPERATOR_TOL),
-            max_iter=self.max_iter,
-            rng=self._rng(),
-        )
-        result, best = solution.result, solution.best
-        problem = balanced_problem(criterion, traces[:, None, None] / scale, best)
-        form = factors.pooled_form(result.basis)
-        self._set_scores(result.basis, form, factors.pooled_variance(), factors.total_count, factors.pooled_mean)
-        self._set_labels(factors)
-        self.group_errors_ = np.maximum(traces - solution.captured * scale, 0.0)
-        self.group_losses_ = (best - solution.captured) * scale
-        self._set_certificate(result, problem, scale)
-        self.relaxed_ = self._describe(solution.relaxed, solution.relaxed_captured * scale, problem, best, scale)
-        self._warn_unless_converged(result.status.value)
-
-    def _lift(self, space: RowSpace) -> None:
-        super()._lift(space)
-        components = space.lift(self.relaxed_.components.T).T
-        self.relaxed_ = dataclasses.replace(self.relaxed_, components=components, mean=self.mean_)
-
-    def _check_parameters(self) -> str:
+    def _check_parameters(self) -> None:
+        super()._check_parameters()
+        check_choice("criterion", self.criterion, CRITERIA)
+        check_choice("solver", self.solver, _SOLVERS)
+        check_choice("center", self.center, ("pooled", "group"))
         check_number("tol", self.tol, at_least=0)
         check_number("max_iter", self.max_iter, at_least=1, integer=True)
-        return check_choice("criterion", self.criterion, CRITERIA)
+        if self.solver == "mw" and self.criterion == "nash":
+            raise ValueError("solver='mw' minimises a largest term; use solver='dual' for criterion='nash'.")
 
-    def _rng(self) -> np.random.Generator:
-        return generator(self.random_state)
-
-    def _solve(self, moments: GroupMoments, n_components: int) -> None:
-        criterion = self._check_parameters()
-        matrices = moments.second_moments(check_choice("center", self.center, ("pooled", "group")))
-        scale = float(moments.shares @ np.einsum("aii->a", matrices))
-        if not scale > 0:
-            scale = 1.0
-        matrices /= scale  # tol is relative, and so is every threshold in the solvers
-        joint = JointRange(matrices, n_components)
-        vertices = [joint.point(unit) for unit in np.eye(len(matrices))]
-        best = np.array([point.support for point in vertices])
-        constant = self._constant_groups(moments, best * scale) if criterion == "nash" else []
-        if constant:
-            raise ValueError(
-                f"criterion='nash' needs variance in every group; the rows of {quoted(constant[0])} have none."
-            )
-        problem = balanced_problem(criterion, matrices, best)
-        result = spend_idle_directions(problem, joint, self._run(problem, joint, vertices))
-        self._set_projection(result.basis, moments)
-        matrices *= scale
-        self._set_groups(moments, matrices, best * scale)
-        self._set_certificate(result, problem, scale)
-        self.relaxed_ = self._relaxed_projection(result, problem, joint, best, scale)
-        self._warn_unless_converged(result.status.value)
-
-    @staticmethod
-    def _constant_groups(moments: GroupMoments, captured: np.ndarray) -> list[Any]:
-        """Groups of which no projection captures more than the rounding of the means."""
-        rounding = float((moments.mean_rounding() ** 2).sum())
-        return [label for label, value in zip(moments.labels, captured, strict=True) if value <= rounding]
+    def _takes_operators(self) -> bool:
+        return self.solver in ("auto", "dual")
 
     def _can_learn_from(self, moments: GroupMoments) -> bool:
-        if self.criterion != "nash":
-            return True
-        matrices = moments.second_moments(check_choice("center", self.center, ("pooled", "group")))
-        constant = self._constant_groups(moments, np.einsum("aii->a", matrices))
+        constant = self._constant_groups(moments)
         if constant:
             warnings.warn(
                 f"criterion='nash' needs variance in every group, and the rows of {quoted(constant[0])} have none so "
@@ -297,40 +226,99 @@ feature_names_in_, n_samples_seen_
             )
         return not constant
 
-    def _run(self, problem: RangeProblem, joint: JointRange, vertices: list) -> SolverResult:
-        solver = check_choice("solver", self.solver, _SOLVERS)
-        if solver == "mw":
+    def _constant_groups(self, reduction: Reduction) -> list[Any]:
+        """Groups without more variance than the rounding of the means; only one criterion minds."""
+        if self.criterion != "nash":
+            return []
+        rounding = float((reduction.mean_rounding() ** 2).sum())
+        totals = reduction.traces(self.center)
+        return [label for label, total in zip(reduction.labels, totals, strict=True) if total <= rounding]
+
+    def _solve(self, reduction: Reduction, n_components: int) -> BalancedFit:
+        constant = self._constant_groups(reduction)
+        if constant:
+            raise ValueError(
+                f"criterion='nash' needs variance in every group; the rows of {quoted(constant[0])} have none."
+            )
+        totals = reduction.traces(self.center)
+        scale = float(reduction.shares @ totals)
+        scale = scale if scale > 0 else 1.0  # tol is relative, and so is every threshold in the solvers
+
+        def make_problem(best: np.ndarray) -> RangeProblem:
+            return balanced_problem(self.criterion, totals / scale, best)
+
+        matrices = reduction.second_moments(self.center)
+        if isinstance(matrices, np.ndarray):
+            matrices /= scale  # made for this search, so that no copy is needed
+            solution = self._solve_on_matrices(make_problem, JointRange(matrices, n_components))
+        else:
+            tol, rng = max(self.tol, _OPERATOR_TOL), self._rng()
+            solution = minimise_on_operators(
+                make_problem, matrices, n_components, scale=scale, tol=tol, max_iter=self.max_iter, rng=rng
+            )
+        return _in_units(solution, make_problem(solution.best), totals, scale)
+
+    def _solve_on_matrices(self, make_problem: MakeProblem, joint: JointRange) -> RangeSolution:
+        vertices = joint.vertices()
+        best = np.array([point.support for point in vertices])
+        problem = make_problem(best)
+        result = complete_basis(problem, joint, self._run(problem, joint, vertices))
+        relaxed = result.relaxed or RelaxedSolution(result.basis, np.ones(joint.dimension))
+        captured = joint.captured(relaxed.basis * np.sqrt(relaxed.eigenvalues))
+        return RangeSolution(result, best, joint.captured(result.basis), captured)
+
+    def _run(self, problem: RangeProblem, joint: JointRange, vertices: list[RangePoint]) -> SolverResult:
+        if self.solver == "mw":
             return multiplicative_weights(problem, joint, tol=self.tol, max_iter=self.max_iter)
-        if solver == "sdp":
+        if self.solver == "sdp":
             return solve_sdp(problem, joint, tol=self.tol)
         return minimise_on_range(problem, joint, vertices, tol=self.tol, max_iter=self.max_iter, rng=self._rng())
 
-    def _set_certificate(self, result: SolverResult, problem: RangeProblem, scale: float) -> None:
-        """The certificate in the units of the data; the bound never exceeds the objective, not even by rounding."""
-        self.objective_ = problem.rescale(result.objective, scale, len(result.weights))
-        self.lower_bound_ = problem.rescale(min(result.lower_bound, result.objective), scale, len(result.weights))
-        self.duality_gap_ = self.objective_ - self.lower_bound_
-        self.group_weights_ = result.weights / (1.0 if problem.normalised else scale)
-        self.n_iter_ = max(result.n_iter, 1)
-        self.n_oracle_calls_ = result.n_oracle_calls
-        self.converged_ = result.status is Status.OPTIMAL
-
-    def _relaxed_projection(
-        self, result: SolverResult, problem: RangeProblem, joint: JointRange, best: np.ndarray, scale: float
-    ) -> RelaxedProjection:
-        """In the units of the data; ``joint`` holds the matrices after they were scaled back."""
-        relaxed = result.relaxed or RelaxedSolution(result.basis, np.ones(result.basis.shape[1]))
-        captured = np.einsum("pi,api,i->a", relaxed.basis, joint.matrices @ relaxed.basis, relaxed.eigenvalues)
-        return self._describe(relaxed, captured, problem, best, scale)
-
-    def _describe(
-        self, relaxed: RelaxedSolution, captured: np.ndarray, problem: RangeProblem, best: np.ndarray, scale: float
-    ) -> RelaxedProjection:
-        return RelaxedProjection(
-            components=relaxed.basis.T.copy(),
-            eigenvalues=relaxed.eigenvalues,
-            shrinkage=relaxed.shrinkage,
-            group_losses=best * scale - captured,
-            objective=problem.rescale(problem.value(captured / scale), scale, len(captured)),
+    def _store(self, reduction: Reduction, fit: BalancedFit) -> None:  # type: ignore[override]
+        super()._store(reduction, fit)
+        self.group_weights_ = fit.result.weights
+        self.relaxed_ = RelaxedProjection(
+            components=reduction.lift(fit.relaxed.basis).T.copy(),
+            eigenvalues=fit.relaxed.eigenvalues,
+            shrinkage=1.0 - np.sqrt(np.clip(1.0 - fit.relaxed.eigenvalues, 0.0, None)),
+            group_losses=fit.best - fit.relaxed_captured,
+            objective=fit.relaxed_objective,
             mean=self.mean_,
         )
+
+
+def _in_units(solution: RangeSolution, problem: RangeProblem, totals: np.ndarray, scale: float) -> BalancedFit:
+    """A solution for matrices divided by ``scale``, in the units of the data; ``totals`` are so already."""
+    result, k = solution.result, len(totals)
+    return BalancedFit(
+        result=dataclasses.replace(
+            result,
+            objective=problem.rescale(result.objective, scale, k),
+            lower_bound=problem.rescale(result.lower_bound, scale, k),
+            weights=result.weights / (1.0 if problem.normalised else scale),
+        ),
+        totals=totals,
+        captured=solution.captured * scale,
+        best=solution.best * scale,
+        relaxed=result.relaxed or RelaxedSolution(result.basis, np.ones(result.basis.shape[1])),
+        relaxed_captured=solution.relaxed_captured * scale,
+        relaxed_objective=problem.rescale(problem.value(solution.relaxed_captured), scale, k),
+    )
+
+
+def complete_basis(problem: RangeProblem, joint: JointRange, result: SolverResult) -> SolverResult:
+    """Give directions of which the weighted matrices have nothing to all matrices together.
+
+    None of the weighted matrices loses by it, since they are positive semidefinite; should another one come to decide
+    and the value rise, everything stays as it is. A basis of fewer than d columns is completed in the same way.
+    """
+    basis = result.basis
+    values, vectors = np.linalg.eigh(basis.T @ joint.combine(result.weights) @ basis)
+    used = values > _NOTHING * max(values.max(initial=0.0), np.finfo(float).tiny)
+    if used.all() and len(used) == joint.dimension:
+        return result
+    candidate = extend_by_leading(basis @ vectors[:, used], joint.matrices.sum(axis=0), joint.dimension)
+    value = problem.value(joint.captured(candidate))
+    if value > result.objective and len(used) == joint.dimension:
+        return result
+    return dataclasses.replace(result, basis=candidate, objective=value)

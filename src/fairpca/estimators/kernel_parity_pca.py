@@ -10,7 +10,7 @@ from scipy import sparse
 from sklearn.metrics.pairwise import pairwise_kernels
 from sklearn.utils.validation import check_is_fitted
 
-from fairpca._random import generator
+from fairpca._random import generator, legacy_generator
 from fairpca._saved import GROUPED, NUMBER, Array
 from fairpca._validation import (
     Groups,
@@ -155,7 +155,7 @@ class KernelParityPCA(FloatTransformer):
         -------
         self
         """
-        self.check_kernel()
+        self._check_parameters()
         X = check_matrix(self, X, reset=True, min_samples=2).astype(np.float64)
         groups = check_groups(sensitive_features, X.shape[0])
         weights = check_sample_weight(sample_weight, X.shape[0])
@@ -197,16 +197,22 @@ class KernelParityPCA(FloatTransformer):
         check_number("degree", self.degree, at_least=1, integer=True)
         check_number("coef0", self.coef0, at_least=0)
 
+    def _check_parameters(self) -> None:
+        check_number("n_components", self.n_components, at_least=1, integer=True)
+        self.check_kernel()
+        if self.n_landmarks is not None:
+            check_number("n_landmarks", self.n_landmarks, at_least=1, integer=True)
+        legacy_generator(self.random_state)  # refuses what is not a random state
+
     @property
     def _n_features_out(self) -> int:
         return self.dual_coef_.shape[1]
 
     def _choose_landmarks(self, n_rows: int, weights: np.ndarray | None) -> np.ndarray:
         candidates = np.arange(n_rows) if weights is None else np.flatnonzero(weights)
-        if self.n_landmarks is None:
+        wanted = self.n_landmarks
+        if wanted is None:
             wanted = len(candidates) if len(candidates) <= _EXACT_ROWS else _LANDMARKS
-        else:
-            wanted = check_number("n_landmarks", self.n_landmarks, at_least=1, integer=True)
         if wanted >= len(candidates):
             return candidates
         return np.sort(generator(self.random_state).choice(candidates, wanted, replace=False))
@@ -239,13 +245,12 @@ class KernelParityPCA(FloatTransformer):
 
     def _check_dimension(self, moments: GroupMoments, rounding: np.ndarray) -> int:
         available = moments.n_features - mean_differences(moments, rounding).shape[1]
-        dimension = int(check_number("n_components", self.n_components, at_least=1, integer=True))
-        if dimension > available:
+        if self.n_components > available:
             raise ValueError(
-                f"n_components={dimension}, but the kernel features of these rows, with {self.n_features_in_} "
+                f"n_components={self.n_components}, but the kernel features of these rows, with {self.n_features_in_} "
                 f"feature(s), have only {available} directions with equal group means; lower n_components."
             )
-        return dimension
+        return int(self.n_components)
 
     def _set_components(self, moments: GroupMoments, whitening: np.ndarray, basis: np.ndarray) -> None:
         covariance = moments.pooled_covariance()

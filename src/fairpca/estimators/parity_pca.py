@@ -2,23 +2,31 @@
 
 from __future__ import annotations
 
-import warnings
+import dataclasses
 from typing import Any
 
 import numpy as np
-from sklearn.exceptions import ConvergenceWarning
 
-from fairpca._random import generator
 from fairpca._saved import BOUNDED, NUMBER, SEARCHED
 from fairpca._validation import check_choice, check_number
-from fairpca.estimators._base import MomentEstimator
-from fairpca.estimators._parity import ParitySolution, solve_parity
-from fairpca.moments import GroupMoments
+from fairpca.estimators._base import Fit, MomentEstimator
+from fairpca.estimators._parity import solve_parity
+from fairpca.moments import Reduction
+from fairpca.problems import best_captured
 from fairpca.problems.parity import covariance_gaps, mean_gaps, parity_problem
+from fairpca.protocols import Status
 
 __all__ = ["ParityPCA"]
 
 _SOLVERS = ("auto", "sdp")
+
+
+@dataclasses.dataclass(frozen=True)
+class ParityFit(Fit):
+    """With the largest distances between two groups' means and covariances."""
+
+    mean_difference: float
+    covariance_difference: float
 
 
 class ParityPCA(MomentEstimator):
@@ -75,7 +83,7 @@ feature_names_in_, n_samples_seen_
     lower_bound_, duality_gap_ : float
         A bound that no projection within the mean limits can beat, and the distance from it. It closes for parity of
         means (with three or more groups and a tolerance, where the relaxation allows) and for one component; with a
-        covariance penalty and several components it is honest but loose.
+        covariance penalty and several components it is valid but loose.
     n_iter_, n_oracle_calls_ : int
         Steps, and eigenproblems or evaluations of objective and gradient.
     converged_ : bool
@@ -136,47 +144,50 @@ feature_names_in_, n_samples_seen_
         self.max_iter = max_iter
         self.random_state = random_state
 
-    def _solve(self, moments: GroupMoments, n_components: int) -> None:
-        solver = check_choice("solver", self.solver, _SOLVERS)
+    def _advice(self, status: Status) -> str:
+        if self.solver == "sdp":
+            return "The default solver='auto' is faster and more accurate."
+        return super()._advice(status)
+
+    def _check_parameters(self) -> None:
+        super()._check_parameters()
+        check_number("mean_tolerance", self.mean_tolerance, at_least=0)
+        if self.covariance_penalty is not None:
+            check_number("covariance_penalty", self.covariance_penalty, at_least=0)
+        check_choice("solver", self.solver, _SOLVERS)
         check_number("tol", self.tol, at_least=0)
         check_number("max_iter", self.max_iter, at_least=1, integer=True)
-        tolerance = float(check_number("mean_tolerance", self.mean_tolerance, at_least=0))
-        penalty = 0.0
-        if self.covariance_penalty is not None:
-            penalty = float(check_number("covariance_penalty", self.covariance_penalty, at_least=0))
+
+    def _solve(self, reduction: Reduction, n_components: int) -> ParityFit:
+        moments = reduction.moments
+        penalty, tolerance = float(self.covariance_penalty or 0.0), float(self.mean_tolerance)
         problem, frame = parity_problem(moments, n_components, penalty=penalty, tolerance=tolerance)
-        total = float(np.trace(moments.pooled_covariance()))
+        total = moments.pooled_variance()
         scale = total if total > 0 else 1.0
-        solution = solve_parity(
+        result = solve_parity(
             problem.rescale(scale),
             n_components,
-            solver=solver,
+            solver=self.solver,
             tol=self.tol,
             max_iter=self.max_iter,
-            rng=generator(self.random_state),
+            rng=self._rng(),
         )
-        self._set_projection(frame @ solution.basis, moments)
-        self._set_groups(moments, moments.second_moments())
-        self._set_figures(moments, problem.penalty)
-        self._set_certificate(solution, scale)
+        basis = frame @ result.basis
+        gap = float(covariance_gaps(moments, basis).max(initial=0.0))
+        objective = problem.penalty * gap - float(np.trace(moments.pooled_form(basis)))
+        matrices = moments.second_moments()
+        return ParityFit(
+            result=dataclasses.replace(
+                result, basis=basis, objective=objective, lower_bound=result.lower_bound * scale
+            ),
+            totals=moments.traces(),
+            captured=np.einsum("pi,api->a", basis, matrices @ basis),
+            best=best_captured(matrices, n_components),
+            mean_difference=float(mean_gaps(moments, basis).max(initial=0.0)),
+            covariance_difference=gap,
+        )
 
-    def _set_figures(self, moments: GroupMoments, penalty: float) -> None:
-        basis = self.components_.T
-        captured = float(np.einsum("pi,pi->", basis, moments.pooled_covariance() @ basis))
-        self.mean_difference_ = float(mean_gaps(moments, basis).max(initial=0.0))
-        self.covariance_difference_ = float(covariance_gaps(moments, basis).max(initial=0.0))
-        self.objective_ = penalty * self.covariance_difference_ - captured
-
-    def _set_certificate(self, solution: ParitySolution, scale: float) -> None:
-        """The bound in the units of the data; it never exceeds the objective, not even by rounding."""
-        self.lower_bound_ = min(solution.lower_bound * scale, self.objective_)
-        self.duality_gap_ = self.objective_ - self.lower_bound_
-        self.n_iter_ = solution.n_iter
-        self.n_oracle_calls_ = solution.n_evaluations
-        self.converged_ = solution.converged
-        if not self.converged_:
-            warnings.warn(
-                f"{type(self).__name__} stopped before its accuracy tol={self.tol:g} was reached: {solution.advice}",
-                ConvergenceWarning,
-                stacklevel=5,
-            )
+    def _store(self, reduction: Reduction, fit: ParityFit) -> None:  # type: ignore[override]
+        super()._store(reduction, fit)
+        self.mean_difference_ = fit.mean_difference
+        self.covariance_difference_ = fit.covariance_difference

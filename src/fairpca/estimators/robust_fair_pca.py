@@ -2,23 +2,31 @@
 
 from __future__ import annotations
 
+import dataclasses
 from typing import Any
 
 import numpy as np
 
-from fairpca._random import generator
 from fairpca._saved import BOUNDED, LIST, PER_GROUP, SEARCHED
 from fairpca._validation import check_choice, check_number
-from fairpca.estimators._base import MomentEstimator
+from fairpca.estimators._base import Fit, MomentEstimator
 from fairpca.joint_range import JointRange
-from fairpca.moments import GroupMoments
-from fairpca.problems import Minimax, RobustGap, group_radii
-from fairpca.protocols import SolverResult, Status
+from fairpca.moments import Reduction
+from fairpca.problems import RobustGap, best_captured, check_radius, group_radii
+from fairpca.protocols import SolverResult
 from fairpca.solvers import descend_pieces, descend_subgradient, sweep_range
 
 __all__ = ["RobustFairPCA"]
 
 _SOLVERS = ("auto", "spectral", "subgradient")
+
+
+@dataclasses.dataclass(frozen=True)
+class RobustFit(Fit):
+    """With the eps_a and the largest error of each group within them."""
+
+    radii: np.ndarray
+    worst_case_errors: np.ndarray
 
 
 class RobustFairPCA(MomentEstimator):
@@ -41,7 +49,7 @@ class RobustFairPCA(MomentEstimator):
     n_components : int, default=2
         Number of dimensions kept, 1 to n_features.
     radius : float, array-like of shape (n_groups,) or dict, default=0.1
-        A number alpha gives eps_a = alpha / sqrt(N_a). Or one eps_a a group, in the order of ``groups_``, or
+        A number alpha gives eps_a = alpha / sqrt(N_a). Or one eps_a per group, in the order of ``groups_``, or
         a dict from label to eps_a. The eps_a are in squared units of the data: standardise X first.
     penalty : float, default=1.0
         The weight lambda >= 0 of the gap. Zero, with radius zero, is ordinary PCA.
@@ -161,58 +169,66 @@ feature_names_in_, n_samples_seen_
         self.n_jobs = n_jobs
         self.random_state = random_state
 
+    def _check_parameters(self) -> None:
+        super()._check_parameters()
+        check_radius(self.radius)
+        check_number("penalty", self.penalty, at_least=0)
+        check_choice("solver", self.solver, _SOLVERS)
+        check_choice("center", self.center, ("pooled", "group"))
+        check_choice("retraction", self.retraction, ("qr", "polar"))
+        check_number("n_init", self.n_init, at_least=0, integer=True)
+        check_number("max_iter", self.max_iter, at_least=1, integer=True)
+        check_number("tol", self.tol, at_least=0)
+
     def _depends_on_subspace_only(self) -> bool:
         return self.solver != "subgradient"  # the length of whose steps is that of the paper, for p features
 
-    def _solve(self, moments: GroupMoments, n_components: int) -> None:
-        check_number("tol", self.tol, at_least=0)
-        check_number("max_iter", self.max_iter, at_least=1, integer=True)
-        check_number("n_init", self.n_init, at_least=0, integer=True)
-        matrices = moments.second_moments(check_choice("center", self.center, ("pooled", "group")))
-        self.radii_ = group_radii(self.radius, moments.labels, moments.counts)
-        penalty = float(check_number("penalty", self.penalty, at_least=0))
-        totals = np.einsum("aii->a", matrices)
-        scale = float(moments.shares @ totals)
-        if not scale > 0:
-            scale = 1.0
-        matrices /= scale  # tol is relative, and so is every threshold in the solvers
-        scaled = RobustGap(moments.shares, self.radii_ / scale, penalty, totals / scale)
-        result = self._run(scaled, JointRange(matrices, n_components))
-        matrices *= scale
-        self._set_projection(result.basis, moments)
-        self._set_groups(moments, matrices)
-        problem = RobustGap(moments.shares, self.radii_, penalty, totals)
-        self._set_certificate(problem, result, scale)
-        if result.status is not Status.UNCERTIFIED:
-            self._warn_unless_converged(f"max_iter={self.max_iter} was reached: raise max_iter or tol.")
+    def _solve(self, reduction: Reduction, n_components: int) -> RobustFit:
+        totals = reduction.traces(self.center)
+        scale = float(reduction.shares @ totals)
+        scale = scale if scale > 0 else 1.0  # tol is relative, and so is every threshold in the solvers
+        radii = group_radii(self.radius, reduction.labels, reduction.counts)
+        matrices = reduction.second_moments(self.center)
+        matrices /= scale  # made for this search, so that no copy is needed
+        joint = JointRange(matrices, n_components)
+        scaled = RobustGap(reduction.shares, radii / scale, self.penalty, totals / scale)
+        result = self._run(scaled, joint)
+        captured = joint.captured(result.basis) * scale
+        problem = RobustGap(reduction.shares, radii, self.penalty, totals)
+        errors = np.maximum(totals - captured, 0.0)
+        return RobustFit(
+            result=dataclasses.replace(
+                result,
+                objective=problem.value(errors),
+                lower_bound=result.lower_bound * scale,
+                history=[_in_units(record, scale) for record in result.history],
+            ),
+            totals=totals,
+            captured=captured,
+            best=best_captured(matrices, n_components) * scale,
+            radii=radii,
+            worst_case_errors=problem.worst_case_errors(errors),
+        )
 
     def _run(self, problem: RobustGap, joint: JointRange) -> SolverResult:
-        solver = check_choice("solver", self.solver, _SOLVERS)
-        polar = check_choice("retraction", self.retraction, ("qr", "polar")) == "polar"
-        rng = generator(self.random_state)
-        if solver == "subgradient" and joint.dimension < joint.size:
+        if self.solver == "subgradient" and joint.dimension < joint.size:
             # The paper's step 1 / sqrt(T + 1) belongs to standardised columns, whose total variance is p.
             # Taken relative to the total variance it means the same for data in other units.
             step = joint.size / np.sqrt(self.max_iter + 1.0)
             return descend_subgradient(
                 problem, joint, problem.shares, step=step, n_starts=self.n_init, max_iter=self.max_iter,
-                retraction="polar" if polar else "qr", n_jobs=self.n_jobs, rng=rng,
+                retraction="polar" if self.retraction == "polar" else "qr", n_jobs=self.n_jobs, rng=self._rng(),
             )  # fmt: skip
         if joint.n_matrices == 2:
             return sweep_range(problem, joint, tol=self.tol, max_iter=self.max_iter)
-        return descend_pieces(problem, joint, problem.shares, Minimax, tol=self.tol, max_iter=self.max_iter, rng=rng)
+        return descend_pieces(problem, joint, problem.shares, tol=self.tol, max_iter=self.max_iter, rng=self._rng())
 
-    def _set_certificate(self, problem: RobustGap, result: SolverResult, scale: float) -> None:
-        """In the units of the data; the bound never exceeds the objective, not even by rounding."""
-        self.worst_case_group_errors_ = problem.worst_case_errors(self.group_errors_)
-        self.objective_ = problem.value(self.group_errors_)
-        self.lower_bound_ = min(result.lower_bound * scale, self.objective_)
-        self.duality_gap_ = self.objective_ - self.lower_bound_
-        self.group_weights_ = result.weights
-        self.history_ = [_in_units(record, scale) for record in result.history]
-        self.n_iter_ = max(result.n_iter, 1)
-        self.n_oracle_calls_ = result.n_oracle_calls
-        self.converged_ = result.status in (Status.OPTIMAL, Status.STATIONARY)
+    def _store(self, reduction: Reduction, fit: RobustFit) -> None:  # type: ignore[override]
+        super()._store(reduction, fit)
+        self.radii_ = fit.radii
+        self.worst_case_group_errors_ = fit.worst_case_errors
+        self.group_weights_ = fit.result.weights
+        self.history_ = fit.result.history
 
 
 def _in_units(record: dict[str, Any], scale: float) -> dict[str, Any]:

@@ -15,7 +15,7 @@ from fairpca.joint_range import JointRange
 from fairpca.linalg import Geodesic, threads_for, top_eigenpairs
 from fairpca.moments import GroupMoments, group_moments
 from fairpca.problems import group_errors
-from fairpca.solvers.range_sweep import BoundaryPoint, trace_boundary
+from fairpca.solvers.range.sweep import BoundaryPoint, trace_boundary
 
 __all__ = ["Frontier", "FrontierPoint", "frontier", "frontier_of"]
 

@@ -3,7 +3,7 @@
 from fairpca.moments._accumulate import accumulate, chunk_moments, group_moments
 from fairpca.moments._factors import GroupFactors
 from fairpca.moments._folds import FoldMoments
-from fairpca.moments._group_moments import GroupMoments
+from fairpca.moments._group_moments import GroupMoments, Reduction
 from fairpca.moments._grouped_sample import GroupedSample
 from fairpca.moments._row_space import RowSpace
 from fairpca.moments._row_squares import Views, on_row_ranges, row_squares
@@ -29,6 +29,7 @@ __all__ = [
     "GroupedSample",
     "MemorySource",
     "RandomCells",
+    "Reduction",
     "RowSource",
     "RowSpace",
     "Views",

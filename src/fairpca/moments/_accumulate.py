@@ -3,7 +3,7 @@
 The work is that of a single covariance, N p^2 flops in symmetric rank-k updates, for any number of groups.
 Each block is centred by its own group means before it is squared, so nothing is lost far from the origin; the
 scatter between block means is added at the end. Everything is summed in float64, and so are the products, except
-for large float32 data (see :mod:`fairpca.moments._totals`).
+for large float32 data (see :mod:`fairpca.moments._mixed_sums`).
 """
 
 from __future__ import annotations
@@ -18,8 +18,8 @@ from scipy import sparse
 
 from fairpca._validation import Groups, check_finite, check_groups, check_plain_matrix, check_sample_weight
 from fairpca.linalg import blas_threads, single_blas_thread, threads_for
-from fairpca.moments._group_moments import GroupMoments
-from fairpca.moments._totals import GroupTotal, MixedTotal
+from fairpca.moments._group_moments import GroupMoments, GroupTotal
+from fairpca.moments._mixed_sums import MixedTotal
 
 __all__ = ["accumulate", "accumulate_columns", "blocks_by_group", "chunk_moments", "group_moments"]
 

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
@@ -9,15 +11,15 @@ from scipy import sparse
 
 from fairpca._validation import Groups, check_choice, check_finite
 from fairpca.moments._filled_columns import shift_filled_columns
-from fairpca.moments._group_moments import Counted, fixed_by_group
+from fairpca.moments._group_moments import Reduction, fixed_by_group
 
-__all__ = ["GroupFactors"]
+__all__ = ["GroupFactors", "MomentProducts"]
 
 #: Numbers centred at a time while the variances are summed.
 _BLOCK_SIZE = 4_000_000
 
 
-class GroupFactors(Counted):
+class GroupFactors(Reduction):
     """Rows sorted by group, from which ``M_a V = X_a^T (X_a V)`` is formed with the centring as a rank-one term.
 
     A dense X is copied once if its rows are not sorted by group already; a sparse one stays sparse. The attributes
@@ -32,14 +34,11 @@ class GroupFactors(Counted):
     >>> X, groups = rng.normal(size=(30, 5)), np.arange(30) % 2
     >>> factors = GroupFactors(X, check_groups(groups, 30))
     >>> V = rng.normal(size=(5, 2))
-    >>> np.allclose(factors.images(V), group_moments(X, groups).second_moments() @ V)
+    >>> np.allclose(factors.second_moments().images(V), group_moments(X, groups).second_moments() @ V)
     True
     """
 
-    def __init__(
-        self, X: Any, groups: Groups, sample_weight: np.ndarray | None = None, *, center: str = "pooled"
-    ) -> None:
-        check_choice("center", center, ("pooled", "group"))
+    def __init__(self, X: Any, groups: Groups, sample_weight: np.ndarray | None = None) -> None:
         weights = np.ones(X.shape[0]) if sample_weight is None else sample_weight
         given = X
         order = np.argsort(groups.codes, kind="stable")
@@ -58,42 +57,25 @@ class GroupFactors(Counted):
             check_finite(given)  # a missing value always reaches the mean, so this pass is spared as a rule
         self._means, self._centre = means, self.shares @ means
         self.means, self.pooled_mean = means + shift, self._centre + shift
-        self._centres = means if center == "group" else np.broadcast_to(self._centre, means.shape)
         self._within = np.stack([self._variation(part, mean) for part, mean in zip(self._parts, means, strict=True)])
 
-    @property
-    def n_matrices(self) -> int:
-        return len(self.labels)
+    def second_moments(self, center: str = "pooled") -> MomentProducts:
+        return MomentProducts(self._X, self._weights, self._parts, self.counts, self._centres(center))
 
-    @property
-    def size(self) -> int:
-        return self.means.shape[1]
-
-    def traces(self) -> np.ndarray:
-        """``tr M_a``."""
-        offsets = self._means - self._centres
+    def traces(self, center: str = "pooled") -> np.ndarray:
+        offsets = self._means - self._centres(center)
         return self._within.sum(axis=1) / self.counts + np.einsum("aj,aj->a", offsets, offsets)
 
+    def _centres(self, center: str) -> np.ndarray:
+        own = check_choice("center", center, ("pooled", "group")) == "group"
+        return self._means if own else np.broadcast_to(self._centre, self._means.shape)
+
     def pooled_variance(self) -> float:
-        """``tr S``."""
         offsets = self._means - self._centre
         between = self.counts @ np.einsum("aj,aj->a", offsets, offsets)
         return float(self._within.sum() + between) / self.total_count
 
-    def images(self, vectors: np.ndarray) -> np.ndarray:
-        """``M_a V`` for every group, of shape (k, p, m): one pass forth and one back over the rows."""
-        narrow = vectors.astype(self._X.dtype, copy=False)
-        images = np.empty((self.n_matrices, *vectors.shape))
-        for a, part in enumerate(self._parts):
-            centre = self._centres[a]
-            scores = self._X[part] @ narrow - (centre @ vectors).astype(narrow.dtype)
-            scores *= (self._weights[part] / self.counts[a])[:, None].astype(narrow.dtype)
-            images[a] = self._X[part].T @ scores
-            images[a] -= np.outer(centre, scores.sum(axis=0, dtype=np.float64))
-        return images
-
     def pooled_form(self, basis: np.ndarray) -> np.ndarray:
-        """``V^T S V``."""
         scores = (self._X @ basis.astype(self._X.dtype, copy=False)).astype(np.float64) - self._centre @ basis
         return (scores * self._weights[:, None]).T @ scores / self.total_count
 
@@ -116,3 +98,33 @@ class GroupFactors(Counted):
             np.square(block, out=block)
             total += weights[start : start + step] @ block
         return total
+
+
+@dataclass(frozen=True, eq=False)
+class MomentProducts:
+    """Products with the ``M_a`` about given centres; ``parts`` are the rows of each group."""
+
+    X: Any
+    weights: np.ndarray
+    parts: Sequence[slice]
+    counts: np.ndarray
+    centres: np.ndarray
+
+    @property
+    def n_matrices(self) -> int:
+        return len(self.parts)
+
+    @property
+    def size(self) -> int:
+        return self.X.shape[1]
+
+    def images(self, vectors: np.ndarray) -> np.ndarray:
+        """``M_a V`` for every group, of shape (k, p, m): one pass forth and one back over the rows."""
+        narrow = vectors.astype(self.X.dtype, copy=False)
+        images = np.empty((self.n_matrices, *vectors.shape))
+        for a, part in enumerate(self.parts):
+            scores = self.X[part] @ narrow - (self.centres[a] @ vectors).astype(narrow.dtype)
+            scores *= (self.weights[part] / self.counts[a])[:, None].astype(narrow.dtype)
+            images[a] = self.X[part].T @ scores
+            images[a] -= np.outer(self.centres[a], scores.sum(axis=0, dtype=np.float64))
+        return images

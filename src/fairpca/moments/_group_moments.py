@@ -1,18 +1,26 @@
-"""The summary of the data on which every moment-based method works."""
+"""The summary of the data on which every moment-based method works, and the running sums it is made of."""
 
 from __future__ import annotations
 
 import functools
+from abc import ABC, abstractmethod
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
+from scipy import sparse
+from scipy.linalg import blas
 
 from fairpca._labels import quoted
 from fairpca._validation import check_choice, ordered_labels
+from fairpca.moments._filled_columns import DENSE_COLUMN
 
-__all__ = ["GroupMoments", "fixed_by_group"]
+__all__ = ["WIDE", "GroupMoments", "GroupTotal", "Reduction", "fixed_by_group"]
+
+#: From this many features on, filling in and mirroring a symmetric matrix is worth avoiding.
+WIDE = 256
+_TILE = 128
 
 #: Operations between a row and a mean whose rounding counts even where rows are few.
 _ROUNDED_OPERATIONS = 16
@@ -20,10 +28,16 @@ _ROUNDED_OPERATIONS = 16
 _SCATTER_ROUNDING = 1e-6
 
 
-class Counted:
-    """Groups with a number of rows each, in ``counts``."""
+class Reduction(ABC):
+    """Group statistics in the form that suits the data: matrices, coordinates in the space of few rows, or operators.
 
+    Bases are given in the reduction's own ``size`` coordinates; :meth:`lift` takes them to features.
+    """
+
+    labels: tuple[Any, ...]
     counts: np.ndarray
+    means: np.ndarray
+    pooled_mean: np.ndarray
 
     @property
     def total_count(self) -> float:
@@ -34,9 +48,58 @@ class Counted:
         """``p_a = N_a / N``."""
         return self.counts / self.total_count
 
+    @property
+    def n_features(self) -> int:
+        return self.means.shape[1]
+
+    @property
+    def size(self) -> int:
+        return self.n_features
+
+    @property
+    def moments(self) -> GroupMoments:
+        """Of the coordinates, where there are few enough for matrices."""
+        raise TypeError(f"{type(self).__name__} forms no matrices; use second_moments.")
+
+    def lift(self, basis: np.ndarray) -> np.ndarray:
+        """Orthonormal coordinates as an orthonormal basis of the features."""
+        return basis
+
+    @abstractmethod
+    def second_moments(self, center: str = "pooled") -> Any:
+        """The ``M_a``: an array of shape (k, size, size) or, where that would be too large, operators."""
+
+    @abstractmethod
+    def traces(self, center: str = "pooled") -> np.ndarray:
+        """``tr M_a``."""
+
+    @abstractmethod
+    def pooled_variance(self) -> float:
+        """``tr S``, with S the covariance of all rows (divisor N)."""
+
+    @abstractmethod
+    def pooled_form(self, basis: np.ndarray) -> np.ndarray:
+        """``V^T S V``."""
+
+    @abstractmethod
+    def columns_fixed_by_group(self) -> np.ndarray:
+        """Indices of columns that are constant within every group but differ between groups.
+
+        Such a column is the sensitive feature, a copy of it, or a part of it such as an indicator of one group.
+        """
+
+    def mean_rounding(self) -> np.ndarray:
+        """What rounding alone can make of the difference between two means of each feature, of shape (p,).
+
+        The sums of N rows round in proportion to how far they are from the origin, at random, so like sqrt(N); an
+        eigenvector mixes the features, so that none is known better than the spread of all of them allows.
+        """
+        steps = _ROUNDED_OPERATIONS + np.sqrt(self.total_count)
+        return np.finfo(float).eps * steps * (np.abs(self.means).max(axis=0) + np.sqrt(self.pooled_variance()))
+
 
 @dataclass(frozen=True, eq=False)
-class GroupMoments(Counted):
+class GroupMoments(Reduction):
     """Count, mean and centred scatter of each group; frozen and mergeable.
 
     Merging is associative and commutative up to rounding, with :meth:`empty` as its neutral element, so a
@@ -129,11 +192,11 @@ class GroupMoments(Counted):
         return cls(labels, numbers, centres, matrices * (numbers - ddof)[:, None, None]).check()
 
     @property
-    def n_features(self) -> int:
-        return self.means.shape[1]
+    def moments(self) -> GroupMoments:
+        return self
 
     @functools.cached_property
-    def pooled_mean(self) -> np.ndarray:
+    def pooled_mean(self) -> np.ndarray:  # type: ignore[override]
         return self.shares @ self.means
 
     def pooled_covariance(self) -> np.ndarray:
@@ -142,15 +205,11 @@ class GroupMoments(Counted):
         between = (offsets * self.shares[:, None]).T @ offsets
         return self.scatters.sum(axis=0) / self.total_count + between
 
-    def mean_rounding(self) -> np.ndarray:
-        """What rounding alone can make of the difference between two means of each feature, of shape (p,).
+    def pooled_form(self, basis: np.ndarray) -> np.ndarray:
+        return basis.T @ self.pooled_covariance() @ basis
 
-        The sums of N rows round in proportion to how far they are from the origin, at random, so like sqrt(N); an
-        eigenvector mixes the features, so that none is known better than the spread of all of them allows.
-        """
-        spread = np.sqrt(self.pooled_variances().sum())
-        steps = _ROUNDED_OPERATIONS + np.sqrt(self.total_count)
-        return np.finfo(float).eps * steps * (np.abs(self.means).max(axis=0) + spread)
+    def pooled_variance(self) -> float:
+        return float(self.pooled_variances().sum())
 
     def check(self) -> GroupMoments:
         """Return self if these can be the moments of rows; raise otherwise.
@@ -195,6 +254,13 @@ class GroupMoments(Counted):
         for moment, offset in zip(moments, offsets, strict=True):
             moment += np.outer(offset, offset)
         return moments
+
+    def traces(self, center: str = "pooled") -> np.ndarray:
+        within = np.einsum("ajj->a", self.scatters) / self.counts
+        if check_choice("center", center, ("pooled", "group")) == "group":
+            return within
+        offsets = self.means - self.pooled_mean
+        return within + np.einsum("aj,aj->a", offsets, offsets)
 
     def pooled_variances(self) -> np.ndarray:
         """The diagonal of ``S``."""
@@ -250,10 +316,6 @@ class GroupMoments(Counted):
         return GroupMoments(labels, np.array(counts), np.stack(means), np.stack(scatters))
 
     def columns_fixed_by_group(self) -> np.ndarray:
-        """Indices of columns that are constant within every group but differ between groups.
-
-        Such a column is the sensitive feature, a copy of it, or a part of it such as an indicator of one group.
-        """
         return fixed_by_group(self.counts, self.means, np.einsum("ajj->j", self.scatters))
 
     def _of(self, label: Any) -> tuple[float, np.ndarray, np.ndarray]:
@@ -309,3 +371,82 @@ def _merge_one(
     offsets = (means - mean) * np.sqrt(counts)[:, None]
     scatter = np.add.reduce([scatter for _, _, scatter in parts]) + offsets.T @ offsets
     return float(total), mean, scatter
+
+
+class GroupTotal:
+    """Running sums of one group: scatter within blocks, and the blocks' counts and means."""
+
+    def __init__(self, product: np.ndarray) -> None:
+        self._within = np.zeros(product.shape)
+        self._product = product  # working space, shared between groups; float32 for a MixedTotal
+        self._triangular = False  # whether only the upper triangle is summed so far
+        self._counts: list[float] = []
+        self._means: list[np.ndarray] = []
+
+    @property
+    def has_rows(self) -> bool:
+        return bool(self._counts)
+
+    def add_dense(self, rows: np.ndarray, weights: np.ndarray | None) -> None:
+        """Add rows; they are overwritten."""
+        count = float(len(rows)) if weights is None else float(weights.sum())
+        factors = np.ones(len(rows)) if weights is None else weights
+        wide = rows.shape[1] >= WIDE and rows.flags.c_contiguous
+        # Both libraries have threads of their own, which wait busily for a while: one of them a block, not both.
+        mean = blas.dgemv(1.0 / count, rows.T, factors) if wide else factors @ rows / count
+        rows -= mean  # a mean off by rounding changes the scatter by the square of that only
+        if weights is not None:
+            rows *= np.sqrt(weights)[:, None]
+        if wide:  # adds the upper triangle in place; numpy would fill, mirror and add a whole matrix
+            self._within = blas.dsyrk(1.0, rows.T, beta=1.0, c=self._within.T, lower=1, overwrite_c=1).T
+            self._triangular = True
+        else:
+            self._within += np.matmul(rows.T, rows, out=self._product)  # a symmetric rank-k update inside
+        self._remember(count, mean)
+
+    def add_sparse(self, rows: sparse.csr_matrix, weights: np.ndarray | None) -> None:
+        """Add sparse rows without making them dense, except for columns that are dense already."""
+        weights = np.ones(rows.shape[0]) if weights is None else weights
+        count = float(weights.sum())
+        rows = rows.tocsc().astype(np.float64)
+        filled = np.diff(rows.indptr) > DENSE_COLUMN * rows.shape[0]
+        mean = (rows.T @ weights) / count
+        root = np.sqrt(weights)[:, None]
+        scatter = np.zeros_like(self._within)
+        thin = rows[:, ~filled].multiply(root).tocsr()
+        thin_mean = mean[~filled]
+        scatter[np.ix_(~filled, ~filled)] = (thin.T @ thin).toarray() - count * np.outer(thin_mean, thin_mean)
+        if filled.any():
+            full = (rows[:, filled].toarray() - mean[filled]) * root
+            # The centred dense columns sum to zero, so the sparse ones need no centring against them.
+            cross = (thin.T @ full).T
+            scatter[np.ix_(filled, filled)] = full.T @ full
+            scatter[np.ix_(filled, ~filled)] = cross
+            scatter[np.ix_(~filled, filled)] = cross.T
+        self._within += scatter
+        self._remember(count, mean)
+
+    def _remember(self, count: float, mean: np.ndarray) -> None:
+        self._counts.append(count)
+        self._means.append(mean)
+
+    def finish(self) -> tuple[float, np.ndarray, np.ndarray]:
+        counts, means = np.array(self._counts), np.stack(self._means)
+        total = counts.sum()
+        mean = means[0] + (counts / total) @ (means - means[0])
+        offsets = (means - mean) * np.sqrt(counts)[:, None]
+        if self._triangular:
+            self._within = blas.dsyrk(1.0, offsets.T, beta=1.0, c=self._within.T, lower=1, overwrite_c=1).T
+            self._mirror()
+        else:
+            self._within += offsets.T @ offsets
+        return float(total), mean, self._within
+
+    def _mirror(self) -> None:
+        """Copy the upper triangle to the lower one, by tiles: a plain transpose would miss the cache throughout."""
+        size = len(self._within)
+        for start in range(0, size, _TILE):
+            stop = min(start + _TILE, size)
+            tile = self._within[start:stop, start:stop]
+            tile[:] = np.triu(tile) + np.triu(tile, 1).T
+            self._within[stop:, start:stop] = self._within[start:stop, stop:].T

@@ -8,11 +8,11 @@ from typing import Any
 import numpy as np
 from scipy import linalg, sparse
 
-from fairpca._validation import Groups
-from fairpca.linalg import orthonormalise
+from fairpca._validation import Groups, check_finite
+from fairpca.linalg import orthonormalise, threads_for
 from fairpca.moments._accumulate import accumulate
 from fairpca.moments._filled_columns import shift_filled_columns
-from fairpca.moments._group_moments import Counted, fixed_by_group
+from fairpca.moments._group_moments import GroupMoments, Reduction, fixed_by_group
 
 __all__ = ["RowSpace"]
 
@@ -22,7 +22,7 @@ _BLOCK_SIZE = 4_000_000
 _RANK_TOLERANCE = 1e-13
 
 
-class RowSpace(Counted):
+class RowSpace(Reduction):
     """Coordinates ``Y`` with ``X - mean = Y Q^T``, Q orthonormal, from the n x n Gram matrix of the centred rows.
 
     With ``X_c X_c^T = U s^2 U^T``, ``Y = U s`` and ``Q = X_c^T U / s``. Every second moment about a mean lies in the
@@ -54,6 +54,7 @@ class RowSpace(Counted):
     """
 
     def __init__(self, X: Any, groups: Groups, sample_weight: np.ndarray | None = None, *, n_spare: int = 0) -> None:
+        check_finite(X)
         weights = np.ones(X.shape[0]) if sample_weight is None else sample_weight
         if not weights.all():
             kept = weights > 0
@@ -65,18 +66,38 @@ class RowSpace(Counted):
         self._means = np.asarray(self._X.T @ self._members, dtype=np.float64).T / self._members.sum(axis=0)[:, None]
         self._centre = self._members.sum(axis=0) @ self._means / weights.sum()
         self.means, self.pooled_mean = self._means + shift, self._centre + shift
-        squares, vectors = linalg.eigh(self._gram())
+        with threads_for(len(weights) ** 2 * sum(self._X.shape)):
+            squares, vectors = linalg.eigh(self._gram())
         rank = int((squares > _RANK_TOLERANCE * max(squares[-1], 0.0)).sum())
         self._roots = np.sqrt(squares[::-1][:rank])
         self._vectors = np.ascontiguousarray(vectors[:, ::-1][:, :rank])
         self._spare = self._orthogonal_directions(min(n_spare, X.shape[1] - rank))
         coordinates = np.hstack([self._vectors * self._roots, np.zeros((len(weights), self._spare.shape[1]))])
-        self.moments = accumulate(coordinates, groups, weights)
-        self.labels, self.counts = self.moments.labels, self.moments.counts
+        self._moments = accumulate(coordinates, groups, weights)
+        self.labels, self.counts = self._moments.labels, self._moments.counts
 
     @property
-    def n_features(self) -> int:
-        return self._X.shape[1]
+    def moments(self) -> GroupMoments:
+        return self._moments
+
+    @property
+    def size(self) -> int:
+        return self.moments.n_features
+
+    def second_moments(self, center: str = "pooled") -> np.ndarray:
+        return self.moments.second_moments(center)
+
+    def traces(self, center: str = "pooled") -> np.ndarray:
+        return self.moments.traces(center)
+
+    def pooled_variance(self) -> float:
+        return self.moments.pooled_variance()
+
+    def pooled_form(self, basis: np.ndarray) -> np.ndarray:
+        return self.moments.pooled_form(basis)
+
+    def mean_rounding(self) -> np.ndarray:
+        return self.moments.mean_rounding()
 
     def lift(self, basis: np.ndarray) -> np.ndarray:
         """Orthonormal coordinates as an orthonormal basis of the features, column by column but for rounding."""
@@ -86,7 +107,6 @@ class RowSpace(Counted):
         return basis * np.sign(np.einsum("ij,ij->j", basis, lifted))
 
     def columns_fixed_by_group(self) -> np.ndarray:
-        """As :meth:`fairpca.moments.GroupMoments.columns_fixed_by_group`, of the features."""
         return fixed_by_group(self.counts, self.means, self._within())
 
     def _blocks(self) -> Iterator[tuple[slice, np.ndarray]]:

@@ -18,7 +18,7 @@ from typing import Any
 import numpy as np
 from scipy import sparse
 
-from fairpca._validation import Groups, check_groups, check_plain_matrix, check_sample_weight
+from fairpca._validation import Groups, check_groups, check_plain_matrix, check_sample_weight, is_dask
 from fairpca.linalg import single_blas_thread
 from fairpca.moments._accumulate import accumulate
 from fairpca.moments._group_moments import GroupMoments
@@ -44,11 +44,6 @@ _FAN_IN = 8
 _PARTNERS = 16
 #: Never more rows than this, nor more numbers, are brought together.
 GATHERED_ROWS, GATHERED_NUMBERS = 64_000, 20_000_000
-
-
-def is_dask(X: Any) -> bool:
-    """Whether X is a Dask collection; asks nothing of Dask itself."""
-    return type(X).__module__.split(".")[0] in ("dask", "dask_expr") and hasattr(X, "compute")
 
 
 def as_dask_features(X: Any, sensitive_features: Any) -> tuple[Any, Any]:

@@ -1,15 +1,15 @@
 """Pure mathematics: what is minimised, as a function of group statistics."""
 
+from fairpca.joint_range import Minimax
 from fairpca.problems.balanced import (
     CRITERIA,
-    Minimax,
     NashWelfare,
     balanced_problem,
     best_captured,
     group_errors,
     group_losses,
 )
-from fairpca.problems.robust import RobustGap, group_radii
+from fairpca.problems.robust import RobustGap, check_radius, group_radii
 
 __all__ = [
     "CRITERIA",
@@ -18,6 +18,7 @@ __all__ = [
     "RobustGap",
     "balanced_problem",
     "best_captured",
+    "check_radius",
     "group_errors",
     "group_losses",
     "group_radii",

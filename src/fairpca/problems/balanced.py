@@ -18,16 +18,14 @@ Tantipongpipat et al. (2019).
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-
 import numpy as np
 
+from fairpca.joint_range import Minimax
 from fairpca.linalg import top_eigenpairs
-from fairpca.protocols import RangeProblem
+from fairpca.protocols import Expansion, LineExpansion, RangeProblem
 
 __all__ = [
     "CRITERIA",
-    "Minimax",
     "NashWelfare",
     "balanced_problem",
     "best_captured",
@@ -36,38 +34,6 @@ __all__ = [
 ]
 
 CRITERIA = ("loss", "error", "variance", "nash")
-
-
-class Minimax:
-    """F(c) = max_a (offset_a - c_a)."""
-
-    normalised = True
-
-    def __init__(self, offsets: np.ndarray) -> None:
-        self.offsets = np.asarray(offsets, dtype=float)
-
-    def value(self, captured: np.ndarray) -> float:
-        return float((self.offsets - captured).max())
-
-    def bound(self, weights: np.ndarray, support: float) -> float:
-        return float(weights @ self.offsets - support)
-
-    def dual(self, weights: np.ndarray) -> tuple[float, np.ndarray, np.ndarray]:
-        return float(weights @ self.offsets), self.offsets, np.zeros_like(weights)
-
-    def scaled_weights(self, weights: np.ndarray, support: float) -> np.ndarray:
-        return weights
-
-    def along(self, s: float, support: float, slope: float, curvature: float) -> tuple[float, float, float]:
-        first, second = self.offsets
-        return (1 - s) * first + s * second - support, second - first - slope, -curvature
-
-    def imbalance(self, captured: np.ndarray, weights: np.ndarray) -> float:
-        first, second = self.offsets - captured
-        return float(second - first)
-
-    def rescale(self, value: float, scale: float, n_groups: int) -> float:
-        return value * scale
 
 
 class NashWelfare:
@@ -83,21 +49,20 @@ class NashWelfare:
             return -np.inf
         return float(np.log(weights).sum() - len(weights) * np.log(support / len(weights)))
 
-    def dual(self, weights: np.ndarray) -> tuple[float, np.ndarray, np.ndarray]:
-        return float(np.log(weights).sum() + len(weights)), 1.0 / weights, -1.0 / weights**2
+    def dual(self, weights: np.ndarray) -> Expansion:
+        return Expansion(float(np.log(weights).sum() + len(weights)), 1.0 / weights, -1.0 / weights**2)
 
     def scaled_weights(self, weights: np.ndarray, support: float) -> np.ndarray:
         return weights * (len(weights) / support)
 
-    def along(self, s: float, support: float, slope: float, curvature: float) -> tuple[float, float, float]:
-        if not 0 < s < 1 or support <= 0:
-            return -np.inf, np.inf if s <= 0 else -np.inf, -np.inf
-        relative = slope / support
-        value = np.log(s) + np.log1p(-s) - 2 * np.log(support / 2)
-        return (
-            float(value),
+    def along(self, s: float, phi: LineExpansion) -> LineExpansion:
+        if not 0 < s < 1 or phi.value <= 0:
+            return LineExpansion(-np.inf, np.inf if s <= 0 else -np.inf, -np.inf)
+        relative = phi.slope / phi.value
+        return LineExpansion(
+            float(np.log(s) + np.log1p(-s) - 2 * np.log(phi.value / 2)),
             1 / s - 1 / (1 - s) - 2 * relative,
-            -1 / s**2 - 1 / (1 - s) ** 2 - 2 * curvature / support + 2 * relative**2,
+            -1 / s**2 - 1 / (1 - s) ** 2 - 2 * phi.curvature / phi.value + 2 * relative**2,
         )
 
     def imbalance(self, captured: np.ndarray, weights: np.ndarray) -> float:
@@ -107,14 +72,12 @@ class NashWelfare:
         return value - n_groups * float(np.log(scale))
 
 
-def balanced_problem(criterion: str, matrices: np.ndarray, best: Sequence[float] | np.ndarray) -> RangeProblem:
-    """The problem of a criterion; ``best`` are the b_a, used by ``loss`` only."""
+def balanced_problem(criterion: str, totals: np.ndarray, best: np.ndarray) -> RangeProblem:
+    """The problem of a criterion, from the t_a and the b_a."""
     if criterion == "nash":
         return NashWelfare()
-    if criterion == "loss":
-        return Minimax(np.asarray(best))
-    totals = np.einsum("aii->a", matrices)
-    return Minimax(totals if criterion == "error" else np.zeros_like(totals))
+    offsets = {"loss": best, "error": totals, "variance": np.zeros_like(totals)}
+    return Minimax(offsets[criterion])
 
 
 def best_captured(matrices: np.ndarray, dimension: int) -> np.ndarray:

@@ -20,9 +20,9 @@ from typing import Self
 
 import numpy as np
 
+from fairpca.joint_range import Minimax
 from fairpca.linalg import orthonormalise, top_eigenpairs
 from fairpca.moments import GroupMoments
-from fairpca.problems.balanced import Minimax
 
 __all__ = [
     "MomentParity",

@@ -20,7 +20,7 @@ from typing import Any
 
 import numpy as np
 
-__all__ = ["RobustGap", "group_radii"]
+__all__ = ["RobustGap", "check_radius", "group_radii"]
 
 #: An error below this share of the group's total is rounding. Under a square root 1e-16 would count as 1e-8.
 _ROUNDING = 1e-14
@@ -51,10 +51,6 @@ class RobustGap:
         self.coefficients = _piece_coefficients(self.shares, self.penalty)
         self._up = np.maximum(self.coefficients, 0.0)
         self._down = np.minimum(self.coefficients, 0.0)
-
-    @property
-    def n_pieces(self) -> int:
-        return len(self.coefficients)
 
     def pieces(self, errors: np.ndarray) -> np.ndarray:
         """The value of each concave piece, one for each ordered pair of groups."""
@@ -144,8 +140,20 @@ def _piece_coefficients(shares: np.ndarray, penalty: float) -> np.ndarray:
     return coefficients
 
 
+def check_radius(radius: Any) -> np.ndarray:
+    """The numbers of a radius, of whatever form, as far as they can be checked without groups."""
+    given = list(radius.values()) if isinstance(radius, Mapping) else radius
+    try:
+        values = np.asarray(given, dtype=float)
+    except (TypeError, ValueError):
+        raise TypeError(f"radius={radius!r} must be a number, one number per group, or a dict of these.") from None
+    if not np.isfinite(values).all() or values.min(initial=0.0) < 0:
+        raise ValueError(f"radius={radius!r} must be finite and not negative.")
+    return values
+
+
 def group_radii(radius: Any, labels: Sequence[Any], counts: np.ndarray) -> np.ndarray:
-    """The eps_a: ``alpha / sqrt(N_a)`` for a single number alpha, or one given value a group.
+    """The eps_a: ``alpha / sqrt(N_a)`` for a single number alpha, or one given value per group.
 
     >>> import numpy as np
     >>> group_radii(0.3, ["a", "b"], np.array([4.0, 9.0]))
@@ -158,14 +166,12 @@ def group_radii(radius: Any, labels: Sequence[Any], counts: np.ndarray) -> np.nd
         if missing:
             raise ValueError(f"radius has no value for the groups {missing!r}; give one for every group.")
         radius = [radius[label] for label in labels]
-    values = np.asarray(radius, dtype=float)
+    values = check_radius(radius)
     if values.ndim == 0:
-        values = values / np.sqrt(counts)
+        return values / np.sqrt(counts)
     if values.shape != counts.shape:
         raise ValueError(
             f"radius has shape {values.shape}, but there are {len(counts)} groups ({list(labels)!r}): "
-            "give one number alpha (eps_a = alpha / sqrt(N_a)), or one radius a group."
+            "give one number alpha (eps_a = alpha / sqrt(N_a)), or one radius per group."
         )
-    if not np.isfinite(values).all() or values.min() < 0:
-        raise ValueError(f"radius={radius!r} must be finite and not negative.")
     return values

@@ -7,37 +7,37 @@ tests and benchmarks: it needs the extra ``fairpca[sdp]`` and grows steeply with
 
 from __future__ import annotations
 
+import dataclasses
 from typing import Any
 
 import numpy as np
 from scipy.optimize import linprog
 
 from fairpca._optional import require
-from fairpca.joint_range import JointRange
+from fairpca.joint_range import Incumbent, JointRange
 from fairpca.protocols import RangeProblem, RelaxedSolution, SolverResult, Status
 
 __all__ = ["extreme_point", "solve_sdp"]
 
+_CONIC_ACCURACY = 1e-5
 
-def solve_sdp(
-    problem: RangeProblem, joint: JointRange, *, tol: float, solver_options: dict[str, Any] | None = None
-) -> SolverResult:
+
+def solve_sdp(problem: RangeProblem, joint: JointRange, *, tol: float) -> SolverResult:
     """Solve the semidefinite program with SCS, then round as Algorithm 1 does."""
-    cvxpy = require("cvxpy", "solver='sdp'", otherwise="The default solver='dual' needs neither and is exact.")
-    options = {"eps_abs": 1e-8, "eps_rel": 1e-8, "max_iters": 20_000, **(solver_options or {})}
+    cvxpy = require("cvxpy", "The semidefinite relaxation", otherwise="The default solver needs neither.")
     size = joint.size
     projector = cvxpy.Variable((size, size), PSD=True)
     captured = [cvxpy.sum(cvxpy.multiply(matrix, projector)) for matrix in joint.matrices]
     limits = [projector << np.eye(size), cvxpy.trace(projector) <= joint.dimension]
     if problem.normalised:
-        offsets = problem.dual(np.ones(joint.n_matrices))[1]
+        offsets = problem.dual(np.ones(joint.n_matrices)).gradient
         level = cvxpy.Variable()
         terms = [level >= offset - value for offset, value in zip(offsets, captured, strict=True)]
         program = cvxpy.Problem(cvxpy.Minimize(level), [*terms, *limits])
     else:
         terms = []
         program = cvxpy.Problem(cvxpy.Maximize(sum(cvxpy.log(value) for value in captured)), limits)
-    program.solve(solver=cvxpy.SCS, **options)
+    program.solve(solver=cvxpy.SCS, eps_abs=1e-8, eps_rel=1e-8, max_iters=20_000)
     values, vectors = np.linalg.eigh(0.5 * (projector.value + projector.value.T))
     values = np.clip(values, 0.0, 1.0)
     relaxed = extreme_point(problem, joint, vectors) if problem.normalised else _kept(values, vectors)
@@ -49,7 +49,7 @@ def extreme_point(problem: RangeProblem, joint: JointRange, vectors: np.ndarray)
     """The LP (5)-(9): new eigenvalues in [0, 1] for given eigenvectors, at a vertex of the feasible set."""
     size = vectors.shape[1]
     shares = np.einsum("pi,api->ai", vectors, joint.matrices @ vectors)
-    offsets = problem.dual(np.ones(joint.n_matrices))[1]
+    offsets = problem.dual(np.ones(joint.n_matrices)).gradient
     cost = np.append(np.zeros(size), 1.0)
     rows = np.hstack([-shares, -np.ones((len(shares), 1))])
     rows = np.vstack([rows, np.append(np.ones(size), 0.0)])
@@ -86,22 +86,11 @@ def _result(
     program: Any,
     tol: float,
 ) -> SolverResult:
+    """The better of the rounded optimum and the oracle's subspace at its weights."""
+    found = Incumbent(problem, joint)
     basis = relaxed.basis[:, : joint.dimension]
-    value = problem.value(joint.captured(basis))
-    point = joint.point(weights)
-    bound = problem.bound(weights, point.support)
-    if problem.value(point.captured) < value:
-        value, basis = problem.value(point.captured), point.basis
+    found.try_basis(problem.value(joint.captured(basis)), basis)
+    found.try_point(joint.point(weights))
+    found.n_iter = int(program.solver_stats.num_iters or 0)
     # A conic solver of first order is accurate to its own tolerance at best.
-    accepted = max(tol, 1e-5)
-    status = Status.OPTIMAL if value - bound <= accepted else Status.GAP
-    return SolverResult(
-        basis=basis,
-        objective=value,
-        lower_bound=bound,
-        weights=problem.scaled_weights(weights, point.support),
-        status=status,
-        n_iter=int(program.solver_stats.num_iters or 0),
-        n_oracle_calls=joint.calls,
-        relaxed=relaxed,
-    )
+    return dataclasses.replace(found.result(max(tol, _CONIC_ACCURACY), Status.GAP), relaxed=relaxed)

@@ -8,21 +8,16 @@ subspace of dimension d. Between such steps F is minimised locally.
 
 from __future__ import annotations
 
-from collections.abc import Callable
-
 import numpy as np
 
-from fairpca.joint_range import JointRange
-from fairpca.protocols import ConcavePieces, RangeProblem, SolverResult, Status
-from fairpca.solvers.barrier import solve_fantope
-from fairpca.solvers.dual import minimise_on_range
-from fairpca.solvers.local_pieces import descend_locally
+from fairpca.joint_range import JointRange, Minimax
+from fairpca.protocols import ConcavePieces, SolverResult, Status
+from fairpca.solvers.range.dual import minimise_on_range
+from fairpca.solvers.range.fantope import solve_fantope
+from fairpca.solvers.range.subspace_sqp import descend_pieces_locally
 from fairpca.solvers.stiefel import random_frame
 
-__all__ = ["LinearPieces", "descend_pieces"]
-
-#: Makes the minimax problem for linear functions ``offset_m - c_m`` from their offsets.
-LinearPieces = Callable[[np.ndarray], RangeProblem]
+__all__ = ["descend_pieces"]
 
 #: Local steps need full eigenproblems, so they serve up to this size; larger problems take full steps only.
 _LOCAL_SIZE = 300
@@ -36,7 +31,6 @@ def descend_pieces(
     problem: ConcavePieces,
     joint: JointRange,
     weights: np.ndarray,
-    linear: LinearPieces,
     *,
     tol: float,
     max_iter: int,
@@ -47,7 +41,7 @@ def descend_pieces(
     The starts are the solution for lower linear functions, the leading eigenvectors of ``sum_a weights_a
     A_a`` and of each matrix alone, and random subspaces.
     """
-    procedure = _Procedure(problem, joint, linear, tol=tol, max_iter=max_iter, rng=rng)
+    procedure = _Procedure(problem, joint, tol=tol, max_iter=max_iter, rng=rng)
     bound, suggestion = procedure.relaxation()
     starts = [suggestion, *procedure.starts(weights)]
     if joint.size <= _LOCAL_SIZE:
@@ -74,21 +68,19 @@ class _Procedure:
         self,
         problem: ConcavePieces,
         joint: JointRange,
-        linear: LinearPieces,
         *,
         tol: float,
         max_iter: int,
         rng: np.random.Generator,
     ) -> None:
-        self._problem, self._joint, self._linear = problem, joint, linear
+        self._problem, self._joint = problem, joint
         self._tol, self._max_iter, self._rng = tol, max_iter, rng
-        self._totals = np.einsum("aii->a", joint.matrices)
         self.steps = 0
         self.calls = 0
         self.history: list[dict] = []
 
     def errors(self, basis: np.ndarray) -> np.ndarray:
-        return np.maximum(self._totals - self._joint.captured(basis), 0.0)
+        return np.maximum(self._joint.traces - self._joint.captured(basis), 0.0)
 
     def value(self, basis: np.ndarray) -> float:
         return self._problem.value(self.errors(basis))
@@ -96,8 +88,8 @@ class _Procedure:
     def relaxation(self) -> tuple[float, np.ndarray]:
         """A lower bound from linear functions below the pieces on the box of all possible errors."""
         units = np.eye(self._joint.n_matrices)
-        low = np.array([self._totals[a] - self._joint.point(unit).support for a, unit in enumerate(units)])
-        high = np.array([self._totals[a] + self._joint.point(-unit).support for a, unit in enumerate(units)])
+        low = np.array([self._joint.traces[a] - self._joint.point(unit).support for a, unit in enumerate(units)])
+        high = np.array([self._joint.traces[a] + self._joint.point(-unit).support for a, unit in enumerate(units)])
         return self._minimise_linear(*self._problem.minorants(low, high))
 
     def starts(self, weights: np.ndarray) -> list[np.ndarray]:
@@ -107,16 +99,11 @@ class _Procedure:
         return spectral + [random_frame(self._rng, size, d) for _ in range(_RANDOM_STARTS)]
 
     def descend(self, basis: np.ndarray, tol: float) -> np.ndarray:
-        value, basis, _, steps = descend_locally(
-            self._problem,
-            self._joint,
-            basis,
-            tol=0.1 * tol * min(self.value(basis), 1.0),
-            max_iter=self._max_iter,
-        )
-        self.steps += steps
-        self.history.append({"objective": value})
-        return basis
+        accepted = 0.1 * tol * min(self.value(basis), 1.0)
+        end = descend_pieces_locally(self._problem, self._joint, basis, tol=accepted, max_iter=self._max_iter)
+        self.steps += end.n_iter
+        self.history.append({"objective": end.value})
+        return end.basis
 
     def finish(self, basis: np.ndarray) -> tuple[np.ndarray, bool]:
         """Tangent planes minimised globally, which can leave a local minimum, until F no longer falls."""
@@ -142,7 +129,7 @@ class _Procedure:
         """Weights of the matrices at which the subspace is stationary: slopes of pieces times multipliers."""
         slopes = self._tangents(basis)[1]
         if self._joint.size <= _LOCAL_SIZE:
-            multipliers = descend_locally(self._problem, self._joint, basis, tol=np.inf, max_iter=1)[2]
+            multipliers = descend_pieces_locally(self._problem, self._joint, basis, tol=np.inf, max_iter=1).multipliers
         else:
             multipliers = np.eye(len(slopes))[int(self._problem.pieces(self.errors(basis)).argmax())]
         combined = multipliers @ slopes
@@ -157,15 +144,14 @@ class _Procedure:
     def _minimise_linear(self, constants: np.ndarray, slopes: np.ndarray) -> tuple[float, np.ndarray]:
         """``min_P max_m constants_m + slopes_m . z(P)``: a lower bound, and a subspace near the optimum."""
         mixed = JointRange(np.tensordot(slopes, self._joint.matrices, axes=1), self._joint.dimension)
-        problem = self._linear(constants + slopes @ self._totals)
+        problem = Minimax(constants + slopes @ self._joint.traces)
         if len(slopes) > 1 and mixed.size <= _LOCAL_SIZE:
             fantope = solve_fantope(problem, mixed, tol=0.1 * self._tol)
             point = mixed.point(fantope.weights / fantope.weights.sum())
             bound, basis = problem.bound(point.weights, point.support), fantope.vectors[:, : mixed.dimension]
         else:
-            vertices = [mixed.point(unit) for unit in np.eye(len(slopes))]
             result = minimise_on_range(
-                problem, mixed, vertices, tol=0.1 * self._tol, max_iter=self._max_iter, rng=self._rng
+                problem, mixed, mixed.vertices(), tol=0.1 * self._tol, max_iter=self._max_iter, rng=self._rng
             )
             bound, basis = result.lower_bound, result.basis
         self.calls += mixed.calls

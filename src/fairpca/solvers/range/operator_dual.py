@@ -1,11 +1,8 @@
 """Very many features: the search happens in a growing subspace, and a bound accounts for what it leaves out.
 
 Let Q be an orthonormal basis of the subspace, ``B = sum_a w_a A_a``, and write B in the basis (Q, its complement) as
-``[[T, R^T], [R, N]]``. T and R are known from the products ``A_a Q``. For every s > 0
-
-    B <= diag(T + R^T R / s,  N + s I),
-
-so with ``nu >= lambda_max(N)`` and ``s = lambda_d(T) - nu > 0``
+``[[T, R^T], [R, N]]``. T and R are known from the products ``A_a Q``. With ``nu >= lambda_max(N)`` and
+``s = lambda_d(T) - nu > 0`` (see :func:`fairpca.linalg.block_sum_bound`)
 
     phi(w) <= sum_{i <= d} max(lambda_i(T + R^T R / s), lambda_d(T)),
 
@@ -21,18 +18,25 @@ together. No p x p matrix is ever formed.
 
 from __future__ import annotations
 
-import dataclasses
 from collections.abc import Callable
-from typing import Protocol
+from typing import NamedTuple
 
 import numpy as np
 
 from fairpca.joint_range import JointRange
-from fairpca.linalg import extend_basis, orthonormalise, top_eigenpairs
-from fairpca.protocols import RangeProblem, RelaxedSolution, SolverResult, Status
-from fairpca.solvers.dual import minimise_on_range
+from fairpca.linalg import block_sum_bound, extend_basis, orthonormalise, top_eigenpairs
+from fairpca.protocols import (
+    MakeProblem,
+    MomentOperators,
+    RangeProblem,
+    RangeSolution,
+    RelaxedSolution,
+    SolverResult,
+    Status,
+)
+from fairpca.solvers.range.dual import minimise_on_range
 
-__all__ = ["MomentOperators", "OperatorSolution", "minimise_on_operators"]
+__all__ = ["minimise_on_operators"]
 
 #: Ritz vectors beyond the d wanted ones that are kept improving: they widen the gap that convergence lives on.
 _EXTRA = 3
@@ -48,32 +52,8 @@ _INNER_TOL = 1e-10
 _CLEAR = 0.6
 
 
-class MomentOperators(Protocol):
-    """Symmetric positive semidefinite matrices that are known by their products only."""
-
-    @property
-    def n_matrices(self) -> int: ...
-
-    @property
-    def size(self) -> int: ...
-
-    def images(self, vectors: np.ndarray) -> np.ndarray:
-        """``A_a V`` for every matrix, of shape (k, p, m)."""
-
-
-@dataclasses.dataclass(frozen=True)
-class OperatorSolution:
-    """The result, bounds above the b_a, and what the basis and the relaxed optimum capture of each matrix."""
-
-    result: SolverResult
-    best: np.ndarray
-    captured: np.ndarray
-    relaxed: RelaxedSolution
-    relaxed_captured: np.ndarray
-
-
 def minimise_on_operators(
-    make_problem: Callable[[np.ndarray], RangeProblem],
+    make_problem: MakeProblem,
     operators: MomentOperators,
     dimension: int,
     *,
@@ -81,7 +61,7 @@ def minimise_on_operators(
     tol: float,
     max_iter: int,
     rng: np.random.Generator,
-) -> OperatorSolution:
+) -> RangeSolution:
     """Minimise F(c(V)) for the matrices divided by ``scale``; ``make_problem`` takes the b_a.
 
     The search works with b_a that are sums of Ritz values and so never too large: its lower bound holds for the exact
@@ -91,47 +71,85 @@ def minimise_on_operators(
     steps, worth_proving = 0, 2 * tol  # the estimate of what is missing errs on the safe side
     while True:
         steps += 1
-        joint = JointRange(span.forms, dimension)
-        vertices = [joint.point(unit) for unit in np.eye(joint.n_matrices)]
-        best = np.array([point.support for point in vertices])
-        problem = make_problem(best)
-        inner = minimise_on_range(problem, joint, vertices, tol=min(0.1 * tol, _INNER_TOL), max_iter=max_iter, rng=rng)
-        residuals, missing = span.residuals([*np.eye(joint.n_matrices), inner.weights], dimension)
+        inside = _search_inside(make_problem, JointRange(span.forms, dimension), tol=tol, max_iter=max_iter, rng=rng)
+        residuals, missing = span.residuals([*np.eye(span.n_matrices), inside.result.weights], dimension)
         last = residuals.shape[1] == 0 or steps >= max_iter
         if missing > worth_proving and not last:
             span.grow(residuals)
             continue
         worth_proving = 0.1 * missing
-        bound = problem.bound(inner.weights, span.proven_support(inner.weights, dimension, 0.5 * tol, rng))
-        proven, objective = best, np.inf
-        for accepted in (tol, 0.1 * tol) if last or inner.lower_bound - bound <= tol else ():
-            if objective - bound > tol:  # as a rule the first will do
-                proven = span.proven_best(inner.weights, dimension, accepted, rng)
-                objective = make_problem(proven).value(joint.captured(inner.basis))
-        if last or objective - bound <= tol or not span.grow(residuals):
+        proof = _prove(make_problem, inside, span, tol=tol, rng=rng, anyway=last)
+        if last or proof.objective - proof.bound <= tol or not span.grow(residuals):
             break
-    if not np.isfinite(objective):  # no bound above some b_a: its Ritz values, which nothing vouches for
-        proven = np.where(np.isfinite(proven), proven, best)
-        objective, bound = make_problem(proven).value(joint.captured(inner.basis)), -np.inf
-    inner = dataclasses.replace(inner, objective=objective, lower_bound=bound, n_iter=steps)
-    return _lifted(inner, joint, span, proven, tol)
+    return _lifted(inside, span, proof.or_estimates(make_problem, inside), tol=tol, n_iter=steps)
 
 
-def _lifted(inner: SolverResult, joint: JointRange, span: _Span, best: np.ndarray, tol: float) -> OperatorSolution:
-    """The result of the subspace, in the whole space, and whether it is proven there."""
-    relaxed = inner.relaxed or RelaxedSolution(inner.basis, np.ones(inner.basis.shape[1]))
-    whole = RelaxedSolution(span.basis @ relaxed.basis, relaxed.eigenvalues)
-    unproven = Status.UNPROVEN if inner.converged else inner.status
-    status = Status.OPTIMAL if inner.objective - inner.lower_bound <= tol else unproven
-    return OperatorSolution(
-        result=dataclasses.replace(
-            inner, basis=span.basis @ inner.basis, relaxed=whole, status=status, n_oracle_calls=span.products
-        ),
-        best=best,
-        relaxed=whole,
-        captured=joint.captured(inner.basis),
-        relaxed_captured=joint.captured(relaxed.basis * np.sqrt(relaxed.eigenvalues)),
+class _Inside(NamedTuple):
+    """The search in the subspace: its joint range, sums of Ritz values for the b_a, and what was found."""
+
+    joint: JointRange
+    best: np.ndarray
+    problem: RangeProblem
+    result: SolverResult
+
+
+class _Proof(NamedTuple):
+    """Bounds above the b_a, the objective with these, and a lower bound: infinite where there is none."""
+
+    best: np.ndarray
+    objective: float
+    bound: float
+
+    def or_estimates(self, make_problem: MakeProblem, inside: _Inside) -> _Proof:
+        """With Ritz values where no bound above some b_a was found: optimality is then not certified."""
+        if np.isfinite(self.objective):
+            return self
+        best = np.where(np.isfinite(self.best), self.best, inside.best)
+        return _Proof(best, make_problem(best).value(inside.joint.captured(inside.result.basis)), -np.inf)
+
+
+def _search_inside(
+    make_problem: MakeProblem, joint: JointRange, *, tol: float, max_iter: int, rng: np.random.Generator
+) -> _Inside:
+    vertices = joint.vertices()
+    best = np.array([point.support for point in vertices])
+    problem, tol = make_problem(best), min(0.1 * tol, _INNER_TOL)
+    return _Inside(
+        joint, best, problem, minimise_on_range(problem, joint, vertices, tol=tol, max_iter=max_iter, rng=rng)
     )
+
+
+def _prove(
+    make_problem: MakeProblem, inside: _Inside, span: _Span, *, tol: float, rng: np.random.Generator, anyway: bool
+) -> _Proof:
+    """A lower bound for the whole space and, if it is close enough or ``anyway``, bounds above the b_a."""
+    result, dimension = inside.result, inside.joint.dimension
+    bound = inside.problem.bound(result.weights, span.proven_support(result.weights, dimension, 0.5 * tol, rng))
+    best, objective = inside.best, np.inf
+    for accepted in (tol, 0.1 * tol) if anyway or result.lower_bound - bound <= tol else ():
+        if objective - bound > tol:  # as a rule the first will do
+            best = span.proven_best(result.weights, dimension, accepted, rng)
+            objective = make_problem(best).value(inside.joint.captured(result.basis))
+    return _Proof(best, objective, bound)
+
+
+def _lifted(inside: _Inside, span: _Span, proof: _Proof, *, tol: float, n_iter: int) -> RangeSolution:
+    """The result of the subspace, in the whole space, and whether it is proven there."""
+    inner, joint = inside.result, inside.joint
+    relaxed = inner.relaxed or RelaxedSolution(inner.basis, np.ones(inner.basis.shape[1]))
+    unproven = Status.UNPROVEN if inner.converged else inner.status
+    result = SolverResult(
+        basis=span.basis @ inner.basis,
+        objective=proof.objective,
+        lower_bound=proof.bound,
+        weights=inner.weights,
+        status=Status.OPTIMAL if proof.objective - proof.bound <= tol else unproven,
+        n_iter=n_iter,
+        n_oracle_calls=span.products,
+        relaxed=RelaxedSolution(span.basis @ relaxed.basis, relaxed.eigenvalues),
+    )
+    relaxed_captured = joint.captured(relaxed.basis * np.sqrt(relaxed.eigenvalues))
+    return RangeSolution(result, proof.best, joint.captured(inner.basis), relaxed_captured)
 
 
 class _Span:
@@ -139,6 +157,7 @@ class _Span:
 
     def __init__(self, operators: MomentOperators, scale: float, width: int, rng: np.random.Generator) -> None:
         self._operators, self._scale = operators, scale
+        self.n_matrices = operators.n_matrices
         self.products = 0
         self.outside = np.inf
         self.basis = orthonormalise(rng.standard_normal((operators.size, width)))
@@ -247,12 +266,11 @@ class _Part:
 
     def support_bound(self, dimension: int, outside: float) -> float:
         """phi(w) at most, given that no eigenvalue of the complement exceeds ``outside``."""
-        last = self.value(dimension)
-        if not last > outside:
+        slack = self.value(dimension) - outside
+        if not slack > 0:
             return np.inf
         residual = self._images - self._basis @ self._form
-        values = np.linalg.eigvalsh(self._form + residual.T @ residual / (last - outside))[-dimension:]
-        return float(np.maximum(values, last).sum())
+        return block_sum_bound(self._form, residual, outside, slack, dimension)
 
     def outside(self, vectors: np.ndarray) -> np.ndarray:
         """Projected on the complement, twice for rounding."""

@@ -2,30 +2,18 @@
 
 import numpy as np
 import pytest
-from scipy.optimize import minimize
+from tests.solvers.cases import random_case
 
 from fairpca.joint_range import JointRange
-from fairpca.problems import Minimax, RobustGap
 from fairpca.protocols import Status
-from fairpca.solvers import convex_concave, descend_pieces, descend_subgradient
-from fairpca.solvers.local_pieces import maximise_on_simplex
-
-
-def random_case(seed, k, p, d, radius):
-    rng = np.random.default_rng(seed)
-    factors = rng.standard_normal((k, p, 2 * p)) * np.exp(0.6 * rng.standard_normal((k, p, 1)))
-    matrices = factors @ factors.transpose(0, 2, 1)
-    shares = rng.dirichlet(np.full(k, 3.0))
-    matrices /= shares @ np.einsum("aii->a", matrices)
-    radii = radius * rng.uniform(0.5, 1, k)
-    problem = RobustGap(shares, radii, rng.uniform(0.2, 2), np.einsum("aii->a", matrices))
-    return matrices, problem
+from fairpca.solvers import descend_pieces, descend_subgradient
+from fairpca.solvers.range import convex_concave
 
 
 def solve(matrices, problem, d, **options):
     options = {"tol": 1e-9, "max_iter": 200} | options
     joint = JointRange(matrices, d)
-    return descend_pieces(problem, joint, problem.shares, Minimax, rng=np.random.default_rng(0), **options)
+    return descend_pieces(problem, joint, problem.shares, rng=np.random.default_rng(0), **options)
 
 
 def sphere(n):
@@ -39,7 +27,7 @@ def sphere(n):
 @pytest.mark.parametrize("radius", [0.0, 0.05])
 @pytest.mark.parametrize("seed", range(6))
 def test_no_direction_of_the_sphere_is_better(seed, radius):
-    matrices, problem = random_case(seed, 3, 3, 1, radius)
+    matrices, problem = random_case(seed, 3, 3, radius)
     result = solve(matrices, problem, 1)
     vectors = sphere(4000)
     captured = np.einsum("np,apq,nq->na", vectors, matrices, vectors)
@@ -52,7 +40,7 @@ def test_no_direction_of_the_sphere_is_better(seed, radius):
 
 @pytest.mark.parametrize(("k", "p", "d"), [(3, 6, 2), (4, 7, 4), (5, 5, 1)])
 def test_never_worse_than_subgradient_descent(k, p, d):
-    matrices, problem = random_case(10 + k, k, p, d, 0.02)
+    matrices, problem = random_case(10 + k, k, p, 0.02)
     result = solve(matrices, problem, d)
     other = descend_subgradient(
         problem, JointRange(matrices, d), problem.shares, step=p / np.sqrt(501), n_starts=5, max_iter=500,
@@ -65,49 +53,27 @@ def test_never_worse_than_subgradient_descent(k, p, d):
 
 
 def test_radius_zero_closes_the_gap_where_no_extra_rank_is_needed():
-    closed = [solve(*random_case(seed, 3, 6, 3, 0.0), 3).status is Status.OPTIMAL for seed in range(6)]
+    closed = [solve(*random_case(seed, 3, 6, 0.0), 3).status is Status.OPTIMAL for seed in range(6)]
     assert sum(closed) >= 4
 
 
 def test_history_descends_within_the_final_stage():
-    matrices, problem = random_case(3, 3, 6, 2, 0.05)
+    matrices, problem = random_case(3, 3, 6, 0.05)
     result = solve(matrices, problem, 2)
     assert min(record["objective"] for record in result.history) == pytest.approx(result.objective, rel=1e-12)
 
 
 def test_full_dimension_is_trivial():
-    matrices, problem = random_case(3, 3, 4, 4, 0.05)
+    matrices, problem = random_case(3, 3, 4, 0.05)
     result = solve(matrices, problem, 4)
     assert result.objective == pytest.approx(problem.value(np.zeros(3)), rel=1e-9)
 
 
 def test_full_steps_alone(monkeypatch):
     """Large matrices take no local steps; treated as large, small ones must come near the same optimum."""
-    matrices, problem = random_case(5, 3, 6, 2, 0.02)
+    matrices, problem = random_case(5, 3, 6, 0.02)
     usual = solve(matrices, problem, 2)
     monkeypatch.setattr(convex_concave, "_LOCAL_SIZE", 3)
     alone = solve(matrices, problem, 2, tol=1e-7)
     assert usual.lower_bound <= alone.objective
     assert alone.objective == pytest.approx(usual.objective, rel=2e-3)
-
-
-@pytest.mark.parametrize("seed", range(10))
-def test_simplex_program_meets_its_optimality_conditions(seed):
-    rng = np.random.default_rng(seed)
-    m = int(rng.integers(2, 13))
-    factor = rng.standard_normal((m, int(rng.integers(1, m + 1))))
-    linear, quadratic = rng.standard_normal(m), factor @ factor.T
-    weights = maximise_on_simplex(linear, quadratic)
-    assert weights.min() >= 0
-    assert weights.sum() == pytest.approx(1)
-    slopes = linear - quadratic @ weights
-    assert slopes.max() - weights @ slopes <= 1e-8
-    start = np.full(m, 1 / m)
-    other = minimize(
-        lambda w: 0.5 * w @ quadratic @ w - linear @ w,
-        start,
-        bounds=[(0, 1)] * m,
-        constraints={"type": "eq", "fun": lambda w: w.sum() - 1},
-        method="SLSQP",
-    )
-    assert linear @ weights - 0.5 * weights @ quadratic @ weights >= -other.fun - 1e-9

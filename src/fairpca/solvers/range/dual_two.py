@@ -16,9 +16,9 @@ from dataclasses import dataclass
 import numpy as np
 from scipy.optimize import brentq
 
-from fairpca.joint_range import JointRange, RangePoint
+from fairpca.joint_range import Incumbent, JointRange, RangePoint
 from fairpca.linalg import Geodesic
-from fairpca.protocols import RangeProblem, SolverResult, Status
+from fairpca.protocols import LineExpansion, RangeProblem, SolverResult, Status
 
 __all__ = ["solve_pair"]
 
@@ -47,40 +47,30 @@ class _LinePoint:
 def solve_pair(problem: RangeProblem, joint: JointRange, *, tol: float, max_iter: int) -> SolverResult:
     """Minimise F(c(V)) for k = 2, to a duality gap of ``tol``."""
     low, high = _evaluate(problem, joint, 0.0), _evaluate(problem, joint, 1.0)
-    dual = max(low, high, key=lambda end: end.value)
-    best, basis = np.inf, low.point.basis
-    gaps: list[float] = []
-    while True:
-        value, candidate = _balanced_between(problem, joint, low, high, dual.point.weights)
-        if value < best:
-            best, basis = value, candidate
-        gaps.append(best - dual.value)
-        width = high.s - low.s
-        if gaps[-1] <= tol or len(gaps) > max_iter or width < _NARROWEST:
-            break
+    found = Incumbent(problem, joint)
+    for end in (low, high):
+        found.try_bound(end.value, end.point)
+    found.try_basis(*_balanced_between(problem, joint, low, high, found.weights))
+    gaps = [found.gap]
+    for _ in found.steps(tol, max_iter):
         slow = len(gaps) > 3 and gaps[-1] > 0.5 * gaps[-3]
-        margin = min(_MARGIN, 0.1 * width)
+        margin = min(_MARGIN, 0.1 * (high.s - low.s))
         s = 0.5 * (low.s + high.s) if slow else _model_peak(low, high)
         middle = _evaluate(problem, joint, min(max(s, low.s + margin), high.s - margin))
-        dual = max(dual, middle, key=lambda end: end.value)
+        found.try_bound(middle.value, middle.point)
         low, high = (middle, high) if middle.slope > 0 else (low, middle)
-    return SolverResult(
-        basis=basis,
-        objective=best,
-        lower_bound=dual.value,
-        weights=problem.scaled_weights(dual.point.weights, dual.point.support),
-        status=Status.OPTIMAL if gaps[-1] <= tol else Status.MAX_ITER,
-        n_iter=len(gaps) - 1,
-        n_oracle_calls=joint.calls,
-    )
+        found.try_basis(*_balanced_between(problem, joint, low, high, found.weights))
+        gaps.append(found.gap)
+        if high.s - low.s < _NARROWEST:
+            break
+    return found.result(tol, Status.MAX_ITER)
 
 
 def _evaluate(problem: RangeProblem, joint: JointRange, s: float) -> _LinePoint:
     point = joint.point(np.array([1.0 - s, s]), second_order=True)
     turn = np.array([-1.0, 1.0])
-    slope = float(turn @ point.captured)
-    curvature = float(turn @ point.curvature @ turn)
-    return _LinePoint(s, *problem.along(s, point.support, slope, curvature), point)
+    phi = LineExpansion(point.support, float(turn @ point.captured), float(turn @ point.curvature @ turn))
+    return _LinePoint(s, *problem.along(s, phi), point)
 
 
 def _model_peak(low: _LinePoint, high: _LinePoint) -> float:

@@ -12,13 +12,13 @@ from collections.abc import Iterator, Sequence
 
 import numpy as np
 
-from fairpca.joint_range import JointRange, RangePoint
+from fairpca.joint_range import Incumbent, JointRange, RangePoint
 from fairpca.linalg import extend_basis, orthonormalise, scipy_threads_only
 from fairpca.protocols import RangeProblem, RelaxedSolution, SolverResult, Status
-from fairpca.solvers.barrier import solve_fantope
-from fairpca.solvers.bracket import solve_pair
-from fairpca.solvers.refine import refine_subspace
-from fairpca.solvers.rounding import reduce_rank
+from fairpca.solvers.range.dual_two import solve_pair
+from fairpca.solvers.range.fantope import solve_fantope
+from fairpca.solvers.range.rounding import reduce_rank
+from fairpca.solvers.range.subspace_sqp import refine_subspace
 
 __all__ = ["minimise_on_range"]
 
@@ -51,86 +51,45 @@ def minimise_on_range(
 
 
 def _single(problem: RangeProblem, joint: JointRange, point: RangePoint) -> SolverResult:
-    value = problem.value(point.captured)
-    return SolverResult(point.basis, value, value, np.ones(1), Status.OPTIMAL, 0, joint.calls)
+    value, relaxed = problem.value(point.captured), RelaxedSolution(point.basis, np.ones(joint.dimension))
+    return SolverResult(point.basis, value, value, np.ones(1), Status.OPTIMAL, 0, joint.calls, relaxed)
 
 
 def _solve_dense(
     problem: RangeProblem, joint: JointRange, *, tol: float, max_iter: int, rng: np.random.Generator
 ) -> SolverResult:
     if joint.n_matrices == 2:
-        result = solve_pair(problem, joint, tol=tol, max_iter=max_iter)
-        relaxed = RelaxedSolution(result.basis, np.ones(result.basis.shape[1]))
-        return dataclasses.replace(result, relaxed=relaxed)
+        return solve_pair(problem, joint, tol=tol, max_iter=max_iter)
     return _solve_many(problem, joint, tol=tol, rng=rng)
 
 
 def _solve_many(problem: RangeProblem, joint: JointRange, *, tol: float, rng: np.random.Generator) -> SolverResult:
     """Three matrices or more: the relaxation for the bound, then the best subspace of the wanted rank."""
     fantope = solve_fantope(problem, joint, tol=0.1 * tol)
-    record = _Record(problem, joint)
+    found = Incumbent(problem, joint)
+    found.n_iter = fantope.n_iter
+
+    def try_weights(weights: np.ndarray) -> None:
+        found.try_point(joint.point(weights / weights.sum() if problem.normalised else weights))
+
     for weights in (fantope.weights, *np.eye(joint.n_matrices)):
-        record.try_weights(weights)
-    wanted = _prescribed(problem, fantope.weights, record.bound)
+        try_weights(weights)
+    wanted = _prescribed(problem, fantope.weights, found.bound)
     relaxed = reduce_rank(joint.matrices, fantope.vectors, fantope.eigenvalues, wanted)
-    d = joint.dimension
-    for start in _roundings(relaxed, fantope.vectors[:, :d], d, rng):
-        if record.gap <= tol:
+    for start in _roundings(relaxed, fantope.vectors[:, : joint.dimension], joint.dimension, rng):
+        if found.gap <= tol:
             break
-        value, candidate, multipliers = refine_subspace(
-            problem, joint, start, fantope.weights, to_beat=record.value - tol
-        )
-        if record.try_basis(value, candidate):
-            record.try_weights(multipliers)
-            record.try_weights(np.where(multipliers > 1e-7 * multipliers.max(), multipliers, 0.0))
-    return SolverResult(
-        basis=record.basis,
-        objective=record.value,
-        lower_bound=record.bound,
-        weights=record.weights,
-        status=Status.OPTIMAL if record.gap <= tol else Status.GAP,
-        n_iter=fantope.n_iter,
-        n_oracle_calls=joint.calls,
-        # A subspace that attains the bound is itself an optimum of the relaxation, and the simplest one.
-        relaxed=RelaxedSolution(record.basis, np.ones(d)) if record.gap <= tol else relaxed,
-    )
+        end = refine_subspace(problem, joint, start, fantope.weights, to_beat=found.value - tol)
+        if found.try_basis(end.value, end.basis):
+            try_weights(end.multipliers)
+            try_weights(np.where(end.multipliers > 1e-7 * end.multipliers.max(), end.multipliers, 0.0))
+    return found.result(tol, Status.GAP, relaxed)
 
 
 def _prescribed(problem: RangeProblem, weights: np.ndarray, bound: float) -> np.ndarray:
     """The captured amounts that optimality prescribes where a weight is positive: a'(w), less F on the simplex."""
-    captured = problem.dual(weights)[1] - (bound if problem.normalised else 0.0)
+    captured = problem.dual(weights).gradient - (bound if problem.normalised else 0.0)
     return np.where(weights > 1e-7 * weights.max(), captured, np.nan)
-
-
-class _Record:
-    """The best subspace and the best bound met so far."""
-
-    def __init__(self, problem: RangeProblem, joint: JointRange) -> None:
-        self._problem, self._joint = problem, joint
-        self.value, self.bound = np.inf, -np.inf
-        self.basis = np.eye(joint.size, joint.dimension)
-        self.weights = np.full(joint.n_matrices, 1.0 / joint.n_matrices)
-
-    @property
-    def gap(self) -> float:
-        return self.value - self.bound
-
-    def try_basis(self, value: float, basis: np.ndarray) -> bool:
-        if value < self.value:
-            self.value, self.basis = value, basis
-            return True
-        return False
-
-    def try_weights(self, weights: np.ndarray) -> None:
-        """One oracle call: a bound, and a subspace that may be the optimum itself."""
-        if self._problem.normalised:
-            weights = weights / weights.sum()
-        point = self._joint.point(weights)
-        self.try_basis(self._problem.value(point.captured), point.basis)
-        bound = self._problem.bound(weights, point.support)
-        if bound > self.bound:
-            self.bound = bound
-            self.weights = self._problem.scaled_weights(weights, point.support)
 
 
 def _roundings(relaxed: RelaxedSolution, leading: np.ndarray, d: int, rng: np.random.Generator) -> Iterator[np.ndarray]:
@@ -158,35 +117,27 @@ def _solve_in_subspaces(
 ) -> SolverResult:
     columns = np.hstack([block for point in vertices for block in (point.basis, point.below)])
     span = orthonormalise(extend_basis(columns[:, :1], columns[:, 1:]))
-    bound, steps = -np.inf, 0
-    while True:
-        steps += 1
+    found = Incumbent(problem, joint)
+    for _ in found.steps(-np.inf, _SUBSPACE_STEPS):
         inner = _solve_dense(problem, joint.restrict(span), tol=0.1 * tol, max_iter=max_iter, rng=rng)
-        basis = span @ inner.basis
-        point = joint.point(inner.weights, start=basis)
-        new_bound = problem.bound(inner.weights, point.support)
-        if new_bound > bound:
-            bound, weights, supporting = new_bound, inner.weights, point
+        inner = _lifted(inner, span)
+        point = joint.point(inner.weights, start=inner.basis)
+        bound = problem.bound(inner.weights, point.support)
+        if found.try_bound(bound, point):
+            supporting = point
         wider = extend_basis(span, np.hstack([point.basis, point.below]))
         # Where the gap comes from rank rather than from missing vectors, more vectors do not help.
-        missing = inner.lower_bound - new_bound
-        if missing <= 0.2 * tol or steps >= _SUBSPACE_STEPS or wider.shape[1] == span.shape[1]:
+        if inner.lower_bound - bound <= 0.2 * tol or wider.shape[1] == span.shape[1]:
             break
         span = wider
-    bound = problem.bound(weights, joint.proven_support(supporting))
-    if not np.isfinite(bound):  # the iterative eigensolver overlooked a leading vector
+    found.bound = problem.bound(found.weights, joint.proven_support(supporting))
+    if not np.isfinite(found.bound):  # the iterative eigensolver overlooked a leading vector
         return _solve_dense(problem, joint, tol=tol, max_iter=max_iter, rng=rng)
-    gap = inner.objective - bound
-    relaxed = None
-    if inner.relaxed is not None:
-        relaxed = RelaxedSolution(span @ inner.relaxed.basis, inner.relaxed.eigenvalues)
-    return SolverResult(
-        basis=basis,
-        objective=problem.value(joint.captured(basis)),
-        lower_bound=bound,
-        weights=weights,
-        status=Status.OPTIMAL if gap <= tol else inner.status if not inner.converged else Status.MAX_ITER,
-        n_iter=steps,
-        n_oracle_calls=joint.calls,
-        relaxed=relaxed,
-    )
+    found.try_basis(problem.value(joint.captured(inner.basis)), inner.basis)
+    return found.result(tol, Status.MAX_ITER if inner.converged else inner.status, inner.relaxed)
+
+
+def _lifted(inner: SolverResult, span: np.ndarray) -> SolverResult:
+    """The result of a subspace, in the whole space."""
+    relaxed = inner.relaxed and RelaxedSolution(span @ inner.relaxed.basis, inner.relaxed.eigenvalues)
+    return dataclasses.replace(inner, basis=span @ inner.basis, relaxed=relaxed)

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from typing import NamedTuple
+
 import numpy as np
 
 from fairpca.protocols import RelaxedSolution
@@ -30,23 +32,29 @@ def reduce_rank(
     basis, values = vectors[:, mixed], eigenvalues[mixed]
     if values.size:  # what rounding to whole eigenvalues lost goes to the fractional ones
         values = np.clip(values + (dimension - whole.shape[1] - values.sum()) / values.size, 0.0, 1.0)
+    face = _Face(values, basis, whole)
     if values.size and wanted is not None:
-        values, basis, finished = _retired(*_corrected(matrices, whole, basis, values, wanted))
-        whole = np.hstack([whole, finished])
-    while values.size:
-        direction = _face_direction(matrices, basis)
+        face = _sorted_out(*_corrected(matrices, face, wanted), whole)
+    while face.values.size:
+        direction = _face_direction(matrices, face.basis)
         if direction is None:
             break
-        values, basis, finished = _move(values, basis, direction)
-        whole = np.hstack([whole, finished])
-    all_values = np.concatenate([np.ones(whole.shape[1]), values])
-    return RelaxedSolution(np.hstack([whole, basis]), all_values)
+        face = _move(face, direction)
+    all_values = np.concatenate([np.ones(face.whole.shape[1]), face.values])
+    return RelaxedSolution(np.hstack([face.whole, face.basis]), all_values)
 
 
-def _corrected(
-    matrices: np.ndarray, whole: np.ndarray, basis: np.ndarray, values: np.ndarray, wanted: np.ndarray
-) -> tuple[np.ndarray, np.ndarray]:
+class _Face(NamedTuple):
+    """Fractional eigenvalues, their eigenvectors, and those of eigenvalue one."""
+
+    values: np.ndarray
+    basis: np.ndarray
+    whole: np.ndarray
+
+
+def _corrected(matrices: np.ndarray, face: _Face, wanted: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
     """The smallest change of the fractional part after which every prescribed <A_a, P> holds."""
+    values, basis, whole = face
     known = np.isfinite(wanted)
     captured = np.einsum("pi,api->a", whole, matrices @ whole) + np.einsum(
         "pi,api,i->a", basis, matrices @ basis, values
@@ -85,20 +93,20 @@ def _face_direction(matrices: np.ndarray, basis: np.ndarray) -> np.ndarray | Non
     return _symmetric(directions[-1], basis.shape[1])
 
 
-def _move(values: np.ndarray, basis: np.ndarray, direction: np.ndarray) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
-    """Go along ``direction`` until an eigenvalue reaches 0 or 1; return the rest and the vectors that became whole."""
-    step = min(_step_to_bound(values, direction), key=abs)
-    moved, rotation = np.linalg.eigh(np.diag(values) + step * direction)
+def _move(face: _Face, direction: np.ndarray) -> _Face:
+    """Go along ``direction`` until an eigenvalue reaches 0 or 1."""
+    step = min(_step_to_bound(face.values, direction), key=abs)
+    moved, rotation = np.linalg.eigh(np.diag(face.values) + step * direction)
     closest = np.argmin(np.minimum(moved, 1 - moved))
     moved[closest] = round(moved[closest])  # it reached the bound up to rounding
-    return _retired(moved, basis @ rotation)
+    return _sorted_out(moved, face.basis @ rotation, face.whole)
 
 
-def _retired(values: np.ndarray, basis: np.ndarray) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
-    """What is still fractional, its basis, and the vectors whose eigenvalue became one."""
-    whole, gone = values > 1 - _FRACTIONAL, values < _FRACTIONAL
-    rest = ~(whole | gone)
-    return values[rest], basis[:, rest], basis[:, whole]
+def _sorted_out(values: np.ndarray, basis: np.ndarray, whole: np.ndarray) -> _Face:
+    """The face without what is no longer fractional: vectors of eigenvalue one are whole, those of zero gone."""
+    one, zero = values > 1 - _FRACTIONAL, values < _FRACTIONAL
+    rest = ~(one | zero)
+    return _Face(values[rest], basis[:, rest], np.hstack([whole, basis[:, one]]))
 
 
 def _step_to_bound(values: np.ndarray, direction: np.ndarray) -> tuple[float, float]:

@@ -8,14 +8,22 @@ basis is that of the d leading eigenvectors of P. It needs the extra ``fairpca[s
 
 from __future__ import annotations
 
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 
 from fairpca._optional import require
 from fairpca.linalg import top_eigenpairs
 
-__all__ = ["at_most", "solve_parity_sdp"]
+__all__ = ["ConicSolution", "at_most", "solve_parity_sdp"]
+
+
+class ConicSolution(NamedTuple):
+    """The basis from the relaxed optimum, the solver's iterations, and whether it reached its own accuracy."""
+
+    basis: np.ndarray
+    n_iter: int
+    finished: bool
 
 
 def solve_parity_sdp(
@@ -26,15 +34,13 @@ def solve_parity_sdp(
     *,
     penalty: float,
     tolerance: float,
-    solver_options: dict[str, Any] | None = None,
-) -> tuple[np.ndarray, int, bool]:
-    """The basis from the relaxed optimum, the solver's iterations, and whether it reached its own accuracy.
+) -> ConicSolution:
+    """Solve the semidefinite program with SCS, and round.
 
     Where ``tolerance`` is 0, pass the matrices restricted to the null space of the directions and no directions:
     as an inequality the limit would leave the problem without an interior, which conic solvers do not survive.
     """
-    cvxpy = require("cvxpy", "solver='sdp'", otherwise="The default solver='auto' needs neither.")
-    options = {"eps_abs": 1e-6, "eps_rel": 1e-6, "max_iters": 10_000, **(solver_options or {})}
+    cvxpy = require("cvxpy", "The semidefinite relaxation", otherwise="The default solver needs neither.")
     size = len(covariance)
     projector = cvxpy.Variable((size, size), PSD=True)
     limits = [projector << np.eye(size), cvxpy.trace(projector) <= dimension]
@@ -45,10 +51,11 @@ def solve_parity_sdp(
         limits += [at_most(cvxpy, projector, root, level) for root in _roots(differences)]
         gain -= penalty * level
     program = cvxpy.Problem(cvxpy.Maximize(gain), limits)
-    program.solve(solver=cvxpy.SCS, **options)
+    program.solve(solver=cvxpy.SCS, eps_abs=1e-6, eps_rel=1e-6, max_iters=10_000)
     relaxed = 0.5 * (projector.value + projector.value.T)
     finished = program.status == cvxpy.OPTIMAL
-    return top_eigenpairs(relaxed, dimension)[1], int(program.solver_stats.num_iters or 0), finished
+    basis = top_eigenpairs(relaxed, dimension)[1]
+    return ConicSolution(basis, int(program.solver_stats.num_iters or 0), finished)
 
 
 def _roots(differences: np.ndarray) -> list[np.ndarray]:

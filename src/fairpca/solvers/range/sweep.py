@@ -52,7 +52,6 @@ class _Boundary:
 
     def __init__(self, joint: JointRange) -> None:
         self.joint = joint
-        self.totals = np.einsum("aii->a", joint.matrices)
 
     def point(self, weights: np.ndarray, start: np.ndarray | None = None) -> BoundaryPoint:
         weights = weights / np.linalg.norm(weights)
@@ -61,7 +60,7 @@ class _Boundary:
             bound = self.joint.proven_support(point)
             if bound - point.support > 1e-12 * max(1.0, abs(point.support)):
                 point = self.joint.point(weights, second_order=True)
-        return BoundaryPoint(weights, self.totals - point.captured, point.basis)
+        return BoundaryPoint(weights, self.joint.traces - point.captured, point.basis)
 
 
 def _chord_normal(left: BoundaryPoint, right: BoundaryPoint) -> np.ndarray | None:
@@ -241,14 +240,14 @@ class _Search:
         forms = path.forms(self._boundary.joint.matrices)
 
         def excess(t: float) -> float:
-            return float(np.diff(self._problem.pieces(self._boundary.totals - path.captured(forms, t)))[0])
+            return float(np.diff(self._problem.pieces(self._boundary.joint.traces - path.captured(forms, t)))[0])
 
         first, last = excess(0.0), excess(1.0)
         t = float(abs(last) < abs(first))
         if first * last < 0:  # where both differ by rounding alone, any point between will do
             t = brentq(excess, 0.0, 1.0, xtol=1e-16, rtol=1e-15, disp=False)
         basis = path.basis(t)
-        errors = self._boundary.totals - self._boundary.joint.captured(basis)
+        errors = self._boundary.joint.traces - self._boundary.joint.captured(basis)
         normal = _chord_normal(piece.left, piece.right)
         point = BoundaryPoint(piece.left.weights if normal is None else normal, errors, basis)
         self._visit(point)

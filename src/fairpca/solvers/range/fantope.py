@@ -16,12 +16,12 @@ from dataclasses import dataclass
 import numpy as np
 
 from fairpca.joint_range import JointRange, Spectrum
-from fairpca.protocols import RangeProblem
+from fairpca.protocols import Expansion, RangeProblem
 
 __all__ = ["FantopeSolution", "maximise_weights", "solve_fantope"]
 
-#: (value, gradient, curvature) of the stand-in at (w, mu).
-Support = Callable[[np.ndarray, float], tuple[float, np.ndarray, np.ndarray]]
+#: The stand-in at (w, mu).
+Support = Callable[[np.ndarray, float], Expansion]
 
 _NEWTON_STEPS = 12
 _BACKTRACKS = 8
@@ -42,15 +42,16 @@ class FantopeSolution:
 def solve_fantope(problem: RangeProblem, joint: JointRange, *, tol: float) -> FantopeSolution:
     """The convex relaxation ``min F(c(P)), 0 <= P <= I, tr P = d``: weights whose bound is within ``tol`` of optimal.
 
-    P itself loses digits on a face of tied eigenvalues, where it hardly depends on the weights; `reduce_rank` mends it.
+    P itself loses digits on a face of tied eigenvalues, where it hardly depends on the weights; `reduce_rank`
+    restores them.
     """
     last: list[tuple[Spectrum, np.ndarray]] = []
 
-    def support(weights: np.ndarray, mu: float) -> tuple[float, np.ndarray, np.ndarray]:
+    def support(weights: np.ndarray, mu: float) -> Expansion:
         spectrum = joint.spectrum(weights)
         value, occupation = _fermi_level(spectrum.values, joint.dimension, mu)
         last[:] = [(spectrum, occupation)]
-        return value, *_fantope_derivatives(spectrum.rotated, occupation, mu)
+        return Expansion(value, *_fantope_derivatives(spectrum.rotated, occupation, mu))
 
     k = joint.n_matrices
     weights = np.full(k, 1.0 / k)
@@ -85,19 +86,19 @@ def maximise_weights(
 def _centre(problem: RangeProblem, support: Support, weights: np.ndarray, mu: float) -> tuple[np.ndarray, int]:
     barrier = mu if problem.normalised else 0.0  # the Nash dual has a logarithm of its own
 
-    def evaluate(w: np.ndarray) -> tuple[float, np.ndarray, np.ndarray]:
-        dual, dual_gradient, dual_curvature = problem.dual(w)
-        smooth, gradient, curvature = support(w, mu)
-        return (
-            dual - smooth + barrier * np.log(w).sum(),
-            dual_gradient - gradient + barrier / w,
-            curvature + np.diag(barrier / w**2 - dual_curvature),
+    def evaluate(w: np.ndarray) -> Expansion:
+        """The maximised function, with minus its second derivatives."""
+        dual, smooth = problem.dual(w), support(w, mu)
+        return Expansion(
+            dual.value - smooth.value + barrier * np.log(w).sum(),
+            dual.gradient - smooth.gradient + barrier / w,
+            smooth.curvature + np.diag(barrier / w**2 - dual.curvature),
         )
 
-    value, gradient, curvature = evaluate(weights)
+    here = evaluate(weights)
     for step in range(1, _NEWTON_STEPS + 1):
-        direction = _newton_direction(gradient, curvature, problem.normalised)
-        gain = float(gradient @ direction)
+        direction = _newton_direction(here, problem.normalised)
+        gain = float(here.gradient @ direction)
         if not gain > 1e-3 * mu:
             return weights, step
         shrinking = direction < 0
@@ -106,19 +107,20 @@ def _centre(problem: RangeProblem, support: Support, weights: np.ndarray, mu: fl
             trial = weights + length * direction
             if problem.normalised:
                 trial /= trial.sum()  # rounding in an ill-conditioned step must not leave the simplex
-            trial_value, gradient_there, curvature_there = evaluate(trial)
-            if trial_value >= value + 1e-4 * length * gain - _ROUNDING * abs(value):
+            there = evaluate(trial)
+            if there.value >= here.value + 1e-4 * length * gain - _ROUNDING * abs(here.value):
                 break
             length *= 0.3
         else:
             evaluate(weights)  # leave the stand-in's memory at the point that is returned
             return weights, step
-        weights, value, gradient, curvature = trial, trial_value, gradient_there, curvature_there
+        weights, here = trial, there
     return weights, _NEWTON_STEPS
 
 
-def _newton_direction(gradient: np.ndarray, curvature: np.ndarray, normalised: bool) -> np.ndarray:
+def _newton_direction(here: Expansion, normalised: bool) -> np.ndarray:
     """Solve curvature @ direction = gradient, with directions summing to zero on the simplex."""
+    gradient, curvature = here.gradient, here.curvature
     # Scaling by the diagonal keeps the system solvable when weights differ by many orders of magnitude.
     scale = 1.0 / np.sqrt(np.maximum(np.diag(curvature), np.finfo(float).tiny))
     matrix = curvature * scale[:, None] * scale

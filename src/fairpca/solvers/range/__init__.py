@@ -1,0 +1,1 @@
+"""Searches over the weights of a joint range, and over the subspaces that attain its points."""

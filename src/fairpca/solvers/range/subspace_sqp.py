@@ -1,0 +1,263 @@
+"""Second-order descent over d-dimensional subspaces, by sequential quadratic programming.
+
+At V, with horizontal steps D (V^T D = 0), ``c_a = <A_a, V V^T>`` changes by ``2 <A_a V, D>``, and for weights w the
+Lagrangian has the curvature ``H[D] = 2 (D V^T B V - B D)``, B = sum_a w_a A_a. In eigenbases of both blocks H is
+diagonal, so each step is a concave maximisation in a few multipliers, at the cost of one eigendecomposition. The
+multipliers give the weights in one of two ways:
+
+- ``F(c) = max_w a(w) - w . c`` convex: they are the w, found by an interior-point search;
+- ``F(z) = max_m J_m(z)`` with concave J_m of what is left out, z_a = tr A_a - c_a: ``w = sum_m mu_m dJ_m``, with mu on
+  the simplex found by an active-set method.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from typing import NamedTuple, Protocol
+
+import numpy as np
+
+from fairpca.joint_range import JointRange
+from fairpca.linalg import orthonormalise
+from fairpca.protocols import ConcavePieces, Expansion, RangeProblem
+from fairpca.solvers.range.fantope import maximise_weights
+
+__all__ = ["Descent", "descend_pieces_locally", "maximise_on_simplex", "refine_subspace"]
+
+_ATTEMPTS = 12
+#: The damping with which a refused step is tried again, relative to the curvature, and how it grows and falls.
+_LEAST_DAMPING = 1e-6
+_GROWTH, _RELIEF = 10.0, 0.1
+#: Steps that are taken anyway, and steps like the last one that may be left to a better value.
+_FIRST_STEPS, _STEPS_AHEAD = 5, 100
+
+
+class Descent(NamedTuple):
+    """Where a descent ended, and multipliers there or of the last step to it."""
+
+    value: float
+    basis: np.ndarray
+    multipliers: np.ndarray
+    n_iter: int
+
+
+class _Step(NamedTuple):
+    direction: np.ndarray
+    multipliers: np.ndarray
+
+
+class _Subproblem(Protocol):
+    """The choice of multipliers and step at one subspace."""
+
+    scale: float
+
+    def solve(self, damping: float) -> _Step: ...
+
+
+def refine_subspace(
+    problem: RangeProblem,
+    joint: JointRange,
+    basis: np.ndarray,
+    weights: np.ndarray,
+    *,
+    tol: float = 1e-14,
+    max_iter: int = 60,
+    to_beat: float = np.inf,
+) -> Descent:
+    """Minimise a convex F(c(V)) locally, from a subspace and from weights that suit it.
+
+    A descent that would need many more steps like its last to fall below ``to_beat`` is given up.
+    """
+    return _descend(
+        lambda frame: problem.value(joint.captured(frame)),
+        lambda frame, multipliers: _ConvexStep(problem, joint, frame, multipliers),
+        basis,
+        weights,
+        tol=tol,
+        max_iter=max_iter,
+        to_beat=to_beat,
+    )
+
+
+def descend_pieces_locally(
+    problem: ConcavePieces, joint: JointRange, basis: np.ndarray, *, tol: float, max_iter: int
+) -> Descent:
+    """Minimise the largest of concave pieces locally, until a step gains no more than ``tol``."""
+
+    def value_at(frame: np.ndarray) -> float:
+        return problem.value(np.maximum(joint.traces - joint.captured(frame), 0.0))
+
+    pieces = problem.pieces(joint.traces - joint.captured(basis))
+    largest = np.eye(len(pieces))[int(pieces.argmax())]
+    return _descend(
+        value_at,
+        lambda frame, multipliers: _PiecesStep(problem, joint, frame, multipliers),
+        basis,
+        largest,
+        tol=tol,
+        max_iter=max_iter,
+    )
+
+
+def _descend(
+    value_at: Callable[[np.ndarray], float],
+    subproblem_at: Callable[[np.ndarray, np.ndarray], _Subproblem],
+    basis: np.ndarray,
+    multipliers: np.ndarray,
+    *,
+    tol: float,
+    max_iter: int,
+    to_beat: float = np.inf,
+) -> Descent:
+    value, damping = value_at(basis), 0.0
+    for iteration in range(1, max_iter + 1):
+        subproblem = subproblem_at(basis, multipliers)
+        for attempt in range(_ATTEMPTS):
+            step = subproblem.solve(damping)
+            multipliers = multipliers if attempt else step.multipliers  # the least damped ones, where none is accepted
+            candidate = orthonormalise(basis + step.direction)
+            new_value = value_at(candidate)
+            if new_value < value:
+                break
+            damping = max(_GROWTH * damping, _LEAST_DAMPING * subproblem.scale)
+        else:
+            break
+        gained = value - new_value
+        value, basis, multipliers = new_value, candidate, step.multipliers
+        damping = _RELIEF * damping if damping > _LEAST_DAMPING * subproblem.scale else 0.0
+        hopeless = iteration > _FIRST_STEPS and value - _STEPS_AHEAD * gained > to_beat
+        if gained <= tol or hopeless:
+            break
+    return Descent(value, basis, multipliers, iteration)
+
+
+class _Model:
+    """The quadratic model at one subspace, for any damping without new eigenproblems."""
+
+    def __init__(self, joint: JointRange, basis: np.ndarray, weights: np.ndarray) -> None:
+        d = basis.shape[1]
+        combined = joint.combine(weights)
+        inner, rotation = np.linalg.eigh(basis.T @ combined @ basis)
+        outside = np.linalg.qr(basis, mode="complete")[0][:, d:]
+        outer, outer_rotation = np.linalg.eigh(outside.T @ combined @ outside)
+        self._outside, self._rotation = outside @ outer_rotation, rotation
+        images = joint.matrices @ (basis @ rotation)
+        self.captured = np.einsum("pi,api->a", basis @ rotation, images)
+        self._slopes = 2.0 * (self._outside.T @ images).reshape(joint.n_matrices, -1)
+        self._curvature = 2.0 * (inner[None, :] - outer[:, None]).reshape(-1)
+        size = max(np.abs(inner).max(initial=0.0), np.abs(outer).max(initial=0.0), np.finfo(float).tiny)
+        self.scale = max(float(np.abs(self._curvature).max(initial=0.0)), 1e-3 * size)
+        self._shape = (len(outer), d)
+
+    def quadratic(self, damping: float) -> np.ndarray:
+        """Q of shape (k, k): the best step for weights w gains ``w^T Q w / 2`` beyond the first order."""
+        return (self._slopes / self._stiffness(damping)) @ self._slopes.T
+
+    def step(self, weights: np.ndarray, damping: float) -> np.ndarray:
+        """The best horizontal step for these weights."""
+        step = (weights @ self._slopes / self._stiffness(damping)).reshape(self._shape)
+        return self._outside @ step @ self._rotation.T
+
+    def _stiffness(self, damping: float) -> np.ndarray:
+        """Negative curvature is followed downhill by its size."""
+        return np.maximum(np.abs(self._curvature), 1e-9 * self.scale) + damping
+
+
+class _ConvexStep:
+    """The step for a convex F of what is captured; the multipliers are the weights."""
+
+    def __init__(self, problem: RangeProblem, joint: JointRange, basis: np.ndarray, weights: np.ndarray) -> None:
+        self._problem, self._model = problem, _Model(joint, basis, weights)
+        self.scale = self._model.scale
+
+    def solve(self, damping: float) -> _Step:
+        captured, quadratic = self._model.captured, self._model.quadratic(damping)
+
+        def support(weights: np.ndarray, mu: float) -> Expansion:
+            gradient = captured + quadratic @ weights
+            return Expansion(float(0.5 * weights @ (captured + gradient)), gradient, quadratic)
+
+        equal = np.full(len(captured), 1.0 / len(captured))
+        start = self._problem.scaled_weights(equal, float(equal @ captured))
+        weights, _ = maximise_weights(self._problem, support, start, start=0.1 * self.scale, end=1e-18, shrink=0.02)
+        if self._problem.normalised:
+            weights = self._on_active_set(weights, quadratic)
+        return _Step(self._model.step(weights, damping), weights)
+
+    def _on_active_set(self, weights: np.ndarray, quadratic: np.ndarray) -> np.ndarray:
+        """Exact weights where the barrier's are near: the active terms of the model made equal."""
+        active = np.flatnonzero(weights > 1e-6 * weights.max()).tolist()
+        terms = self._problem.dual(weights).gradient - self._model.captured
+        exact = _on_face(terms, quadratic, active).weights
+        if exact.min() < 0 or not np.isclose(exact.sum(), 1.0):
+            return weights
+        polished = np.zeros_like(weights)
+        polished[active] = exact
+        return polished
+
+
+class _PiecesStep:
+    """The step for the largest of concave pieces of what is left out; one multiplier per piece."""
+
+    def __init__(self, problem: ConcavePieces, joint: JointRange, basis: np.ndarray, multipliers: np.ndarray) -> None:
+        errors = joint.traces - joint.captured(basis)
+        self._values = problem.pieces(errors)
+        self._slopes = problem.gradients(problem.guarded(errors))
+        self._model = _Model(joint, basis, multipliers @ self._slopes)
+        self.scale = self._model.scale
+
+    def solve(self, damping: float) -> _Step:
+        quadratic = self._slopes @ self._model.quadratic(damping) @ self._slopes.T
+        multipliers = maximise_on_simplex(self._values, quadratic)
+        return _Step(self._model.step(multipliers @ self._slopes, damping), multipliers)
+
+
+def maximise_on_simplex(linear: np.ndarray, quadratic: np.ndarray) -> np.ndarray:
+    """``argmax f . w - w^T Q w / 2`` over the unit simplex, Q positive semidefinite: an active-set method.
+
+    >>> import numpy as np
+    >>> maximise_on_simplex(np.array([1.0, 0.0, 0.9]), np.eye(3) * 0.2).round(3)
+    array([0.75, 0.  , 0.25])
+    """
+    size = len(linear)
+    quadratic = quadratic + 1e-13 * max(float(np.trace(quadratic)), 1e-300) * np.eye(size)
+    slack = 1e-14 * max(float(np.abs(linear).max()), float(np.abs(quadratic).max()))
+    weights = np.zeros(size)
+    active = [int(linear.argmax())]
+    weights[active] = 1.0
+    for _ in range(20 + 5 * size):
+        target, level = _on_face(linear, quadratic, active)
+        if target.min() < 0:
+            current = weights[active]
+            shrinking = target < 0
+            ratios = current[shrinking] / (current[shrinking] - target[shrinking])
+            weights[active] = current + ratios.min() * (target - current)
+            leaving = int(np.flatnonzero(shrinking)[ratios.argmin()])
+            weights[active[leaving]] = 0.0
+            del active[leaving]
+            continue
+        weights[active] = target
+        excess = linear - quadratic @ weights - level
+        excess[active] = -np.inf
+        if len(active) == size or excess.max() <= slack:
+            break
+        active.append(int(excess.argmax()))
+    return weights / weights.sum()
+
+
+class _FacePoint(NamedTuple):
+    weights: np.ndarray
+    level: float
+
+
+def _on_face(linear: np.ndarray, quadratic: np.ndarray, active: Sequence[int]) -> _FacePoint:
+    """Where ``f . w - w^T Q w / 2`` is stationary for these entries alone, summing to one, and the common slope."""
+    system = np.ones((len(active) + 1, len(active) + 1))
+    system[:-1, :-1] = quadratic[np.ix_(active, active)]
+    system[-1, -1] = 0.0
+    right = np.append(linear[active], 1.0)
+    try:
+        solution = np.linalg.solve(system, right)
+    except np.linalg.LinAlgError:
+        solution = np.linalg.lstsq(system, right, rcond=None)[0]
+    return _FacePoint(solution[:-1], float(solution[-1]))

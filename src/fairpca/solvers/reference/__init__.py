@@ -1,0 +1,1 @@
+"""The papers' own algorithms, as references for tests and benchmarks."""

@@ -1,0 +1,45 @@
+"""Multiplicative weights (Samadi et al. 2018, Algorithms 2 and 3), for any number of matrices."""
+
+from __future__ import annotations
+
+import numpy as np
+
+from fairpca.joint_range import Incumbent, JointRange
+from fairpca.linalg import top_eigenpairs
+from fairpca.protocols import RangeProblem, SolverResult, Status
+
+__all__ = ["multiplicative_weights"]
+
+_FASTER, _SLOWER = 1.1, 0.9
+
+
+def multiplicative_weights(problem: RangeProblem, joint: JointRange, *, tol: float, max_iter: int) -> SolverResult:
+    """Repeat ``w <- w exp(rate * terms)``, normalised, from equal weights.
+
+    The paper averages the projectors, which is not of rank d, or takes the last one. Returned here is the best
+    subspace of rank d met on the way: an iterate, or the leading part of the average.
+
+    The paper advises to tune the rate aggressively. It starts at ``1 / (largest first term)``, grows while steps bring
+    a better subspace or bound, and shrinks when one does not: with a constant rate the iterates either crawl or end in
+    a cycle around the optimum.
+    """
+    if not problem.normalised:
+        raise ValueError("Multiplicative weights minimise a largest term, which this objective is not.")
+    weights = np.full(joint.n_matrices, 1.0 / joint.n_matrices)
+    average, rate = np.zeros((joint.size, joint.size)), 0.0
+    found, start = Incumbent(problem, joint), None
+    for step in found.steps(tol, max(max_iter, 1)):
+        point = joint.point(weights, start=start)
+        start = point.basis
+        average += point.basis @ point.basis.T
+        terms = problem.dual(weights).gradient - point.captured
+        faster = found.try_point(point)
+        if step == 1:
+            rate = 1.0 / max(float(np.abs(terms).max()), np.finfo(float).tiny)
+        else:
+            rate *= _FASTER if faster else _SLOWER
+        weights = weights * np.exp(rate * (terms - terms.max()))
+        weights = weights / weights.sum()
+    leading = top_eigenpairs(average, joint.dimension)[1]
+    found.try_basis(problem.value(joint.captured(leading)), leading)
+    return found.result(tol, Status.MAX_ITER)

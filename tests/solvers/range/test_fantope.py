@@ -1,0 +1,64 @@
+"""The smoothed support function and the interior-point search, each against its definition."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+from tests.solvers.cases import random_moments
+
+from fairpca.joint_range import JointRange, Minimax
+from fairpca.protocols import Expansion
+from fairpca.solvers.range.fantope import _fantope_derivatives, _fermi_level, _occupation, solve_fantope
+from fairpca.solvers.range.subspace_sqp import refine_subspace
+
+
+@pytest.mark.parametrize("mu", [1.0, 1e-3, 1e-9])
+def test_occupation_maximises(mu):
+    energies = np.array([-5.0, -1e-6, 0.0, 1e-9, 0.3, 40.0])
+    x = _occupation(energies, mu)
+    rest = _occupation(-energies, mu)
+    assert ((x > 0) & (rest > 0)).all()
+    assert np.allclose(x + rest, 1.0)
+    assert np.allclose(energies + mu / x - mu / rest, 0, atol=1e-6 * (np.abs(energies) + mu))
+
+
+def test_fermi_level_fills_exactly(rng):
+    values = np.sort(rng.normal(size=12))[::-1]
+    for mu in (1.0, 1e-4, 1e-12):
+        smooth, occupation = _fermi_level(values, 4, mu)
+        assert np.isclose(occupation.sum(), 4, atol=1e-10)
+        if mu < 1e-10:
+            assert np.isclose(smooth, values[:4].sum(), atol=1e-8)
+
+
+def test_smoothed_support_derivatives(rng):
+    joint = JointRange(random_moments(rng), 3)
+    weights, mu, step = rng.random(3), 0.05, 1e-5
+
+    def support(w):
+        spectrum = joint.spectrum(w)
+        value, occupation = _fermi_level(spectrum.values, 3, mu)
+        return Expansion(value, *_fantope_derivatives(spectrum.rotated, occupation, mu))
+
+    here = support(weights)
+    for a in range(3):
+        ahead, behind = support(weights + step * np.eye(3)[a]), support(weights - step * np.eye(3)[a])
+        assert np.isclose((ahead.value - behind.value) / (2 * step), here.gradient[a], rtol=1e-6)
+        assert np.allclose((ahead.gradient - behind.gradient) / (2 * step), here.curvature[a], rtol=1e-4, atol=1e-7)
+
+
+def test_fantope_solution_is_feasible_and_optimal(rng):
+    joint = JointRange(random_moments(rng, k=4), 2)
+    best = np.array([joint.point(unit).support for unit in np.eye(4)])
+    problem = Minimax(best)
+    bounds = []
+    for tol in (1e-7, 1e-11):
+        solution = solve_fantope(problem, joint, tol=tol)
+        assert np.isclose(solution.weights.sum(), 1)
+        assert np.isclose(solution.eigenvalues.sum(), 2, atol=1e-9)
+        bounds.append(problem.bound(solution.weights, joint.point(solution.weights).support))
+    assert abs(bounds[1] - bounds[0]) < 1e-7
+    captured = np.einsum("pi,apq,qi,i->a", solution.vectors, joint.matrices, solution.vectors, solution.eigenvalues)
+    assert 0 <= problem.value(captured) - bounds[1] < 1e-5
+    attained = refine_subspace(problem, joint, solution.vectors[:, :2], solution.weights).value
+    assert -1e-12 <= attained - bounds[1] < 1e-10  # this case has an optimum of rank 2

@@ -1,0 +1,121 @@
+"""The search without matrices: whatever the subspace misses, its bounds hold, and they close where they can."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+from tests.moments.cases import leading_directions
+from tests.solvers.cases import solve
+
+from fairpca import FairPCA
+from fairpca._validation import check_groups
+from fairpca.joint_range import JointRange
+from fairpca.moments import GroupFactors
+from fairpca.problems import balanced_problem
+from fairpca.solvers import minimise_on_operators
+from fairpca.solvers.range.operator_dual import _LEAST_PRODUCT, _chebyshev_bound, _Part, _Span
+
+
+@pytest.mark.parametrize("seed", range(5))
+def test_the_bound_holds_when_the_subspace_misses_the_answer(seed):
+    """Stopped after one step, far from the answer: the bound must still be one (or none)."""
+    rng = np.random.default_rng(seed)
+    X, groups = leading_directions(rng, 200, 120)
+    factors = GroupFactors(X, check_groups(groups, 200))
+    exact = FairPCA(4).fit(X, sensitive_features=groups)
+    for steps in (1, 2, 3):
+        solution = minimise_on_operators(
+            lambda best: balanced_problem("loss", factors.traces(), best),
+            factors.second_moments(),
+            4,
+            scale=1.0,
+            tol=1e-12,
+            max_iter=steps,
+            rng=np.random.default_rng(seed),
+        )
+        assert solution.result.lower_bound <= exact.lower_bound_ + 1e-10
+    assert np.isfinite(solution.result.lower_bound)
+
+
+class _Matrices:
+    """Operators with the matrices at hand."""
+
+    def __init__(self, matrices):
+        self.matrices = matrices
+        self.n_matrices, self.size = matrices.shape[:2]
+
+    def images(self, vectors):
+        return self.matrices @ vectors
+
+
+@pytest.mark.parametrize("seed", range(20))
+def test_what_the_subspace_leaves_out_is_bounded_from_above(seed):
+    """A subspace that misses the leading direction altogether: the proof has to notice, or to give no bound."""
+    rng = np.random.default_rng(seed)
+    vectors = np.linalg.qr(rng.standard_normal((2, 60, 60)))[0]
+    matrices = vectors * (1.0 / np.arange(1, 61)) @ vectors.transpose(0, 2, 1)
+    weights = np.array([0.7, 0.3])
+    span = _Span(_Matrices(matrices), 1.0, 12, rng)
+    leading = np.linalg.eigh(np.tensordot(weights, matrices, axes=1))[1][:, -1:]
+    span.basis = np.linalg.qr(span.basis - leading @ (leading.T @ span.basis))[0]
+    span._images = matrices @ span.basis
+    span.forms = span.basis.T @ span._images
+    rest = np.eye(60) - span.basis @ span.basis.T
+    outside = np.linalg.eigvalsh(rest @ np.tensordot(weights, matrices, axes=1) @ rest)[-1]
+    part = _Part(span.basis, np.tensordot(weights, span._images, axes=1))
+    for last in (1e9, 0.0, 1.01 * outside):  # one step of the power iteration, all of them, polynomials after them
+        assert span._bound_outside(part, weights, last, rng) >= outside
+    best = np.linalg.eigvalsh(np.tensordot(weights, matrices, axes=1))[-3:].sum()
+    for tol in (np.inf, 0.0):  # the whole subspace only, or its leading directions too
+        assert span.proven_support(weights, 3, tol, rng) >= best
+
+
+def test_polynomials_bound_closely_where_powers_do_not():
+    rng = np.random.default_rng(0)
+    values = np.concatenate([[2.0, 1.9], np.linspace(1.0, 0.0, 298)])  # flat, from half of the second value on
+    span = _Span(_Matrices(np.diag(values)[None]), 1.0, 2, rng)
+    part = _Part(np.eye(300)[:, :2], np.diag(values)[:, :2])
+    bound = span._bound_outside(part, np.ones(1), 1.1, rng)
+    assert 1.0 <= bound < 1.06
+
+
+@pytest.mark.parametrize("value", [1.05, 1.5, 4.0])
+def test_polynomials_find_an_eigenvalue_of_which_the_probe_has_just_enough(value):
+    probe = np.array([[_LEAST_PRODUCT]])
+    assert np.isclose(_chebyshev_bound(lambda vectors: value * vectors, probe, 1.0, value), value, rtol=1e-6)
+
+
+def test_unsettled_directions_do_not_spoil_the_proof_for_settled_ones():
+    rng = np.random.default_rng(0)
+    values = np.concatenate([[3.0, 2.9, 2.89, 2.88, 2.87], np.linspace(2.7, 0.0, 195)])
+    span = _Span(_Matrices(np.diag(values)[None]), 1.0, 10, rng)
+    unsettled = np.vstack([np.zeros((5, 5)), np.linalg.qr(rng.standard_normal((195, 5)))[0]])
+    span.basis = np.hstack([np.eye(200)[:, :5], unsettled])
+    span._images = span._apply(span.basis)
+    assert span.proven_support(np.ones(1), 2, np.inf, rng) > 6.5  # of the whole subspace alone
+    assert np.isclose(span.proven_support(np.ones(1), 2, 0.0, rng), 5.9, rtol=1e-12)
+
+
+@pytest.mark.parametrize("k", [2, 3])
+def test_it_finds_what_the_search_with_matrices_finds(rng, k):
+    frames = np.linalg.qr(rng.standard_normal((k, 60, 60)))[0]
+    matrices = frames * 0.7 ** np.arange(60) @ frames.transpose(0, 2, 1)
+    _, exact = solve(matrices, 3)
+    solution = minimise_on_operators(
+        lambda best: balanced_problem("loss", np.ones(k), best),
+        _Matrices(matrices),
+        3,
+        scale=1.0,
+        tol=1e-6,
+        max_iter=100,
+        rng=np.random.default_rng(0),
+    )
+    found, joint = solution.result, JointRange(matrices, 3)
+    assert found.lower_bound <= exact.objective + 1e-12
+    assert abs(found.objective - exact.objective) < 1e-5
+    assert np.allclose(solution.captured, joint.captured(found.basis), atol=1e-10)
+    root = found.relaxed.basis * np.sqrt(found.relaxed.eigenvalues)
+    assert np.allclose(solution.relaxed_captured, joint.captured(root), atol=1e-10)
+    best = np.array([point.support for point in joint.vertices()])
+    assert (solution.best >= best - 1e-12).all()  # bounds from above
+    assert np.allclose(solution.best, best, atol=1e-5)
