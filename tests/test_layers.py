@@ -20,7 +20,6 @@ LAYERS = {
     "_labels": 0,
     "_optional": 0,
     "_progress": 0,
-    "_random": 0,
     "_saved": 0,
     "_validation": 0,
     "_workers": 0,

@@ -9,10 +9,11 @@ import pytest
 from sklearn.decomposition import PCA
 
 from fairpca import FairPCA, load_model, save_model
-from fairpca.estimators import LinearProjection, MomentEstimator
+from fairpca.estimators import Fit, LinearProjection, MomentEstimator
 from fairpca.linalg import top_eigenpairs
 from fairpca.model_selection import compare
 from fairpca.persistence import NUMBER, Array, optional, read_model
+from fairpca.protocols import SolverResult, Status
 from fairpca.report import audit
 
 
@@ -25,18 +26,28 @@ class EqualWeightPCA(MomentEstimator):
         self.n_components = n_components
         self.power = power
 
-    def _solve(self, moments, n_components):
-        matrices = moments.second_moments("pooled")
-        shares = moments.counts**self.power
-        self.group_shares_ = shares / shares.sum()
-        basis = top_eigenpairs(np.tensordot(self.group_shares_, matrices, 1), n_components)[1]
-        self._set_projection(basis, moments)
-        self._set_groups(moments, matrices)
+    def _solve(self, reduction, n_components):
+        matrices = reduction.second_moments("pooled")
+        shares = self._shares(reduction)
+        values, basis = top_eigenpairs(np.tensordot(shares, matrices, 1), n_components)
+        captured = np.einsum("pi,api->a", basis, matrices @ basis)
+        best = np.array([top_eigenpairs(matrix, n_components)[0].sum() for matrix in matrices])
+        objective = -float(values.sum())  # an eigenproblem: the value is its own bound
+        result = SolverResult(basis, objective, objective, shares, Status.OPTIMAL, n_iter=1, n_oracle_calls=1)
+        return Fit(result, np.einsum("aii->a", matrices), captured, best)
+
+    def _store(self, reduction, fit):
+        super()._store(reduction, fit)
+        self.group_shares_ = self._shares(reduction)
+
+    def _shares(self, reduction):
+        shares = reduction.counts**self.power
+        return shares / shares.sum()
 
 
 class UndeclaredPCA(EqualWeightPCA):
-    def _solve(self, moments, n_components):
-        super()._solve(moments, n_components)
+    def _store(self, reduction, fit):
+        super()._store(reduction, fit)
         self.luck_ = 7
 
 

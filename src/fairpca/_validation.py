@@ -1,6 +1,6 @@
-"""The only checker of data: X, sensitive_features and sample_weight become arrays, or a clear error.
+"""The only checker of data: X, sensitive_features and sample_weight become arrays, or a clear error; seeds, generators.
 
-Groups leave this module as :class:`Groups`: the labels that occur, in a fixed order, and one integer code a
+Groups leave this module as :class:`Groups`: the labels that occur, in a fixed order, and one integer code per
 row. Nothing later in the library looks at raw labels again.
 """
 
@@ -13,7 +13,7 @@ from typing import Any
 
 import numpy as np
 from scipy import sparse
-from sklearn.utils import assert_all_finite, check_array
+from sklearn.utils import assert_all_finite, check_array, check_random_state
 from sklearn.utils.validation import validate_data
 
 from fairpca._labels import quoted
@@ -32,11 +32,15 @@ __all__ = [
     "check_several_groups",
     "check_share",
     "code_type",
+    "generator",
     "groups_from_codes",
     "intersect_groups",
     "is_dask",
     "is_missing",
+    "legacy_generator",
     "ordered_labels",
+    "repeatable",
+    "seed_from",
 ]
 
 #: Integer labels within this span are encoded by a table look-up instead of a sort.
@@ -379,3 +383,30 @@ def _raise_missing() -> None:
         "sensitive_features contains missing values (NaN or None); drop those rows or give them a label of "
         "their own, such as 'unknown'."
     )
+
+
+def seed_from(random_state: Any) -> int:
+    """A seed for generators of our own, drawn from a ``random_state`` as scikit-learn takes it.
+
+    Examples
+    --------
+    >>> from fairpca._validation import seed_from
+    >>> seed_from(None), seed_from(1) == seed_from(1), seed_from(1) == seed_from(2)
+    (0, True, False)
+    """
+    return 0 if random_state is None else int(check_random_state(random_state).randint(2**31))
+
+
+def generator(random_state: Any) -> np.random.Generator:
+    """A generator seeded by :func:`seed_from`."""
+    return np.random.default_rng(seed_from(random_state))
+
+
+def legacy_generator(random_state: Any) -> np.random.RandomState:
+    """A generator of the kind that scikit-learn uses."""
+    return check_random_state(repeatable(random_state))
+
+
+def repeatable(random_state: Any) -> Any:
+    """A ``random_state`` for scikit-learn's own functions, where None would be another result every time."""
+    return 0 if random_state is None else random_state

@@ -1,6 +1,6 @@
 """The scikit-learn objects in which data, problems and solvers meet."""
 
-from fairpca.estimators._base import LinearProjection, MomentEstimator
+from fairpca.estimators._base import Fit, LinearProjection, MomentEstimator
 from fairpca.estimators.fair_pca import FairPCA
 from fairpca.estimators.kernel_parity_pca import KernelParityPCA
 from fairpca.estimators.mmd_fair_pca import MMDFairPCA
@@ -10,6 +10,7 @@ from fairpca.estimators.robust_fair_pca import RobustFairPCA
 __all__ = [
     "ESTIMATORS",
     "FairPCA",
+    "Fit",
     "KernelParityPCA",
     "LinearProjection",
     "MMDFairPCA",

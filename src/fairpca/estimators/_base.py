@@ -14,8 +14,7 @@ from sklearn.exceptions import ConvergenceWarning
 from sklearn.utils.validation import check_is_fitted
 
 from fairpca._labels import quoted
-from fairpca._random import generator, legacy_generator
-from fairpca._saved import FITTED, GROUPED, LINEAR, PER_GROUP, TUPLE, Array, Declared, Record
+from fairpca._saved import BOUNDED, FITTED, GROUPED, LINEAR, PER_GROUP, SEARCHED, TUPLE, Array, Declared, Record
 from fairpca._validation import (
     check_groups,
     check_groups_given,
@@ -24,7 +23,9 @@ from fairpca._validation import (
     check_plain_matrix,
     check_sample_weight,
     check_several_groups,
+    generator,
     is_dask,
+    legacy_generator,
 )
 from fairpca.linalg import fix_signs, orthonormalise, threads_for
 from fairpca.moments import GroupFactors, GroupMoments, Reduction, RowSpace, accumulate, chunk_moments
@@ -227,7 +228,7 @@ class MomentEstimator(LinearProjection):
 
     __metadata_request__partial_fit = {"sensitive_features": True}  # noqa: RUF012
 
-    _saved_attributes = _MOMENTS
+    _saved_attributes = SEARCHED | BOUNDED | _MOMENTS
 
     _moments: GroupMoments | None  # None after a fit that formed no p x p matrix
 
@@ -339,11 +340,10 @@ class MomentEstimator(LinearProjection):
         self._warn_unless_converged(fit.result.status)
         return self
 
-    @abstractmethod
     def _check_parameters(self) -> None:
-        """Refuse parameters that no data could suit; nothing is read before."""
+        """Refuse parameters that no data could suit; nothing is read before. Subclasses add their own."""
         check_n_components(self.n_components)
-        legacy_generator(self.random_state)  # refuses what is not a random state
+        legacy_generator(getattr(self, "random_state", None))  # refuses what is not a random state
 
     @abstractmethod
     def _solve(self, reduction: Reduction, n_components: int) -> Fit:

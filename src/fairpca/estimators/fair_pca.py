@@ -4,12 +4,12 @@ from __future__ import annotations
 
 import dataclasses
 import warnings
-from typing import Any
+from typing import Any, ClassVar
 
 import numpy as np
 
 from fairpca._labels import quoted
-from fairpca._saved import BOUNDED, NUMBER, PER_GROUP, SEARCHED, Array, Record
+from fairpca._saved import NUMBER, PER_GROUP, Array, Record
 from fairpca._validation import check_choice, check_number
 from fairpca.estimators._base import Fit, MomentEstimator
 from fairpca.joint_range import JointRange, RangePoint
@@ -174,7 +174,7 @@ feature_names_in_, n_samples_seen_
     (1000, 3)
     """
 
-    _saved_attributes = SEARCHED | BOUNDED | {"group_weights_": PER_GROUP, "relaxed_": _RELAXED}
+    _saved_attributes: ClassVar = {"group_weights_": PER_GROUP, "relaxed_": _RELAXED}
 
     def __init__(
         self,

@@ -10,7 +10,6 @@ from scipy import sparse
 from sklearn.metrics.pairwise import pairwise_kernels
 from sklearn.utils.validation import check_is_fitted
 
-from fairpca._random import generator, legacy_generator
 from fairpca._saved import GROUPED, NUMBER, Array
 from fairpca._validation import (
     Groups,
@@ -20,6 +19,8 @@ from fairpca._validation import (
     check_number,
     check_sample_weight,
     check_several_groups,
+    generator,
+    legacy_generator,
 )
 from fairpca.estimators._base import FloatTransformer, label_array
 from fairpca.linalg import canonical_basis, fix_signs, threads_for

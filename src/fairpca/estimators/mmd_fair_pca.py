@@ -12,7 +12,6 @@ from typing import Any, Self
 import numpy as np
 from sklearn.exceptions import ConvergenceWarning
 
-from fairpca._random import generator
 from fairpca._saved import LIST, NUMBER, NUMBERS, SEARCHED, Array, optional
 from fairpca._validation import (
     Groups,
@@ -22,6 +21,7 @@ from fairpca._validation import (
     check_n_components,
     check_sample_weight,
     check_several_groups,
+    generator,
     is_missing,
 )
 from fairpca.estimators._base import LinearProjection

@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 import dataclasses
-from typing import Any
+from typing import Any, ClassVar
 
 import numpy as np
 
-from fairpca._saved import BOUNDED, NUMBER, SEARCHED
+from fairpca._saved import NUMBER
 from fairpca._validation import check_choice, check_number
 from fairpca.estimators._base import Fit, MomentEstimator
 from fairpca.estimators._parity import solve_parity
@@ -123,7 +123,7 @@ feature_names_in_, n_samples_seen_
     True
     """
 
-    _saved_attributes = SEARCHED | BOUNDED | {"mean_difference_": NUMBER, "covariance_difference_": NUMBER}
+    _saved_attributes: ClassVar = {"mean_difference_": NUMBER, "covariance_difference_": NUMBER}
 
     def __init__(
         self,

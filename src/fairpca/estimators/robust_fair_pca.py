@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 import dataclasses
-from typing import Any
+from typing import Any, ClassVar
 
 import numpy as np
 
-from fairpca._saved import BOUNDED, LIST, PER_GROUP, SEARCHED
+from fairpca._saved import LIST, PER_GROUP
 from fairpca._validation import check_choice, check_number
 from fairpca.estimators._base import Fit, MomentEstimator
 from fairpca.joint_range import JointRange
@@ -138,7 +138,7 @@ feature_names_in_, n_samples_seen_
     True
     """
 
-    _saved_attributes = SEARCHED | BOUNDED | {
+    _saved_attributes: ClassVar = {
         "group_weights_": PER_GROUP, "radii_": PER_GROUP, "worst_case_group_errors_": PER_GROUP, "history_": LIST,
     }  # fmt: skip
 

@@ -10,8 +10,7 @@ import numpy as np
 
 from fairpca._labels import label_text
 from fairpca._progress import Report, progress_of
-from fairpca._random import seed_from
-from fairpca._validation import check_share
+from fairpca._validation import check_share, seed_from
 from fairpca.inference._checks import as_source
 from fairpca.inference._cross_fits import check_can_be_judged, fit_each_fold
 from fairpca.inference._display import TableResult, number, with_interval

@@ -12,8 +12,7 @@ from joblib import effective_n_jobs
 
 from fairpca._labels import label_text
 from fairpca._progress import Report, progress_of
-from fairpca._random import seed_from
-from fairpca._validation import check_number
+from fairpca._validation import check_number, seed_from
 from fairpca._workers import delayed, parallel
 from fairpca.inference._checks import as_source
 from fairpca.inference._display import TableResult, number, p_text

@@ -9,8 +9,7 @@ import numpy as np
 from sklearn.base import clone
 from sklearn.model_selection import StratifiedShuffleSplit
 
-from fairpca._random import legacy_generator, repeatable, seed_from
-from fairpca._validation import Groups, check_choice, check_number
+from fairpca._validation import Groups, check_choice, check_number, legacy_generator, repeatable, seed_from
 from fairpca.metrics._readers import LinearRule, Rows, check_rows, check_train, make_reader, resolved, train_and_score
 
 __all__ = ["adversary_gap", "permuted_adversary_gaps"]

@@ -9,8 +9,7 @@ from typing import Any
 import numpy as np
 from sklearn.utils import check_array
 
-from fairpca._random import generator
-from fairpca._validation import Groups, check_groups, check_number, check_sample_weight, check_several_groups
+from fairpca._validation import Groups, check_groups, check_number, check_sample_weight, check_several_groups, generator
 from fairpca.moments import GroupedSample
 from fairpca.problems.mmd import (
     Bandwidth,

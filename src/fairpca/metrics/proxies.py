@@ -8,7 +8,7 @@ from typing import Any
 
 import numpy as np
 
-from fairpca._random import legacy_generator
+from fairpca._validation import legacy_generator
 from fairpca.metrics._auc import JudgedScores, auc_interval, contrasts, level_of_random_groups
 from fairpca.metrics._readers import Rows, check_rows, rows_to_train_and_judge
 

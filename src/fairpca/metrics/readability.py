@@ -11,8 +11,7 @@ from sklearn.model_selection import StratifiedShuffleSplit
 
 from fairpca._labels import label_text
 from fairpca._optional import require
-from fairpca._random import legacy_generator
-from fairpca._validation import check_choice
+from fairpca._validation import check_choice, legacy_generator
 from fairpca.metrics._auc import (
     JudgedScores,
     Reading,

@@ -9,8 +9,7 @@ import numpy as np
 from sklearn.utils import check_array
 
 from fairpca._labels import label_texts
-from fairpca._random import seed_from
-from fairpca._validation import Groups, check_groups, check_several_groups
+from fairpca._validation import Groups, check_groups, check_several_groups, seed_from
 from fairpca.estimators._base import label_array
 from fairpca.inference import GroupFigures, LossTest, loss_test
 from fairpca.inference._checks import CountedRows, check_clusters
