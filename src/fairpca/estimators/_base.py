@@ -5,7 +5,7 @@ from __future__ import annotations
 import warnings
 from abc import ABCMeta, abstractmethod
 from dataclasses import dataclass
-from typing import Any, Self
+from typing import Any, ClassVar, Self
 
 import numpy as np
 from scipy import sparse
@@ -63,7 +63,7 @@ _MOMENTS: dict[str, Declared] = {
 class FloatTransformer(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimator):
     """Takes dense and sparse rows, and keeps their precision."""
 
-    _saved_attributes = FITTED
+    _saved_attributes: ClassVar = FITTED
 
     def _check_transform_parameters(self) -> None:
         """Refuse parameters with which ``transform`` fails; a saved model may have come from anywhere."""
@@ -81,7 +81,7 @@ class LinearProjection(FloatTransformer, metaclass=ABCMeta):
     # The group column travels through Pipeline, GridSearchCV and cross_validate without a call by the user.
     __metadata_request__fit = {"sensitive_features": True}  # noqa: RUF012 (scikit-learn reads a plain dict)
 
-    _saved_attributes = LINEAR | GROUPED | {"group_errors_": PER_GROUP, "group_losses_": PER_GROUP}
+    _saved_attributes: ClassVar = LINEAR | GROUPED | {"group_errors_": PER_GROUP, "group_losses_": PER_GROUP}
 
     components_: np.ndarray
     mean_: np.ndarray
@@ -228,7 +228,7 @@ class MomentEstimator(LinearProjection):
 
     __metadata_request__partial_fit = {"sensitive_features": True}  # noqa: RUF012
 
-    _saved_attributes = SEARCHED | BOUNDED | _MOMENTS
+    _saved_attributes: ClassVar = SEARCHED | BOUNDED | _MOMENTS
 
     _moments: GroupMoments | None  # None after a fit that formed no p x p matrix
 
