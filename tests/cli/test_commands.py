@@ -18,8 +18,8 @@ from fairpca import FairPCA, load_model
 from fairpca._progress import Progress
 from fairpca.cli import main
 from fairpca.cli._tables import clean, format_table
-from fairpca.datasets.table import prepare_table, read_table
 from fairpca.persistence import read_model
+from fairpca.tables.table import prepare_table, read_table
 
 
 @pytest.fixture

@@ -10,12 +10,12 @@ import numpy as np
 import pytest
 
 from fairpca.cli import main
-from fairpca.datasets import stream
-from fairpca.datasets.arrow import ArrowFile
-from fairpca.datasets.stream import RowSample, TableStream, is_large
-from fairpca.datasets.table import Encoder, prepare_table, read_table
 from fairpca.persistence import read_model
-from fairpca.streamed import stream_table
+from fairpca.tables import streaming as stream
+from fairpca.tables.arrow import ArrowFile
+from fairpca.tables.streaming import RowSample, TableStream, is_large
+from fairpca.tables.summary import stream_table
+from fairpca.tables.table import Encoder, prepare_table, read_table
 
 pa = pytest.importorskip("pyarrow", reason="pyarrow is not installed")
 feather = pytest.importorskip("pyarrow.feather")

@@ -8,8 +8,8 @@ import decimal
 import numpy as np
 import pytest
 
-from fairpca.datasets.table import constant_remark, prepare_table, read_table
-from fairpca.streamed import stream_table
+from fairpca.tables.summary import stream_table
+from fairpca.tables.table import constant_remark, prepare_table, read_table
 
 pa = pytest.importorskip("pyarrow")
 feather = pytest.importorskip("pyarrow.feather")
@@ -77,7 +77,7 @@ def outcome(read):
 
 
 def test_whole_and_streamed_tables_agree(tmp_path, cases, monkeypatch):
-    monkeypatch.setattr("fairpca.datasets.stream._BATCH_NUMBERS", 60)
+    monkeypatch.setattr("fairpca.tables.streaming._BATCH_NUMBERS", 60)
     for rng in cases(60):
         made = table(rng)
         path = tmp_path / ("data.parquet" if rng.random() < 0.5 else "data.feather")

@@ -14,7 +14,7 @@ from fairpca.cli._options import add_data_options, add_seed_option, load_in_memo
 from fairpca.cli._output import check_output
 from fairpca.cli._stream import is_streamed, load_streamed
 from fairpca.cli._tables import clean
-from fairpca.streamed import StreamedTable
+from fairpca.tables.summary import StreamedTable
 
 __all__ = ["add_fit"]
 

@@ -6,8 +6,8 @@ import argparse
 from collections.abc import Callable
 
 from fairpca.cli._stream import add_stream_options, is_streamed, load_streamed
-from fairpca.datasets.table import MAX_LEVELS, TableData, prepare_table, read_table
 from fairpca.model_selection import METHODS
+from fairpca.tables.table import MAX_LEVELS, TableData, prepare_table, read_table
 
 __all__ = [
     "add_comparison_options",

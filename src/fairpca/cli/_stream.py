@@ -5,9 +5,9 @@ from __future__ import annotations
 import argparse
 
 from fairpca._progress import Progress
-from fairpca.datasets.arrow import is_arrow
-from fairpca.datasets.stream import STREAM_NUMBERS, is_large
-from fairpca.streamed import StreamedTable, stream_table
+from fairpca.tables.arrow import is_arrow
+from fairpca.tables.streaming import STREAM_NUMBERS, is_large
+from fairpca.tables.summary import StreamedTable, stream_table
 
 __all__ = ["add_stream_options", "is_streamed", "load_streamed"]
 

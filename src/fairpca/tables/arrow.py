@@ -48,7 +48,7 @@ class ArrowFile:
     --------
     >>> import os, tempfile
     >>> import pyarrow.parquet
-    >>> from fairpca.datasets.arrow import ArrowFile
+    >>> from fairpca.tables.arrow import ArrowFile
     >>> with tempfile.TemporaryDirectory() as folder:
     ...     path = os.path.join(folder, "people.parquet")
     ...     pyarrow.parquet.write_table(pyarrow.table({"age": [31, 47, 25], "sex": ["f", "m", "f"]}), path)

@@ -5,11 +5,11 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from fairpca.datasets.arrow import ArrowFile
-from fairpca.datasets.stream import TableStream
-from fairpca.datasets.table import prepare_table, read_table
 from fairpca.moments import group_moments
-from fairpca.streamed import stream_table
+from fairpca.tables.arrow import ArrowFile
+from fairpca.tables.streaming import TableStream
+from fairpca.tables.summary import stream_table
+from fairpca.tables.table import prepare_table, read_table
 
 pyarrow = pytest.importorskip("pyarrow")
 parquet = pytest.importorskip("pyarrow.parquet")
@@ -245,7 +245,7 @@ def test_the_row_numbers_of_pandas_are_no_feature(tmp_path, rng):
 
 def test_batches_are_bounded_by_what_they_become(tmp_path, rng, monkeypatch):
     """A text column of 100 levels is 100 numbers a row."""
-    monkeypatch.setattr("fairpca.datasets.stream._BATCH_NUMBERS", 5_000)
+    monkeypatch.setattr("fairpca.tables.streaming._BATCH_NUMBERS", 5_000)
     city = [f"c{i % 100}" for i in range(600)]
     columns = {"x": rng.normal(size=600), "city": city, "sex": rng.choice(["f", "m"], 600)}
     parquet.write_table(pyarrow.table(columns), tmp_path / "people.parquet")

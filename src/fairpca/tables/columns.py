@@ -43,7 +43,7 @@ def read_column(texts: Sequence[str], delimiter: str = ",") -> CsvColumn:
 
     Examples
     --------
-    >>> from fairpca.datasets._written_numbers import read_column
+    >>> from fairpca.tables.columns import read_column
     >>> read_column(["1", " 2.5", "?"]).values, read_column(["1_0", "1_1"]).values.tolist()
     (array([1. , 2.5, nan]), ['1_0', '1_1'])
     >>> read_column(["01", "1"]).written.tolist(), read_column(["0,5", "1,25"]).values
@@ -97,7 +97,7 @@ def exact_values(texts: Sequence[str]) -> list[Any]:
 
     Examples
     --------
-    >>> from fairpca.datasets._written_numbers import exact_values
+    >>> from fairpca.tables.columns import exact_values
     >>> exact_values(["1", "", "1000000000000000001"]), exact_values(["0.5", "2"]), exact_values(["007", "8"])
     ([1, None, 1000000000000000001], [0.5, 2.0], ['007', '8'])
     """
@@ -141,7 +141,7 @@ def label_text(value: Any) -> str | None:
     Examples
     --------
     >>> from decimal import Decimal
-    >>> from fairpca.datasets._written_numbers import label_text
+    >>> from fairpca.tables.columns import label_text
     >>> label_text(2**60 + 1), label_text(1.0), label_text(Decimal("1.50")), label_text("01"), label_text(float("nan"))
     ('1152921504606846977', '1', '1.5', '01', None)
     """

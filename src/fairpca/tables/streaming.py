@@ -13,8 +13,7 @@ from typing import Any
 import numpy as np
 
 from fairpca._files import row_index
-from fairpca.datasets._written_numbers import MISSING_LEVEL, label_text
-from fairpca.datasets.arrow import (
+from fairpca.tables.arrow import (
     ArrowFile,
     is_arrow,
     is_number,
@@ -22,7 +21,8 @@ from fairpca.datasets.arrow import (
     plain_values,
     unusable_columns,
 )
-from fairpca.datasets.table import (
+from fairpca.tables.columns import MISSING_LEVEL, label_text
+from fairpca.tables.table import (
     MAX_GROUPS,
     MAX_LEVELS,
     Encoder,
@@ -289,7 +289,7 @@ class RowSample:
     Examples
     --------
     >>> import pyarrow
-    >>> from fairpca.datasets.stream import RowSample
+    >>> from fairpca.tables.streaming import RowSample
     >>> table = pyarrow.table({"0": [1.0, 2.0, 3.0], "group": ["f", "m", "f"]})
     >>> sample = RowSample(2, seed=0, columns=["0"], texts=["group"])
     >>> for batch in sample.watch(table.to_batches()):

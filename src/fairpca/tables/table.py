@@ -13,8 +13,7 @@ from typing import Any
 import numpy as np
 
 from fairpca._files import row_index
-from fairpca.datasets._written_numbers import MISSING_LEVEL, is_number, label_text, number_text, read_column
-from fairpca.datasets.arrow import (
+from fairpca.tables.arrow import (
     arrow_kind,
     check_unique,
     column_of_arrow,
@@ -23,6 +22,7 @@ from fairpca.datasets.arrow import (
     plain_values,
     unusable_columns,
 )
+from fairpca.tables.columns import MISSING_LEVEL, is_number, label_text, number_text, read_column
 
 __all__ = ["Encoder", "Table", "TableData", "prepare_table", "read_table"]
 
@@ -113,7 +113,7 @@ def read_table(path: Any, keep: Sequence[str] = ()) -> Table:
     Examples
     --------
     >>> import tempfile, pathlib
-    >>> from fairpca.datasets.table import read_table
+    >>> from fairpca.tables.table import read_table
     >>> with tempfile.TemporaryDirectory() as folder:
     ...     path = pathlib.Path(folder) / "people.csv"
     ...     _ = path.write_text("age,city\\n31,Bonn\\n,Ulm\\n")
@@ -366,7 +366,7 @@ def prepare_table(
     Examples
     --------
     >>> import numpy as np
-    >>> from fairpca.datasets.table import Table, prepare_table
+    >>> from fairpca.tables.table import Table, prepare_table
     >>> city = np.array(["a", "b"] * 20, dtype=object)
     >>> columns = {"x": np.arange(40.0), "city": city, "sex": np.repeat([0.0, 1.0], 20)}
     >>> data = prepare_table(Table("people.csv", columns, ""), ["sex"])
@@ -464,7 +464,7 @@ def joined_group(parts: Sequence[str]) -> str:
 
     Examples
     --------
-    >>> from fairpca.datasets.table import joined_group
+    >>> from fairpca.tables.table import joined_group
     >>> joined_group(["a, b", "c"]), joined_group(["a", "b, c"])
     ('"a, b", c', 'a, "b, c"')
     """
@@ -515,7 +515,7 @@ def class_values(texts: np.ndarray) -> np.ndarray:
     Examples
     --------
     >>> import numpy as np
-    >>> from fairpca.datasets.table import class_values
+    >>> from fairpca.tables.table import class_values
     >>> class_values(np.array(["10", "9"], dtype=object)), class_values(np.array(["10", "none"], dtype=object)).tolist()
     (array([10,  9]), ['10', 'none'])
     """

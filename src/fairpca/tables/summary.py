@@ -1,0 +1,200 @@
+"""A file larger than memory, reduced in one pass: moments of all rows, and a random sample for what needs rows.
+
+What is done with columns and rows is what :func:`fairpca.tables.table.prepare_table` does in memory, but found in
+the pass: which columns are constant or tell the group, and by what to divide when standardising.
+"""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+
+import numpy as np
+
+from fairpca.moments import GroupMoments
+from fairpca.moments.arrow import moments_from_batches
+from fairpca.tables.arrow import ArrowFile
+from fairpca.tables.streaming import STREAM_NUMBERS, Progress, RowSample, TableStream
+from fairpca.tables.table import (
+    MAX_LEVELS,
+    MIN_GROUP_ROWS,
+    Encoder,
+    Table,
+    TableData,
+    check_class_counts,
+    check_classes,
+    check_group_counts,
+    class_values,
+    constant_remark,
+    copy_remark,
+    is_no_accident,
+    say_columns,
+)
+
+__all__ = ["StreamedTable", "stream_table"]
+
+
+@dataclass(frozen=True)
+class StreamedTable(TableData):
+    """``X``, ``groups`` and ``label`` are a random sample of the rows; ``moments`` are those of all of them."""
+
+    moments: GroupMoments = field(kw_only=True)
+
+
+def stream_table(
+    path: str | os.PathLike,
+    sensitive: str | Sequence[str],
+    label: str | None = None,
+    *,
+    drop: str | Sequence[str] = (),
+    standardise: bool = True,
+    max_levels: int = MAX_LEVELS,
+    sample_rows: int = 0,
+    seed: int = 0,
+    progress: Progress | None = None,
+) -> StreamedTable:
+    """Read a Parquet or Feather file batch by batch, with bounded memory, and keep its moments.
+
+    Parameters
+    ----------
+    path : path
+        The file; text columns in it are one-hot encoded, which takes one more pass over these columns.
+    sensitive : str or list of str
+        The column or columns that make the groups; several make groups of the combinations that occur.
+    label : str, optional
+        A column with the class of each row; it is no feature.
+    drop : str or list of str
+        Columns to leave out.
+    standardise : bool
+        Whether to divide each feature by its standard deviation over all rows.
+    max_levels : int
+        The largest number of different texts a column may have.
+    sample_rows : int
+        How many rows to draw at random for ``X``, ``groups`` and ``label``; all rows are equally likely.
+    seed : int
+        Which rows are drawn; the same ones for the same seed, however the file is cut into batches.
+    progress : callable, optional
+        Called as ``progress(rows_done, rows_in_all, what)``.
+
+    Examples
+    --------
+    >>> import os, tempfile
+    >>> import numpy as np, pyarrow, pyarrow.parquet
+    >>> from fairpca import FairPCA
+    >>> from fairpca.tables import stream_table
+    >>> rng = np.random.default_rng(0)
+    >>> columns = {"height": rng.normal(size=60), "weight": rng.normal(size=60), "sex": ["f", "m"] * 30}
+    >>> with tempfile.TemporaryDirectory() as folder:
+    ...     file = os.path.join(folder, "people.parquet")
+    ...     pyarrow.parquet.write_table(pyarrow.table(columns), file)
+    ...     people = stream_table(file, "sex")
+    >>> people.feature_names, people.moments.counts.tolist()
+    (['height', 'weight'], [30.0, 30.0])
+    >>> FairPCA(1).fit_moments(people.moments).components_.shape
+    (1, 2)
+    """
+    sensitive = [sensitive] if isinstance(sensitive, str) else list(sensitive)
+    drop = [drop] if isinstance(drop, str) else list(drop)
+    stream = TableStream(ArrowFile(path), sensitive, label, drop=drop, max_levels=max_levels, progress=progress)
+    sample = _sample(stream, sample_rows, seed)
+    moments = moments_from_batches(sample.watch(stream.batches()), stream.group_column, columns=stream.columns)
+    n_dropped = stream.n_dropped  # of this pass: the search for usable columns may start another
+    check_group_counts(sensitive, moments.labels, moments.counts)
+    if label is not None:
+        names, counts = zip(*sorted(stream.class_counts.items()), strict=True)
+        check_class_counts(label, np.array(names), np.array(counts))
+    kept = _usable_columns(stream, moments)
+    moments, encoder = _standardise(moments.select(kept), _chosen(stream.encoder, kept), standardise)
+    remarks = _remarks(stream, n_dropped)
+    say_columns(encoder, [*sensitive, *([label] if label else []), *drop], standardise, remarks)
+    if not sample_rows:
+        nothing = np.zeros((0, len(kept))), np.zeros(0, dtype=str), None
+        return StreamedTable(*nothing, encoder, Table(stream.file.name, {}, ""), remarks, moments=moments)
+    X, texts = sample.rows()
+    groups, classes = texts[stream.group_column].astype(str), texts.get(stream.label_column)
+    _check_sample(moments, groups, label, classes)
+    classes = classes if classes is None else class_values(classes)
+    remarks.append(
+        f"read batch by batch; a random sample of {len(X):,} of {moments.total_count:,.0f} rows (seed {seed}) serves "
+        "where rows are needed"
+    )
+    X = (X[:, kept] - encoder.offsets) / encoder.scales
+    table = Table(stream.file.name, {}, stream.file.sha256())
+    return StreamedTable(X, groups, classes, encoder, table, remarks, moments=moments)
+
+
+def _sample(stream: TableStream, size: int, seed: int) -> RowSample:
+    """No more rows than would be read into memory anyway."""
+    texts = [stream.group_column, *([stream.label_column] if stream.label else [])]
+    return RowSample(min(size, max(STREAM_NUMBERS // len(stream.columns), 1)), seed, stream.columns, texts)
+
+
+def _usable_columns(stream: TableStream, moments: GroupMoments) -> np.ndarray:
+    """Features that vary and do not tell the group; what is left out is told in the stream's remarks."""
+    kept: list[int] = []
+    start = 0
+    for name, count in _widths(stream.encoder):
+        columns = np.arange(start, start + count)
+        start += count
+        if name in stream.encoder.levels:
+            in_groups = np.rint(moments.means[:, columns] * moments.counts[:, None]) > 0  # levels are zeros and ones
+            columns = columns[in_groups.any(axis=0)]  # others occur in incomplete rows only
+            n_values, tells_group = len(columns), bool((in_groups.sum(axis=0) <= 1).all())
+        else:
+            found = stream.few_values.get(name)
+            n_values, tells_group = (2, False) if found is None else (len(found), True)
+        if n_values == 1:
+            stream.remarks.append(constant_remark(name))
+        elif tells_group and is_no_accident(n_values, moments.counts):
+            stream.remarks.append(copy_remark(name))
+        else:
+            kept += columns.tolist()
+    if not kept:
+        raise ValueError(f"{stream.file.name} has no feature left that varies within the groups.")
+    return np.array(kept)
+
+
+def _widths(encoder: Encoder) -> list[tuple[str, int]]:
+    """Columns of the file and how many features each makes, in the encoder's order."""
+    return [*((name, 1) for name in encoder.numeric), *((name, len(found)) for name, found in encoder.levels.items())]
+
+
+def _chosen(encoder: Encoder, kept: np.ndarray) -> Encoder:
+    """By position: names such as 'a=b=c' may be a level of more than one column."""
+    positions = set(kept.tolist())
+    numeric = tuple(name for j, name in enumerate(encoder.numeric) if j in positions)
+    levels, start = {}, len(encoder.numeric)
+    for name, found in encoder.levels.items():
+        levels[name] = tuple(level for j, level in enumerate(found, start) if j in positions)
+        start += len(found)
+    levels = {name: found for name, found in levels.items() if found}
+    return Encoder(numeric, levels, np.zeros(len(kept)), np.ones(len(kept)))
+
+
+def _standardise(moments: GroupMoments, encoder: Encoder, standardise: bool) -> tuple[GroupMoments, Encoder]:
+    if not standardise:
+        return moments, encoder
+    deviations = np.sqrt(moments.pooled_variances())
+    scales = np.where(deviations > 0, deviations, 1.0)
+    offsets = moments.pooled_mean
+    return moments.standardised(offsets, scales), Encoder(encoder.numeric, encoder.levels, offsets, scales)
+
+
+def _remarks(stream: TableStream, n_dropped: int) -> list[str]:
+    remarks = list(stream.remarks)
+    if n_dropped:
+        remarks.append(f"dropped {n_dropped} of {stream.file.n_rows} rows with a missing group, label or number")
+    return remarks
+
+
+def _check_sample(moments: GroupMoments, groups: np.ndarray, label: str | None, classes: np.ndarray | None) -> None:
+    for group in moments.labels:
+        count = int((groups == group).sum())
+        if count < MIN_GROUP_ROWS:
+            raise ValueError(
+                f"Group {group!r} has {count} rows in the random sample of {len(groups):,}; raise sample_rows "
+                "(--sample-rows), or merge it with another group."
+            )
+    if label is not None and classes is not None:
+        check_classes(label, classes)
