@@ -13,7 +13,7 @@ from pathlib import Path
 
 from fairpca.model_selection import METHODS, compare
 from fairpca.report import audit
-from fairpca.tables.table import prepare_table, read_table
+from fairpca.tables import prepare_table, read_table
 
 FOLDER = Path(os.environ.get("FAIRPCA_DATA", Path(__file__).parents[2] / "shared" / "data"))
 FILE = FOLDER / "uci" / "UCI_Credit_Card.csv"

@@ -19,7 +19,7 @@ from fairpca._progress import Progress
 from fairpca.cli import main
 from fairpca.cli._tables import clean, format_table
 from fairpca.persistence import read_model
-from fairpca.tables.table import prepare_table, read_table
+from fairpca.tables import prepare_table, read_table
 
 
 @pytest.fixture

@@ -11,11 +11,10 @@ import pytest
 
 from fairpca.cli import main
 from fairpca.persistence import read_model
+from fairpca.tables import Encoder, prepare_table, read_table, stream_table
 from fairpca.tables import streaming as stream
 from fairpca.tables.arrow import ArrowFile
 from fairpca.tables.streaming import RowSample, TableStream, is_large
-from fairpca.tables.summary import stream_table
-from fairpca.tables.table import Encoder, prepare_table, read_table
 
 pa = pytest.importorskip("pyarrow", reason="pyarrow is not installed")
 feather = pytest.importorskip("pyarrow.feather")

@@ -8,8 +8,8 @@ import decimal
 import numpy as np
 import pytest
 
-from fairpca.tables.summary import stream_table
-from fairpca.tables.table import constant_remark, prepare_table, read_table
+from fairpca.tables import prepare_table, read_table, stream_table
+from fairpca.tables.remarks import constant_remark
 
 pa = pytest.importorskip("pyarrow")
 feather = pytest.importorskip("pyarrow.feather")

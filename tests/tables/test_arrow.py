@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from fairpca.tables.table import read_table
+from fairpca.tables import read_table
 
 pyarrow = pytest.importorskip("pyarrow")
 feather = pytest.importorskip("pyarrow.feather")

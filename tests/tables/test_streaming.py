@@ -6,10 +6,9 @@ import numpy as np
 import pytest
 
 from fairpca.moments import group_moments
+from fairpca.tables import prepare_table, read_table, stream_table
 from fairpca.tables.arrow import ArrowFile
 from fairpca.tables.streaming import TableStream
-from fairpca.tables.summary import stream_table
-from fairpca.tables.table import prepare_table, read_table
 
 pyarrow = pytest.importorskip("pyarrow")
 parquet = pytest.importorskip("pyarrow.parquet")

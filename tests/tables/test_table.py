@@ -5,8 +5,9 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
+from fairpca.tables import Encoder, prepare_table, read_table
 from fairpca.tables.columns import read_column
-from fairpca.tables.table import Encoder, class_values, prepare_table, read_table
+from fairpca.tables.labels import class_values
 
 
 def write(folder, text, name="people.csv", encoding="utf-8"):
@@ -232,7 +233,7 @@ def test_large_integers_and_decimals_of_arrow_files_stay_apart(tmp_path, kind, d
     import pyarrow.feather
     import pyarrow.parquet
 
-    from fairpca.tables.summary import stream_table
+    from fairpca.tables import stream_table
 
     values = {
         "int64": pa.array([2**60, 2**60 + 1] * 30),
@@ -312,7 +313,7 @@ def test_columns_that_tell_the_group_are_left_out(tmp_path, column):
     pa = pytest.importorskip("pyarrow")
     import pyarrow.parquet
 
-    from fairpca.tables.summary import stream_table
+    from fairpca.tables import stream_table
 
     value, tells = TELLING[column]
     columns = {"x": [float(i * i % 31) for i in range(90)], column: [value(i) for i in range(90)]}

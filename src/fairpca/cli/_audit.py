@@ -22,8 +22,7 @@ from fairpca.cli._output import check_output
 from fairpca.cli._tables import clean, comparison_text
 from fairpca.moments import GroupMoments
 from fairpca.report import Audit, audit
-from fairpca.tables.summary import StreamedTable
-from fairpca.tables.table import TableData
+from fairpca.tables import StreamedTable, TableData
 
 __all__ = ["add_audit", "check_json", "provenance", "test_options", "write_json"]
 

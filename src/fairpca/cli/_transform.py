@@ -15,12 +15,13 @@ import numpy as np
 
 from fairpca._files import replace_file
 from fairpca._progress import Progress
+from fairpca.cli._options import add_stream_options, is_streamed
 from fairpca.cli._output import check_output
-from fairpca.cli._stream import add_stream_options, is_streamed
 from fairpca.persistence import read_model
+from fairpca.tables import Encoder, Table, read_table
 from fairpca.tables.arrow import ArrowFile, arrow_kind, texts_of_arrow
 from fairpca.tables.columns import exact_values
-from fairpca.tables.table import Encoder, Table, read_table, table_of_arrow
+from fairpca.tables.reading import table_of_arrow
 
 __all__ = ["add_transform"]
 

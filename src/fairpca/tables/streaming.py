@@ -13,29 +13,20 @@ from typing import Any
 import numpy as np
 
 from fairpca._files import row_index
-from fairpca.tables.arrow import (
-    ArrowFile,
-    is_arrow,
-    is_number,
-    is_text,
-    plain_values,
-    unusable_columns,
-)
-from fairpca.tables.columns import MISSING_LEVEL, label_text
-from fairpca.tables.table import (
+from fairpca.tables.arrow import ArrowFile, is_arrow, is_number, is_text, plain_values, unusable_columns
+from fairpca.tables.checking import (
     MAX_GROUPS,
     MAX_LEVELS,
-    Encoder,
-    Table,
     check_few_classes,
     check_few_groups,
     check_levels,
     check_magnitude,
     check_roles,
-    constant_remark,
-    joined_group,
-    without_row_index,
 )
+from fairpca.tables.encoding import Encoder
+from fairpca.tables.labels import MISSING_LEVEL, joined_group, label_text
+from fairpca.tables.remarks import constant_remark, missing_remark, without_row_index
+from fairpca.tables.table import Table
 
 __all__ = ["STREAM_NUMBERS", "Progress", "RowSample", "TableStream", "is_large"]
 
@@ -149,7 +140,7 @@ class TableStream:
         for name in names:
             count = self.file.n_rows if str(self.file.schema.field(name).type) == "null" else counts.get(name, 0)
             if count > 0.5 * self.file.n_rows:
-                self.remarks.append(f"left out {name!r}: {count / self.file.n_rows:.0%} of it is missing")
+                self.remarks.append(missing_remark(name, count / self.file.n_rows))
             else:
                 kept.append(name)
         return kept
@@ -206,7 +197,7 @@ class TableStream:
 
     def _varies(self, name: str, levels: set[str | None], missing: int) -> bool:
         if missing > 0.5 * self.file.n_rows:
-            self.remarks.append(f"left out {name!r}: {missing / self.file.n_rows:.0%} of it is missing")
+            self.remarks.append(missing_remark(name, missing / self.file.n_rows))
         elif len(levels - {None}) < 2:
             self.remarks.append(constant_remark(name))
         else:

@@ -1,6 +1,6 @@
 """A file larger than memory, reduced in one pass: moments of all rows, and a random sample for what needs rows.
 
-What is done with columns and rows is what :func:`fairpca.tables.table.prepare_table` does in memory, but found in
+What is done with columns and rows is what :func:`fairpca.tables.prepare_table` does in memory, but found in
 the pass: which columns are constant or tell the group, and by what to divide when standardising.
 """
 
@@ -15,22 +15,20 @@ import numpy as np
 from fairpca.moments import GroupMoments
 from fairpca.moments.arrow import moments_from_batches
 from fairpca.tables.arrow import ArrowFile
-from fairpca.tables.streaming import STREAM_NUMBERS, Progress, RowSample, TableStream
-from fairpca.tables.table import (
+from fairpca.tables.checking import (
     MAX_LEVELS,
     MIN_GROUP_ROWS,
-    Encoder,
-    Table,
-    TableData,
     check_class_counts,
     check_classes,
     check_group_counts,
-    class_values,
-    constant_remark,
-    copy_remark,
     is_no_accident,
-    say_columns,
 )
+from fairpca.tables.encoding import Encoder
+from fairpca.tables.labels import class_values
+from fairpca.tables.preparing import TableData
+from fairpca.tables.remarks import constant_remark, copy_remark, describe_columns, dropped_remark
+from fairpca.tables.streaming import STREAM_NUMBERS, Progress, RowSample, TableStream
+from fairpca.tables.table import Table
 
 __all__ = ["StreamedTable", "stream_table"]
 
@@ -107,7 +105,7 @@ def stream_table(
     kept = _usable_columns(stream, moments)
     moments, encoder = _standardise(moments.select(kept), _chosen(stream.encoder, kept), standardise)
     remarks = _remarks(stream, n_dropped)
-    say_columns(encoder, [*sensitive, *([label] if label else []), *drop], standardise, remarks)
+    describe_columns(encoder, [*sensitive, *([label] if label else []), *drop], standardise, remarks)
     if not sample_rows:
         nothing = np.zeros((0, len(kept))), np.zeros(0, dtype=str), None
         return StreamedTable(*nothing, encoder, Table(stream.file.name, {}, ""), remarks, moments=moments)
@@ -184,7 +182,7 @@ def _standardise(moments: GroupMoments, encoder: Encoder, standardise: bool) -> 
 def _remarks(stream: TableStream, n_dropped: int) -> list[str]:
     remarks = list(stream.remarks)
     if n_dropped:
-        remarks.append(f"dropped {n_dropped} of {stream.file.n_rows} rows with a missing group, label or number")
+        remarks.append(dropped_remark(n_dropped, stream.file.n_rows))
     return remarks
 
 
