@@ -13,7 +13,7 @@ from fairpca.cli import main
 from fairpca.persistence import read_model
 from fairpca.tables import Encoder, prepare_table, read_table, stream_table
 from fairpca.tables import streaming as stream
-from fairpca.tables.arrow import ArrowFile
+from fairpca.tables.arrow import open_arrow
 from fairpca.tables.streaming import RowSample, TableStream, is_large
 
 pa = pytest.importorskip("pyarrow", reason="pyarrow is not installed")
@@ -182,7 +182,7 @@ def test_audit_tells_figures_of_all_rows_and_names_its_sample(tmp_path, columns,
     for shown in (text, page):
         assert "computed on a random sample of 300 of 897 rows" in shown
     assert "people.parquet: 897 rows" in text
-    assert ArrowFile(path).sha256() in page
+    assert open_arrow(path).sha256() in page
 
 
 def test_a_sample_as_large_as_the_file_gives_the_same_figures(tmp_path, columns, capsys):
@@ -282,8 +282,8 @@ def spoil(kind, columns, path):
         ("all missing", "Every row of people.parquet has a missing value"),
         ("missing column", "people.parquet has no column 'sex' (the sensitive column); it has 'id', 'income'"),
         ("no rows", "people.parquet holds no rows."),
-        ("damaged", "people.parquet cannot be read as Parquet: "),
-        ("truncated", "people.parquet cannot be read as Parquet: "),
+        ("damaged", "people.parquet cannot be read as Parquet ("),
+        ("truncated", "people.parquet cannot be read as Parquet ("),
     ],
 )
 @pytest.mark.parametrize("command", ["audit", "fit", "transform"])

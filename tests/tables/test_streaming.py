@@ -7,7 +7,7 @@ import pytest
 
 from fairpca.moments import group_moments
 from fairpca.tables import prepare_table, read_table, stream_table
-from fairpca.tables.arrow import ArrowFile
+from fairpca.tables.arrow import open_arrow
 from fairpca.tables.streaming import TableStream
 
 pyarrow = pytest.importorskip("pyarrow")
@@ -248,5 +248,5 @@ def test_batches_are_bounded_by_what_they_become(tmp_path, rng, monkeypatch):
     city = [f"c{i % 100}" for i in range(600)]
     columns = {"x": rng.normal(size=600), "city": city, "sex": rng.choice(["f", "m"], 600)}
     parquet.write_table(pyarrow.table(columns), tmp_path / "people.parquet")
-    stream = TableStream(ArrowFile(tmp_path / "people.parquet"), ["sex"])
+    stream = TableStream(open_arrow(tmp_path / "people.parquet"), ["sex"])
     assert max(batch.num_rows * batch.num_columns for batch in stream.batches()) <= 5_000

@@ -18,6 +18,7 @@ from fairpca.moments._sources import (
     row_counts,
     spread_evenly,
 )
+from fairpca.moments._streams import RowBlock, moments_from_blocks
 
 __all__ = [
     "Cells",
@@ -29,6 +30,7 @@ __all__ = [
     "GroupedSample",
     "MemorySource",
     "RandomCells",
+    "RowBlock",
     "RowSource",
     "RowSpace",
     "Views",
@@ -36,6 +38,7 @@ __all__ = [
     "cell_moments",
     "chunk_moments",
     "group_moments",
+    "moments_from_blocks",
     "on_row_ranges",
     "row_counts",
     "row_squares",

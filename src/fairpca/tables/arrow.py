@@ -1,32 +1,30 @@
-"""Parquet and Feather files batch by batch: needs the extra ``fairpca[arrow]``."""
+"""Columns of Parquet and Feather files as numbers and text: needs the extra ``fairpca[arrow]``."""
 
 from __future__ import annotations
 
-import hashlib
-from collections.abc import Iterator, Sequence
+from collections import Counter
+from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 
+from fairpca._arrow_files import ArrowFile, arrow_kind
+
 __all__ = [
-    "ArrowFile",
-    "arrow_kind",
+    "check_file",
     "check_unique",
     "column_of_arrow",
-    "import_pyarrow",
     "is_arrow",
     "is_number",
     "is_text",
     "loses_digits",
+    "open_arrow",
     "plain_values",
     "texts_of_arrow",
     "unusable_columns",
 ]
 
-_KINDS = {".parquet": "Parquet", ".pq": "Parquet", ".feather": "Feather", ".arrow": "Feather"}
-#: Bytes read of a column at a time, instead of its whole row group.
-_READ_BYTES = 1 << 18
 #: Decimals of so many digits differ in double precision if they differ at all.
 _EXACT_DIGITS = 15
 
@@ -36,119 +34,25 @@ def is_arrow(path: Any) -> bool:
     return arrow_kind(path) is not None
 
 
-def arrow_kind(path: Any) -> str | None:
-    """'Parquet' or 'Feather' by the ending of the name, or None."""
-    return _KINDS.get(Path(path).suffix.lower())
+def open_arrow(path: Any) -> ArrowFile:
+    """A file of uniquely named columns, to be read batch by batch."""
+    check_file(Path(path))
+    file = ArrowFile(path)
+    check_unique(file.schema.names, file.name)
+    return file
 
 
-class ArrowFile:
-    """A Parquet or Feather (Arrow IPC) file of which only the schema and the number of rows are read at once.
-
-    Examples
-    --------
-    >>> import os, tempfile
-    >>> import pyarrow.parquet
-    >>> from fairpca.tables.arrow import ArrowFile
-    >>> with tempfile.TemporaryDirectory() as folder:
-    ...     path = os.path.join(folder, "people.parquet")
-    ...     pyarrow.parquet.write_table(pyarrow.table({"age": [31, 47, 25], "sex": ["f", "m", "f"]}), path)
-    ...     file = ArrowFile(path)
-    ...     sizes = [batch.num_rows for batch in file.batches(["age"], 2)]
-    >>> file.n_rows, sizes
-    (3, [2, 1])
-    """
-
-    def __init__(self, path: Any) -> None:
-        self.path = Path(path)
-        self.name = self.path.name
-        if not self.path.exists():
-            raise FileNotFoundError(f"{path} does not exist.")
-        if self.path.is_dir():
-            raise IsADirectoryError(f"{path} is a folder; give a CSV, Parquet or Feather file.")
-        self._kind = _KINDS[self.path.suffix.lower()]
-        arrow = import_pyarrow(self.name)
-        self._problems = (arrow.ArrowException, OSError)
-        try:
-            self.schema, self.n_rows = self._describe()
-        except self._problems as problem:
-            raise self._unreadable(problem) from None
-
-    def _describe(self) -> tuple[Any, int]:
-        if self._kind == "Parquet":
-            with self._parquet() as file:
-                check_unique(file.schema_arrow.names, self.name)
-                return file.schema_arrow, file.metadata.num_rows
-        import pyarrow.dataset
-        import pyarrow.ipc
-
-        with pyarrow.memory_map(str(self.path)) as source:
-            check_unique(pyarrow.ipc.open_file(source).schema.names, self.name)
-        found = pyarrow.dataset.dataset(str(self.path), format="feather")
-        return found.schema, found.count_rows()
-
-    def batches(self, columns: Sequence[str], rows: int, *, categories: Sequence[str] = ()) -> Iterator[Any]:
-        """Record batches of at most so many rows, in the order of the file; a damaged file ends in a sentence.
-
-        ``categories`` are text columns of few values, which Parquet may decode to codes at once.
-        """
-        names = list(dict.fromkeys(columns))
-        try:
-            if self._kind == "Parquet":
-                yield from self._parquet_batches(names, rows, [name for name in categories if name in names])
-            else:
-                yield from self._feather_batches(names, rows)
-        except self._problems as problem:
-            raise self._unreadable(problem) from None
-
-    def null_counts(self) -> dict[str, int]:
-        """Missing values by column as far as the file's own statistics tell them; NaN does not count there."""
-        if self._kind != "Parquet":
-            return {}
-        counts: dict[str, int] = {}
-        with self._parquet() as file:
-            metadata = file.metadata
-        filled = [g for g in range(metadata.num_row_groups) if metadata.row_group(g).num_rows]  # others tell nothing
-        for j in range(metadata.num_columns):
-            parts = [metadata.row_group(g).column(j).statistics for g in filled]
-            if all(part is not None and part.has_null_count for part in parts):
-                counts[metadata.schema.column(j).path] = sum(part.null_count for part in parts)
-        return counts
-
-    def sha256(self) -> str:
-        """Checksum of the file, read block by block."""
-        with self.path.open("rb") as stream:
-            return hashlib.file_digest(stream, "sha256").hexdigest()
-
-    def _parquet(self, categories: Sequence[str] = ()) -> Any:
-        import pyarrow.parquet
-
-        return pyarrow.parquet.ParquetFile(
-            self.path, pre_buffer=False, buffer_size=_READ_BYTES, read_dictionary=list(categories)
-        )
-
-    def _parquet_batches(self, columns: list[str], rows: int, categories: list[str]) -> Iterator[Any]:
-        with self._parquet(categories) as file:
-            yield from file.iter_batches(rows, columns=columns)
-
-    def _feather_batches(self, columns: list[str], rows: int) -> Iterator[Any]:
-        import pyarrow
-        import pyarrow.ipc
-
-        positions = [self.schema.get_field_index(name) for name in columns]
-        options = pyarrow.ipc.IpcReadOptions(included_fields=positions)
-        with pyarrow.memory_map(str(self.path)) as source:
-            reader = pyarrow.ipc.open_file(source, options=options)
-            for i in range(reader.num_record_batches):
-                batch = reader.get_batch(i)
-                yield from (batch.slice(start, rows) for start in range(0, batch.num_rows, rows))
-
-    def _unreadable(self, problem: Exception) -> ValueError:
-        return ValueError(f"{self.name} cannot be read as {self._kind}: {str(problem).splitlines()[0]}")
+def check_file(path: Path) -> None:
+    """Refuse a path that is not a file."""
+    if not path.exists():
+        raise FileNotFoundError(f"{path} does not exist.")
+    if path.is_dir():
+        raise IsADirectoryError(f"{path} is a folder; give a CSV, Parquet or Feather file.")
 
 
 def check_unique(names: Sequence[str], file: str) -> None:
     """Refuse a file in which a name does not tell the column."""
-    repeated = next((name for name in names if names.count(name) > 1), None)
+    repeated = next((name for name, count in Counter(names).items() if count > 1), None)
     if repeated is not None:
         raise ValueError(f"{file} has two columns named {repeated!r}; rename one.")
 
@@ -228,12 +132,3 @@ def texts_of_arrow(column: Any) -> list[Any]:
         return column.cast(pyarrow.string()).to_pylist()
     except (pyarrow.ArrowException, ValueError):  # lists and the like have no text in Arrow
         return column.to_pylist()
-
-
-def import_pyarrow(name: str) -> Any:
-    """pyarrow, or how to get it."""
-    try:
-        import pyarrow
-    except ImportError:
-        raise ImportError(f"Reading {name} needs pyarrow: pip install 'fairpca[arrow]'.") from None
-    return pyarrow

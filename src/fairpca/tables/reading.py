@@ -12,12 +12,11 @@ from typing import Any
 
 import numpy as np
 
-from fairpca._files import row_index
+from fairpca._arrow_files import arrow_kind, import_pyarrow, readable, row_index
 from fairpca.tables.arrow import (
-    arrow_kind,
+    check_file,
     check_unique,
     column_of_arrow,
-    import_pyarrow,
     loses_digits,
     plain_values,
     unusable_columns,
@@ -59,10 +58,7 @@ def read_table(path: Any, keep: Sequence[str] = ()) -> Table:
     (array([31., nan]), ['Bonn', 'Ulm'])
     """
     path = Path(path)
-    if not path.exists():
-        raise FileNotFoundError(f"{path} does not exist.")
-    if path.is_dir():
-        raise IsADirectoryError(f"{path} is a folder; give a CSV, Parquet or Feather file.")
+    check_file(path)
     content = path.read_bytes()
     reader = {"Parquet": _read_parquet, "Feather": _read_feather, None: _read_csv}[arrow_kind(path)]
     table = reader(content, path.name, keep)
@@ -150,22 +146,18 @@ def _read_parquet(content: bytes, name: str, keep: Sequence[str]) -> Table:
     arrow = import_pyarrow(name)
     import pyarrow.parquet
 
-    try:
+    with readable(name, "Parquet"):
         source = pyarrow.parquet.ParquetFile(arrow.BufferReader(content))
         check_unique(source.schema_arrow.names, name)  # before reading: pyarrow refuses it in other words
         return table_of_arrow(source.read(), name, keep)
-    except (arrow.ArrowException, OSError) as problem:
-        raise ValueError(f"{name} cannot be read as Parquet: {str(problem).splitlines()[0]}") from None
 
 
 def _read_feather(content: bytes, name: str, keep: Sequence[str]) -> Table:
     arrow = import_pyarrow(name)
     import pyarrow.feather
 
-    try:
+    with readable(name, "Feather"):
         return table_of_arrow(pyarrow.feather.read_table(arrow.BufferReader(content)), name, keep)
-    except (arrow.ArrowException, OSError) as problem:
-        raise ValueError(f"{name} cannot be read as Feather: {str(problem).splitlines()[0]}") from None
 
 
 def table_of_arrow(source: Any, name: str, keep: Sequence[str], *, rows_before: int = 0) -> Table:

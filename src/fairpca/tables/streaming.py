@@ -12,8 +12,8 @@ from typing import Any
 
 import numpy as np
 
-from fairpca._files import row_index
-from fairpca.tables.arrow import ArrowFile, is_arrow, is_number, is_text, plain_values, unusable_columns
+from fairpca._arrow_files import ArrowFile, row_index
+from fairpca.tables.arrow import is_arrow, is_number, is_text, open_arrow, plain_values, unusable_columns
 from fairpca.tables.checking import (
     MAX_GROUPS,
     MAX_LEVELS,
@@ -46,7 +46,7 @@ def is_large(path: Any) -> bool:
     if not is_arrow(path):
         return False
     try:
-        file = ArrowFile(path)
+        file = open_arrow(path)
     except ValueError:  # no stream, at least: Feather files of the first version are read in memory
         return False
     return file.n_rows * len(file.schema.names) > STREAM_NUMBERS

@@ -14,7 +14,7 @@ import numpy as np
 
 from fairpca.moments import GroupMoments
 from fairpca.moments.arrow import moments_from_batches
-from fairpca.tables.arrow import ArrowFile
+from fairpca.tables.arrow import open_arrow
 from fairpca.tables.checking import (
     MAX_LEVELS,
     MIN_GROUP_ROWS,
@@ -94,7 +94,7 @@ def stream_table(
     """
     sensitive = [sensitive] if isinstance(sensitive, str) else list(sensitive)
     drop = [drop] if isinstance(drop, str) else list(drop)
-    stream = TableStream(ArrowFile(path), sensitive, label, drop=drop, max_levels=max_levels, progress=progress)
+    stream = TableStream(open_arrow(path), sensitive, label, drop=drop, max_levels=max_levels, progress=progress)
     sample = _sample(stream, sample_rows, seed)
     moments = moments_from_batches(sample.watch(stream.batches()), stream.group_column, columns=stream.columns)
     n_dropped = stream.n_dropped  # of this pass: the search for usable columns may start another
