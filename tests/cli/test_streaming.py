@@ -14,7 +14,7 @@ from fairpca.persistence import read_model
 from fairpca.tables import Encoder, prepare_table, read_table, stream_table
 from fairpca.tables import streaming as stream
 from fairpca.tables.arrow import open_arrow
-from fairpca.tables.streaming import RowSample, TableStream, is_large
+from fairpca.tables.streaming import TableStream, is_large
 
 pa = pytest.importorskip("pyarrow", reason="pyarrow is not installed")
 feather = pytest.importorskip("pyarrow.feather")
@@ -136,8 +136,8 @@ def test_large_files_are_streamed_unasked(tmp_path, columns, capsys, monkeypatch
     assert is_large(path)
     assert not is_large(tmp_path / "people.csv")
     called = []
-    batches = TableStream.batches
-    monkeypatch.setattr(TableStream, "batches", lambda self: called.append(1) or batches(self))
+    blocks = TableStream.blocks
+    monkeypatch.setattr(TableStream, "blocks", lambda self: called.append(1) or blocks(self))
     assert run(["fit", path, "--sensitive", "sex", "--drop", "id"], tmp_path) == 0
     assert called
     # A method that needs rows still gets them.
@@ -195,24 +195,6 @@ def test_a_sample_as_large_as_the_file_gives_the_same_figures(tmp_path, columns,
         for group, interval in theirs["loss"]["groups"].items():
             assert np.allclose(ours["loss"]["groups"][group], interval, atol=1e-6)
         assert np.isclose(ours["held_out"]["mmd2"], theirs["held_out"]["mmd2"], rtol=1e-5)
-
-
-def test_the_sample_is_uniform_reproducible_and_independent_of_batches():
-    numbers = np.arange(1000.0)
-    table = pa.table({"0": numbers, "group": (numbers % 3).astype(int).astype(str)})
-
-    def draw(seed, rows):
-        sample = RowSample(100, seed, ["0"], ["group"])
-        assert sum(batch.num_rows for batch in sample.watch(table.to_batches(rows))) == 1000
-        X, texts = sample.rows()
-        assert (texts["group"] == (X[:, 0] % 3).astype(int).astype(str)).all()
-        return X[:, 0]
-
-    assert (draw(1, 17) == draw(1, 1000)).all()
-    drawn = np.concatenate([draw(seed, 90) for seed in range(200)])
-    assert all(len(np.unique(part)) == 100 for part in drawn.reshape(200, 100))
-    halves = np.bincount((drawn // 250).astype(int), minlength=4) / 20000  # each quarter: 0.25, deviation 0.0029
-    assert np.abs(halves - 0.25).max() < 0.015
 
 
 @pytest.mark.parametrize("out", ["csv", "parquet", "feather"])

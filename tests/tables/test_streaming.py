@@ -249,4 +249,4 @@ def test_batches_are_bounded_by_what_they_become(tmp_path, rng, monkeypatch):
     columns = {"x": rng.normal(size=600), "city": city, "sex": rng.choice(["f", "m"], 600)}
     parquet.write_table(pyarrow.table(columns), tmp_path / "people.parquet")
     stream = TableStream(open_arrow(tmp_path / "people.parquet"), ["sex"])
-    assert max(batch.num_rows * batch.num_columns for batch in stream.batches()) <= 5_000
+    assert max(len(block) * len(block.columns) for block in stream.blocks()) <= 5_000

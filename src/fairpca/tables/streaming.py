@@ -7,12 +7,14 @@ encoding must be known beforehand. Which columns of numbers are constant or tell
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 from typing import Any
 
 import numpy as np
 
 from fairpca._arrow_files import ArrowFile, row_index
+from fairpca._progress import Report
+from fairpca._validation import Groups, groups_from_codes
 from fairpca.tables.arrow import is_arrow, is_number, is_text, open_arrow, plain_values, unusable_columns
 from fairpca.tables.checking import (
     MAX_GROUPS,
@@ -26,19 +28,17 @@ from fairpca.tables.checking import (
 from fairpca.tables.encoding import Encoder
 from fairpca.tables.labels import MISSING_LEVEL, joined_group, label_text
 from fairpca.tables.remarks import constant_remark, missing_remark, without_row_index
+from fairpca.tables.sampling import LabelledBlock
 from fairpca.tables.table import Table
 
-__all__ = ["STREAM_NUMBERS", "Progress", "RowSample", "TableStream", "is_large"]
+__all__ = ["STREAM_NUMBERS", "TableStream", "is_large"]
 
 #: Files of more numbers (rows x columns) than this are streamed: in memory, a few copies would take a gigabyte.
 STREAM_NUMBERS = 20_000_000
 #: Numbers decoded at a time.
 _BATCH_NUMBERS = 2_000_000
-_GROUP, _LABEL = "group", "label"
 #: Rows of a batch that rule out most columns.
 _FIRST_ROWS = 1000
-
-Progress = Callable[[int, int, str], None]
 
 
 def is_large(path: Any) -> bool:
@@ -53,7 +53,7 @@ def is_large(path: Any) -> bool:
 
 
 class TableStream:
-    """Batches of encoded features (columns named '0', '1', ...), with a column 'group' and perhaps 'label'.
+    """Blocks of encoded features, with the group and perhaps the class of each row.
 
     Attributes
     ----------
@@ -69,8 +69,6 @@ class TableStream:
         Numeric columns that may be constant or tell the group, after a pass.
     """
 
-    group_column, label_column = _GROUP, _LABEL
-
     def __init__(
         self,
         file: ArrowFile,
@@ -79,7 +77,7 @@ class TableStream:
         *,
         drop: Sequence[str] = (),
         max_levels: int = MAX_LEVELS,
-        progress: Progress | None = None,
+        progress: Report | None = None,
     ) -> None:
         if not file.n_rows:
             raise ValueError(f"{file.name} holds no rows.")
@@ -102,27 +100,22 @@ class TableStream:
         size = len(numeric) + sum(map(len, levels.values()))
         self.encoder = Encoder(tuple(numeric), levels, np.zeros(size), np.ones(size))
 
-    @property
-    def columns(self) -> list[str]:
-        """Names of the features in the batches."""
-        return [str(j) for j in range(len(self.encoder.feature_names))]
-
-    def batches(self) -> Iterator[Any]:
-        """Record batches of complete rows; progress is told as they come."""
-        names = [*self.encoder.numeric, *self.encoder.levels, *self.sensitive, *([self.label] if self.label else [])]
+    def blocks(self) -> Iterator[LabelledBlock]:
+        """Complete rows; progress is told as they come."""
+        names = [*self.encoder.numeric, *self.encoder.levels, *self._needed]
         self.n_dropped, self.class_counts, groups = 0, Counter(), set[str]()
         missing = dict.fromkeys(self.encoder.numeric, 0)
         self.few_values = {name: FewValues() for name in self.encoder.numeric}
-        for batch in self._read(names, "rows read", width=len(names) + len(self.columns)):
-            prepared = self._prepare(batch, missing)
-            self.n_dropped += batch.num_rows - prepared.num_rows
-            groups.update(prepared.column(_GROUP).dictionary.to_pylist())
+        for batch in self._read(names, "rows read", width=len(names) + len(self.encoder.offsets)):
+            block = self._prepare(batch, missing)
+            self.n_dropped += batch.num_rows - len(block)
+            groups.update(block.groups.labels)
             check_few_groups(self.sensitive, len(groups), so_far=True)
-            self._watch_values(prepared)
-            if self.label:
-                self._count_classes(self.label, prepared.column(_LABEL))
-            if prepared.num_rows:
-                yield prepared
+            self._watch_values(block)
+            if self.label and block.classes:
+                self._count_classes(self.label, block.classes)
+            if len(block):
+                yield block
         for name, count in missing.items():
             if count > 0.5 * self.file.n_rows:
                 share = count / self.file.n_rows
@@ -133,6 +126,11 @@ class TableStream:
             raise ValueError(
                 f"Every row of {self.file.name} has a missing value; fill them, or drop the emptiest columns."
             )
+
+    @property
+    def _needed(self) -> list[str]:
+        """Columns without which a row is of no use."""
+        return [*self.sensitive, *([self.label] if self.label else [])]
 
     def _mostly_known(self, names: list[str]) -> list[str]:
         """Without columns that the file's statistics (or type) say to be mostly empty."""
@@ -145,16 +143,14 @@ class TableStream:
                 kept.append(name)
         return kept
 
-    def _watch_values(self, prepared: Any) -> None:
-        column = prepared.column(_GROUP)
-        codes, labels = column.indices.to_numpy(), column.dictionary.to_pylist()
-        for j, name in enumerate(self.encoder.numeric):
-            if name in self.few_values and not self.few_values[name].add(prepared.column(str(j)), codes, labels):
+    def _watch_values(self, block: LabelledBlock) -> None:
+        for name, values in zip(self.encoder.numeric, block.columns, strict=False):  # levels come after
+            if name in self.few_values and not self.few_values[name].add(values, block.groups):
                 del self.few_values[name]
 
-    def _count_classes(self, label: str, column: Any) -> None:
-        counts = np.bincount(column.indices.to_numpy(), minlength=len(column.dictionary)).tolist()
-        self.class_counts.update(dict(zip(column.dictionary.to_pylist(), counts, strict=True)))
+    def _count_classes(self, label: str, classes: Groups) -> None:
+        counts = np.bincount(classes.codes, minlength=len(classes)).tolist()
+        self.class_counts.update(dict(zip(classes.labels, counts, strict=True)))
         check_few_classes(label, len(self.class_counts), so_far=True)
 
     def _survey(self, names: list[str], numeric: list[str], max_levels: int) -> dict[str, tuple[str, ...]]:
@@ -183,11 +179,10 @@ class TableStream:
     def _levels_of_complete_rows(
         self, names: list[str], numeric: list[str], max_levels: int
     ) -> dict[str, set[str | None]]:
-        needed = [*self.sensitive, *([self.label] if self.label else [])]
         found: dict[str, set[str | None]] = {name: set() for name in names}
         missing = dict.fromkeys(names, 0)
-        for batch in self._read([*names, *numeric, *needed], "looking for levels"):
-            complete = ~_incomplete(batch, numeric, needed)
+        for batch in self._read([*names, *numeric, *self._needed], "looking for levels"):
+            complete = ~_incomplete(batch, numeric, self._needed)
             for name, levels in found.items():
                 codes, texts = _text_codes(batch.column(name))
                 levels.update(texts[code] for code in np.unique(codes[complete]).tolist())
@@ -214,36 +209,29 @@ class TableStream:
             self._progress(done, total, doing)
             yield batch
 
-    def _prepare(self, batch: Any, missing: dict[str, int]) -> Any:
+    def _prepare(self, batch: Any, missing: dict[str, int]) -> LabelledBlock:
         """The batch encoded; ``missing`` is added to."""
-        import pyarrow
-
-        incomplete = np.zeros(batch.num_rows, dtype=bool)
-        features = []
+        columns, incomplete = [], np.zeros(batch.num_rows, dtype=bool)
         for name in self.encoder.numeric:
             values, absent = _numbers(batch.column(name))
-            features.append(values)
+            columns.append(values)
             check_magnitude(self.file.name, name, values if absent is None else values[~absent])
             if absent is not None:
                 missing[name] += int(absent.sum())
                 incomplete |= absent
         for name, levels in self.encoder.levels.items():
-            codes, texts = _text_codes(batch.column(name))
-            named = list(map(_level, texts))
-            features += [np.array([text == level for text in named], dtype=np.float32)[codes] for level in levels]
-        roles = {_GROUP: _joined([_text_codes(batch.column(name)) for name in self.sensitive])}
+            columns += _one_hot(batch.column(name), levels)
+        group_codes, groups = _joined([_text_codes(batch.column(name)) for name in self.sensitive])
+        incomplete |= group_codes == len(groups)
         if self.label:
-            roles[_LABEL] = _joined([_text_codes(batch.column(self.label))])
-        for codes, found in roles.values():
-            incomplete |= codes == len(found)
-        kept = slice(None) if not incomplete.any() else ~incomplete
-        columns = {str(j): pyarrow.array(values[kept]) for j, values in enumerate(features)}
-        for name, (codes, found) in roles.items():
-            present, positions = np.unique(codes[kept], return_inverse=True)  # some only incomplete rows have
-            dictionary = pyarrow.array([found[code] for code in present], pyarrow.string())
-            indices = pyarrow.array(positions.reshape(-1).astype(np.int32))
-            columns[name] = pyarrow.DictionaryArray.from_arrays(indices, dictionary)
-        return pyarrow.RecordBatch.from_pydict(columns)
+            class_codes, classes = _joined([_text_codes(batch.column(self.label))])
+            incomplete |= class_codes == len(classes)
+        kept = ~incomplete if incomplete.any() else slice(None)
+        return LabelledBlock(
+            [values[kept] for values in columns],
+            groups_from_codes(group_codes[kept], groups),
+            classes=groups_from_codes(class_codes[kept], classes) if self.label else None,
+        )
 
 
 class FewValues:
@@ -255,12 +243,12 @@ class FewValues:
     def __len__(self) -> int:
         return len(self._groups)
 
-    def add(self, column: Any, codes: np.ndarray, labels: list[str]) -> bool:
+    def add(self, values: np.ndarray, groups: Groups) -> bool:
         """Whether that is still so with these rows; the first rows mostly decide, so they are looked at alone."""
-        values = column.to_numpy()
+        codes, labels = groups.codes.astype(np.int64), groups.labels
         return self._add(values[:_FIRST_ROWS], codes[:_FIRST_ROWS], labels) and self._add(values, codes, labels)
 
-    def _add(self, values: np.ndarray, codes: np.ndarray, labels: list[str]) -> bool:
+    def _add(self, values: np.ndarray, codes: np.ndarray, labels: Sequence[str]) -> bool:
         found, positions = np.unique(values, return_inverse=True)
         if len(found) > MAX_GROUPS:
             return False
@@ -270,64 +258,6 @@ class FewValues:
             if self._groups.setdefault(value, group) != group:
                 self._groups[value] = None
         return len(self) <= 1 or (len(self) <= MAX_GROUPS and None not in self._groups.values())
-
-
-class RowSample:
-    """Rows drawn at random, all equally likely, while batches go by: those with the smallest random keys.
-
-    Which rows are drawn depends on the seed and on the rows, not on how they were divided into batches.
-
-    Examples
-    --------
-    >>> import pyarrow
-    >>> from fairpca.tables.streaming import RowSample
-    >>> table = pyarrow.table({"0": [1.0, 2.0, 3.0], "group": ["f", "m", "f"]})
-    >>> sample = RowSample(2, seed=0, columns=["0"], texts=["group"])
-    >>> for batch in sample.watch(table.to_batches()):
-    ...     pass
-    >>> X, texts = sample.rows()
-    >>> X.shape, len(texts["group"])
-    ((2, 1), 2)
-    """
-
-    def __init__(self, size: int, seed: int, columns: Sequence[str], texts: Sequence[str]) -> None:
-        self._size, self._rng = size, np.random.default_rng(seed)
-        self._columns, self._texts = list(columns), list(texts)
-        self._limit = np.inf if size else 0.0
-        self._keys: list[np.ndarray] = []
-        self._parts: list[Any] = []
-
-    def watch(self, batches: Iterable[Any]) -> Iterator[Any]:
-        """The same batches, looked at as they pass."""
-        for batch in batches:
-            keys = self._rng.random(batch.num_rows)
-            chosen = np.flatnonzero(keys < self._limit)
-            if len(chosen):
-                self._keys.append(keys[chosen])
-                self._parts.append(batch.take(_arrow_array(chosen)))
-                if sum(map(len, self._keys)) > 1.5 * self._size:
-                    self._thin_out()
-            yield batch
-
-    def rows(self) -> tuple[np.ndarray, dict[str, np.ndarray]]:
-        """Features and text columns of the sample, in the order of the file."""
-        self._thin_out()
-        whole = self._parts[0]
-        X = np.empty((whole.num_rows, len(self._columns)))
-        for j, name in enumerate(self._columns):
-            X[:, j] = whole.column(name).to_numpy()
-        return X, {name: np.array(whole.column(name).to_pylist(), dtype=object) for name in self._texts}
-
-    def _thin_out(self) -> None:
-        import pyarrow
-
-        keys = np.concatenate(self._keys)
-        whole = pyarrow.Table.from_batches(self._parts).unify_dictionaries()
-        if len(keys) > self._size:
-            kept = np.sort(np.argpartition(keys, self._size)[: self._size])
-            keys, whole = keys[kept], whole.take(_arrow_array(kept))
-            self._limit = keys.max(initial=0.0)
-        self._keys, self._parts = [keys], whole.combine_chunks().to_batches()
 
 
 def _numbers(column: Any) -> tuple[np.ndarray, np.ndarray | None]:
@@ -340,6 +270,12 @@ def _numbers(column: Any) -> tuple[np.ndarray, np.ndarray | None]:
     values = plain_values(column).cast(kind, safe=False).to_numpy(zero_copy_only=False)
     finite = np.isfinite(values)
     return values, None if finite.all() else ~finite
+
+
+def _one_hot(column: Any, levels: Sequence[str]) -> list[np.ndarray]:
+    codes, texts = _text_codes(column)
+    named = list(map(_level, texts))
+    return [np.array([text == level for text in named], dtype=np.float32)[codes] for level in levels]
 
 
 def _incomplete(batch: Any, numeric: Sequence[str], needed: Sequence[str]) -> np.ndarray:
@@ -386,12 +322,6 @@ def _joined(encoded: list[tuple[np.ndarray, list[str | None]]]) -> tuple[np.ndar
     code_of = {label: code for code, label in enumerate(names)} | {None: len(names)}
     table = np.array([code_of[label] for label in labels], dtype=np.int32)
     return table[inverse.reshape(-1)], names
-
-
-def _arrow_array(values: np.ndarray) -> Any:
-    import pyarrow
-
-    return pyarrow.array(values)
 
 
 def _outline(file: ArrowFile) -> Table:

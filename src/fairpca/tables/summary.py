@@ -12,8 +12,8 @@ from dataclasses import dataclass, field
 
 import numpy as np
 
-from fairpca.moments import GroupMoments
-from fairpca.moments.arrow import moments_from_batches
+from fairpca._progress import Report
+from fairpca.moments import GroupMoments, moments_from_blocks
 from fairpca.tables.arrow import open_arrow
 from fairpca.tables.checking import (
     MAX_LEVELS,
@@ -27,7 +27,8 @@ from fairpca.tables.encoding import Encoder
 from fairpca.tables.labels import class_values
 from fairpca.tables.preparing import TableData
 from fairpca.tables.remarks import constant_remark, copy_remark, describe_columns, dropped_remark
-from fairpca.tables.streaming import STREAM_NUMBERS, Progress, RowSample, TableStream
+from fairpca.tables.sampling import RowSample
+from fairpca.tables.streaming import STREAM_NUMBERS, TableStream
 from fairpca.tables.table import Table
 
 __all__ = ["StreamedTable", "stream_table"]
@@ -50,7 +51,7 @@ def stream_table(
     max_levels: int = MAX_LEVELS,
     sample_rows: int = 0,
     seed: int = 0,
-    progress: Progress | None = None,
+    progress: Report | None = None,
 ) -> StreamedTable:
     """Read a Parquet or Feather file batch by batch, with bounded memory, and keep its moments.
 
@@ -96,7 +97,7 @@ def stream_table(
     drop = [drop] if isinstance(drop, str) else list(drop)
     stream = TableStream(open_arrow(path), sensitive, label, drop=drop, max_levels=max_levels, progress=progress)
     sample = _sample(stream, sample_rows, seed)
-    moments = moments_from_batches(sample.watch(stream.batches()), stream.group_column, columns=stream.columns)
+    moments = moments_from_blocks(sample.watch(stream.blocks()), stream.encoder.feature_names)
     n_dropped = stream.n_dropped  # of this pass: the search for usable columns may start another
     check_group_counts(sensitive, moments.labels, moments.counts)
     if label is not None:
@@ -109,8 +110,7 @@ def stream_table(
     if not sample_rows:
         nothing = np.zeros((0, len(kept))), np.zeros(0, dtype=str), None
         return StreamedTable(*nothing, encoder, Table(stream.file.name, {}, ""), remarks, moments=moments)
-    X, texts = sample.rows()
-    groups, classes = texts[stream.group_column].astype(str), texts.get(stream.label_column)
+    X, groups, classes = sample.rows()
     _check_sample(moments, groups, label, classes)
     classes = classes if classes is None else class_values(classes)
     remarks.append(
@@ -124,8 +124,7 @@ def stream_table(
 
 def _sample(stream: TableStream, size: int, seed: int) -> RowSample:
     """No more rows than would be read into memory anyway."""
-    texts = [stream.group_column, *([stream.label_column] if stream.label else [])]
-    return RowSample(min(size, max(STREAM_NUMBERS // len(stream.columns), 1)), seed, stream.columns, texts)
+    return RowSample(min(size, max(STREAM_NUMBERS // len(stream.encoder.offsets), 1)), seed)
 
 
 def _usable_columns(stream: TableStream, moments: GroupMoments) -> np.ndarray:
