@@ -246,7 +246,10 @@ def spoil(kind, people):
     [
         ("missing column", "people.csv has no column 'sex' (the sensitive column); it has 'id', 'income'"),
         ("empty", "people.csv is empty."),
-        ("one group", "'sex' contains a single group, 'f'; at least two are needed."),
+        (
+            "one group",
+            "'sex' contains a single group, 'f', but at least two are needed: name another column (--sensitive).",
+        ),
         ("non-UTF-8", "people.csv is not UTF-8 (byte 0xf6 in line"),
         ("10,000 levels", "Column 'name' is text with 10000 different values, too many to one-hot encode"),
         ("huge numbers", "Column 'debt' of people.csv holds numbers as large as 7e+200, whose squares overflow"),

@@ -24,7 +24,7 @@ def test_a_wrong_ending_is_told_with_the_right_one(tmp_path, name, kind):
 def test_other_binary_files_are_no_text_and_utf_16_is_another_encoding(tmp_path):
     path = tmp_path / "people.csv"
     path.write_bytes(b"PK\x03\x04\xff\0\0\0")
-    with pytest.raises(ValueError, match=r"people\.csv is not a text file; give CSV"):
+    with pytest.raises(ValueError, match=r"people\.csv is not a text file: give CSV"):
         read_table(path)
     path.write_bytes("age,sex\n1,f\n".encode("utf-16"))
     with pytest.raises(ValueError, match="is text in UTF-16, not UTF-8"):

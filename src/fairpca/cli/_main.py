@@ -16,6 +16,7 @@ from fairpca.cli._info import add_info
 from fairpca.cli._output import words_apart_from
 from fairpca.cli._reproduce import add_reproduce
 from fairpca.cli._transform import add_transform
+from fairpca.tables import TableError
 
 __all__ = ["main"]
 
@@ -35,9 +36,17 @@ def main(argv: Sequence[str] | None = None) -> int:
     except KeyboardInterrupt:
         print("fairpca: interrupted", file=sys.stderr)
         return 130
+    except TableError as problem:
+        print(f"fairpca: {problem.sentence(_options_of(arguments))}", file=sys.stderr)
+        return 2
     except (ValueError, TypeError, OSError, ImportError) as problem:
         print(f"fairpca: {problem}", file=sys.stderr)
         return 2
+
+
+def _options_of(arguments: argparse.Namespace) -> dict[str, str]:
+    """How this command calls the parameters that an error may advise to change."""
+    return {name: f"--{name.replace('_', '-')}" for name in vars(arguments)}
 
 
 def _survive_any_encoding() -> None:

@@ -10,6 +10,7 @@ from typing import Any
 import numpy as np
 
 from fairpca._arrow_files import ArrowFile, arrow_kind
+from fairpca.tables.errors import Remedy, TableError
 
 __all__ = [
     "check_file",
@@ -54,17 +55,20 @@ def check_unique(names: Sequence[str], file: str) -> None:
     """Refuse a file in which a name does not tell the column."""
     repeated = next((name for name, count in Counter(names).items() if count > 1), None)
     if repeated is not None:
-        raise ValueError(f"{file} has two columns named {repeated!r}; rename one.")
+        raise TableError(f"{file} has two columns named {repeated!r}", "rename one")
 
 
-def unusable_columns(schema: Any, file: str) -> dict[str, str]:
-    """Columns of lists, structs, maps or the like, and the sentence that refuses each."""
+def unusable_columns(schema: Any, file: str) -> dict[str, TableError]:
+    """Columns of lists, structs, maps or the like, and the error that refuses each."""
     import pyarrow
     from pyarrow import types
 
     return {
-        field.name: f"Column {field.name!r} of {file} holds {field.type}, neither numbers nor text: leave it out "
-        "(--drop)."
+        field.name: TableError(
+            f"Column {field.name!r} of {file} holds {field.type}, neither numbers nor text",
+            "convert it",
+            Remedy("leave it out", "drop"),
+        )
         for field in schema
         if types.is_nested(field.type) or isinstance(field.type, pyarrow.BaseExtensionType)
     }

@@ -7,6 +7,7 @@ from typing import Any
 
 import numpy as np
 
+from fairpca.tables.errors import TableError
 from fairpca.tables.labels import is_number
 from fairpca.tables.table import Table
 
@@ -81,13 +82,13 @@ class Encoder:
         if column.dtype == object:  # numbers may have been written as text
             text = next((value for value in column if value and not is_number(value)), None)
             if text is not None:
-                raise ValueError(f"{table.name}: column {name!r} must hold numbers, but contains {text!r}.")
+                problem = f"{table.name}: column {name!r} must hold numbers, but contains {text!r}"
+                raise TableError(problem, "correct it")
             column = np.array([value or "nan" for value in column], dtype=np.float64)
         if not np.isfinite(column).all():
             row = table.rows_before + int(np.flatnonzero(~np.isfinite(column))[0]) + 1
-            raise ValueError(
-                f"{table.name}: column {name!r} has no finite number in row {row}; fill or drop such rows."
-            )
+            problem = f"{table.name}: column {name!r} has no finite number in row {row}"
+            raise TableError(problem, "fill such rows in", "drop them")
         return column
 
 

@@ -10,14 +10,17 @@ import numpy as np
 from fairpca.tables.checking import (
     MAX_GROUPS,
     MAX_LEVELS,
+    check_any_feature,
     check_classes,
     check_group_counts,
     check_levels,
     check_magnitude,
     check_roles,
+    every_row_lacks,
     is_no_accident,
 )
 from fairpca.tables.encoding import Encoder, fitted_encoder
+from fairpca.tables.errors import Remedy, TableError
 from fairpca.tables.labels import class_values, joined_group
 from fairpca.tables.remarks import (
     constant_remark,
@@ -81,7 +84,7 @@ def prepare_table(
     ['x', 'city=a', 'city=b']
     """
     if not sensitive:
-        raise ValueError("Name at least one sensitive column.")
+        raise TableError("There is no sensitive column", Remedy("name at least one", "sensitive"))
     roles = check_roles(table, sensitive, label, drop, clusters)
     others = [name for name in (label, clusters) if name is not None]
     remarks: list[str] = []
@@ -90,8 +93,7 @@ def prepare_table(
     groups = _group_labels(table, sensitive)
     target = None if label is None else _class_labels(table, label)
     numeric, levels = _without_copies(table, features, groups, max_levels, remarks)
-    if not numeric and not levels:
-        raise ValueError(f"{table.name} has no feature left besides {', '.join(map(repr, sorted(roles)))}.")
+    check_any_feature(table.name, [*numeric, *levels], roles)
     for name in numeric:
         check_magnitude(table.name, name, table.columns[name])
     encoder = fitted_encoder(table, numeric, levels, standardise)
@@ -125,7 +127,7 @@ def _complete_rows(table: Table, needed: list[str], features: list[str], remarks
         if table.columns[name].dtype != object:
             incomplete |= is_missing(table.columns[name])
     if incomplete.all():
-        raise ValueError(f"Every row of {table.name} has a missing value; fill them, or drop the emptiest columns.")
+        raise every_row_lacks(table.name)
     if incomplete.any():
         remarks.append(dropped_remark(incomplete.sum(), table.n_rows))
     columns = {name: column[~incomplete] for name, column in table.columns.items()}

@@ -22,6 +22,7 @@ from fairpca.tables.arrow import (
     unusable_columns,
 )
 from fairpca.tables.columns import read_column
+from fairpca.tables.errors import Remedy, TableError
 from fairpca.tables.labels import label_text
 from fairpca.tables.table import Table
 
@@ -63,7 +64,7 @@ def read_table(path: Any, keep: Sequence[str] = ()) -> Table:
     reader = {"Parquet": _read_parquet, "Feather": _read_feather, None: _read_csv}[arrow_kind(path)]
     table = reader(content, path.name, keep)
     if not table.columns or not table.n_rows:
-        raise ValueError(f"{path.name} holds no rows.")
+        raise TableError(f"{path.name} holds no rows")
     return replace(table, sha256=hashlib.sha256(content).hexdigest())
 
 
@@ -73,18 +74,18 @@ def _read_csv(content: bytes, name: str, keep: Sequence[str]) -> Table:
         text = content.decode("utf-8-sig")
     except UnicodeDecodeError as problem:
         line = content[: problem.start].count(b"\n") + 1
-        raise ValueError(
-            f"{name} is not UTF-8 (byte 0x{content[problem.start]:02x} in line {line}); convert it first, for example "
-            f"with: iconv -f latin1 -t utf-8 {name} > converted.csv"
+        raise TableError(
+            f"{name} is not UTF-8 (byte 0x{content[problem.start]:02x} in line {line})",
+            f"convert it first, for example with `iconv -f latin1 -t utf-8 {name} > converted.csv`",
         ) from None
     if not text.strip():
-        raise ValueError(f"{name} is empty.")
+        raise TableError(f"{name} is empty")
     header = text[: text.find("\n")] if "\n" in text else text
     delimiter = max(",;\t", key=header.count)
     try:
         rows = list(csv.reader(io.StringIO(text, newline=""), delimiter=delimiter, skipinitialspace=True))
     except csv.Error as problem:
-        raise ValueError(f"{name} is not valid CSV: {problem}.") from None
+        raise TableError(f"{name} is not valid CSV ({problem})", "correct it") from None
     return _table_of_rows(rows, name, keep, delimiter)
 
 
@@ -94,14 +95,15 @@ def _check_text(content: bytes, name: str) -> None:
         return
     encoding = _wide_encoding(content)
     if encoding is not None:
-        raise ValueError(
-            f"{name} is text in {encoding}, not UTF-8; save it as UTF-8, or convert it with: "
-            f"iconv -f {encoding} -t UTF-8 {name} > converted.csv"
+        raise TableError(
+            f"{name} is text in {encoding}, not UTF-8",
+            "save it as UTF-8",
+            f"convert it with `iconv -f {encoding} -t UTF-8 {name} > converted.csv`",
         )
     for magic, (kind, ending) in _MAGIC.items():
         if content.startswith(magic):
-            raise ValueError(f"{name} is not a text file but {kind}: rename it so that it ends in {ending}.")
-    raise ValueError(f"{name} is not a text file; give CSV, or name Parquet and Feather files .parquet and .feather.")
+            raise TableError(f"{name} is not a text file but {kind}", f"rename it so that it ends in {ending}")
+    raise TableError(f"{name} is not a text file", "give CSV", "name Parquet and Feather files .parquet and .feather")
 
 
 def _wide_encoding(content: bytes) -> str | None:
@@ -122,9 +124,9 @@ def _table_of_rows(rows: list[list[str]], name: str, keep: Sequence[str], delimi
     numbered = [(number, row) for number, row in enumerate(rows[1:], start=2) if row]
     for number, row in numbered:
         if len(row) != len(names):
-            raise ValueError(f"{name}, line {number}: {len(row)} values, but the header names {len(names)} columns.")
+            raise TableError(f"{name}, line {number}: {len(row)} values, but the header names {len(names)} columns")
     if not numbered:
-        raise ValueError(f"{name} has a header but no rows.")
+        raise TableError(f"{name} has a header but no rows")
     texts = dict(zip(names, zip(*(row for _, row in numbered), strict=True), strict=True))
     found = {column: read_column(values, delimiter) for column, values in texts.items()}
     return Table(
@@ -132,7 +134,11 @@ def _table_of_rows(rows: list[list[str]], name: str, keep: Sequence[str], delimi
         {column: read.values for column, read in found.items()},
         "",
         unusable={
-            column: f"Column {column!r} of {name} {read.doubt}: write them with a point, or leave it out (--drop)."
+            column: TableError(
+                f"Column {column!r} of {name} {read.doubt}",
+                "write them with a point",
+                Remedy("leave the column out", "drop"),
+            )
             for column, read in found.items()
             if read.doubt
         },

@@ -19,13 +19,16 @@ from fairpca.tables.arrow import is_arrow, is_number, is_text, open_arrow, plain
 from fairpca.tables.checking import (
     MAX_GROUPS,
     MAX_LEVELS,
+    check_any_feature,
     check_few_classes,
     check_few_groups,
     check_levels,
     check_magnitude,
     check_roles,
+    every_row_lacks,
 )
 from fairpca.tables.encoding import Encoder
+from fairpca.tables.errors import Remedy, TableError
 from fairpca.tables.labels import MISSING_LEVEL, joined_group, label_text
 from fairpca.tables.remarks import constant_remark, missing_remark, without_row_index
 from fairpca.tables.sampling import LabelledBlock
@@ -80,7 +83,7 @@ class TableStream:
         progress: Report | None = None,
     ) -> None:
         if not file.n_rows:
-            raise ValueError(f"{file.name} holds no rows.")
+            raise TableError(f"{file.name} holds no rows")
         self.file, self.sensitive, self.label = file, list(sensitive), label
         self.remarks: list[str] = []
         self.n_dropped, self.class_counts = 0, Counter[str]()
@@ -95,8 +98,7 @@ class TableStream:
         names = self._mostly_known(names)
         numeric = [name for name in names if is_number(file.schema.field(name).type)]
         levels = self._survey([name for name in names if name not in numeric], numeric, max_levels)
-        if not numeric and not levels:
-            raise ValueError(f"{file.name} has no feature left besides {', '.join(map(repr, sorted(roles)))}.")
+        check_any_feature(file.name, [*numeric, *levels], roles)
         size = len(numeric) + sum(map(len, levels.values()))
         self.encoder = Encoder(tuple(numeric), levels, np.zeros(size), np.ones(size))
 
@@ -119,13 +121,12 @@ class TableStream:
         for name, count in missing.items():
             if count > 0.5 * self.file.n_rows:
                 share = count / self.file.n_rows
-                raise ValueError(
-                    f"Column {name!r} of {self.file.name} is missing in {share:.0%} of the rows: drop it (--drop)."
+                raise TableError(
+                    f"Column {name!r} of {self.file.name} is missing in {share:.0%} of the rows",
+                    Remedy("leave it out", "drop"),
                 )
         if self.n_dropped == self.file.n_rows:
-            raise ValueError(
-                f"Every row of {self.file.name} has a missing value; fill them, or drop the emptiest columns."
-            )
+            raise every_row_lacks(self.file.name)
 
     @property
     def _needed(self) -> list[str]:

@@ -24,6 +24,7 @@ from fairpca.tables.checking import (
     is_no_accident,
 )
 from fairpca.tables.encoding import Encoder
+from fairpca.tables.errors import Remedy, TableError
 from fairpca.tables.labels import class_values
 from fairpca.tables.preparing import TableData
 from fairpca.tables.remarks import constant_remark, copy_remark, describe_columns, dropped_remark
@@ -148,7 +149,11 @@ def _usable_columns(stream: TableStream, moments: GroupMoments) -> np.ndarray:
         else:
             kept += columns.tolist()
     if not kept:
-        raise ValueError(f"{stream.file.name} has no feature left that varies within the groups.")
+        raise TableError(
+            f"{stream.file.name} has no feature left that varies within the groups",
+            "add such columns",
+            Remedy("leave fewer out", "drop"),
+        )
     return np.array(kept)
 
 
@@ -189,9 +194,10 @@ def _check_sample(moments: GroupMoments, groups: np.ndarray, label: str | None, 
     for group in moments.labels:
         count = int((groups == group).sum())
         if count < MIN_GROUP_ROWS:
-            raise ValueError(
-                f"Group {group!r} has {count} rows in the random sample of {len(groups):,}; raise sample_rows "
-                "(--sample-rows), or merge it with another group."
+            raise TableError(
+                f"Group {group!r} has {count} rows in the random sample of {len(groups):,}",
+                Remedy("draw more rows", "sample_rows"),
+                "merge it with another group",
             )
     if label is not None and classes is not None:
         check_classes(label, classes)

@@ -7,6 +7,7 @@ from typing import Any
 
 import numpy as np
 
+from fairpca.tables.errors import TableError
 from fairpca.tables.labels import MISSING_LEVEL, is_number, number_text
 
 __all__ = ["Table", "as_text", "is_missing"]
@@ -26,7 +27,7 @@ class Table:
     columns: dict[str, np.ndarray]
     sha256: str
     rows_before: int = 0
-    unusable: dict[str, str] = field(default_factory=dict)
+    unusable: dict[str, TableError] = field(default_factory=dict)
     row_index: tuple[str, ...] = ()
     kept: dict[str, Any] = field(default_factory=dict)
     written: dict[str, np.ndarray] = field(default_factory=dict)
@@ -41,14 +42,14 @@ class Table:
         if name not in self.columns:
             known = ", ".join(repr(column) for column in list(self.columns)[:12])
             more = ", ..." if len(self.columns) > 12 else ""
-            raise ValueError(f"{self.name} has no column {name!r} ({purpose}); it has {known}{more}.")
+            raise TableError(f"{self.name} has no column {name!r} ({purpose}); it has {known}{more}")
         return self.columns[name]
 
     def values(self, name: str, purpose: str) -> np.ndarray:
         """The column, to compute with."""
         column = self.column(name, purpose)
         if name in self.unusable:
-            raise ValueError(self.unusable[name])
+            raise self.unusable[name]
         return column
 
     def texts(self, name: str, purpose: str) -> np.ndarray:
