@@ -15,7 +15,7 @@ ROOT = Path(fairpca.__file__).parent
 
 #: Layer of each top-level module or folder, lowest first.
 LAYERS = {
-    "_arrow_files": 0,
+    "_arrow": 0,
     "_files": 0,
     "_progress": 0,
     "_validation": 0,

@@ -73,6 +73,13 @@ def test_labels_are_those_of_arrays(tmp_path, people, kind):
     assert_same(moments_from_parquet(tmp_path / "file.parquet", "group"), group_moments(X, plain))
 
 
+def test_times_that_differ_by_nanoseconds_stay_apart():
+    table = pa.table({"a": [1.0, 2.0, 3.0, 4.0], "time": pa.array([0, 1, 0, 1], pa.time64("ns"))})
+    moments = moments_from_batches(table, "time", columns=["a"])
+    assert moments.labels == ("00:00:00", "00:00:00.000000001")
+    assert moments.means.tolist() == [[2.0], [3.0]]
+
+
 def test_large_float32_batches_and_integers(tmp_path, rng):
     X = rng.integers(-50, 50, size=(300_000, 4)).astype(np.float32)  # sums of such numbers are exact in float32
     groups = rng.integers(0, 2, len(X))

@@ -104,6 +104,58 @@ def refusals(path, sensitive=("sex",), label=None):
     return [*said, str(caught.value)]
 
 
+#: Columns that are not features, some of them only because of what all their rows hold together.
+UNFIT = {
+    "constant with gaps": lambda i: None if i % 7 == 0 else 4.0,
+    "constant with NaN": lambda i: np.nan if i % 7 == 0 else 4.0,
+    "constant and huge": lambda i: None if i % 7 == 0 else 1e200,
+    "mostly missing": lambda i: i * i % 31 / 3 if i % 3 == 0 else np.nan,
+    "mostly missing and huge": lambda i: 1e200 * i if i % 3 == 0 else np.nan,
+    "never known": lambda i: np.nan,
+    "mostly empty text": lambda i: f"level {i % 5}" if i % 3 == 0 else "",
+    "mostly empty free text": lambda i: f"note {i}" if i % 3 == 0 else "",
+    "constant text with gaps": lambda i: "same" if i % 3 else "",
+}
+
+
+@pytest.mark.parametrize("kind", ["parquet", "feather"])
+@pytest.mark.parametrize("unfit", UNFIT)
+def test_no_row_is_dropped_for_a_column_that_is_left_out(tmp_path, rng, unfit, kind):
+    columns = {"x": incomplete_first_rows(rng, 2), "unfit": [UNFIT[unfit](i) for i in range(600)]}
+    columns |= {"city": rng.choice(["a", "b"], 600), "sex": rng.choice(["f", "m"], 600)}
+    whole, streamed = both_ways(tmp_path, columns, kind=kind)
+    assert streamed.feature_names == ["x", "city=a", "city=b"]
+    assert streamed.moments.total_count == 598
+    assert sorted(whole.remarks) == sorted(remark for remark in streamed.remarks if "random sample" not in remark)
+
+
+def test_levels_of_rows_that_only_lack_an_unfit_column_count(tmp_path, rng):
+    """Two columns of text, of which one has too many levels before incomplete rows are told apart."""
+    city = np.array([f"c{i % 100:02}" for i in range(600)])
+    city[:2] = ["Rome", "Oslo"]
+    columns = {"x": incomplete_first_rows(rng, 2), "city": city, "sex": rng.choice(["f", "m"], 600)}
+    columns |= {"unfit": [None if i < 100 else 4.0 for i in range(600)], "note": ["", "a", "b", "a", "b", "a"] * 100}
+    _, streamed = both_ways(tmp_path, columns)
+    assert len(streamed.encoder.levels["city"]) == 100
+    assert streamed.moments.total_count == 598
+
+
+@pytest.mark.parametrize("rows", [[3], range(600)])
+def test_numbers_too_large_to_be_squared_are_refused_alike(tmp_path, rng, rows):
+    x = rng.normal(size=600)
+    x[list(rows)] *= 1e200
+    path = tmp_path / "people.parquet"
+    columns = {"x": x, "y": rng.normal(size=600), "sex": rng.choice(["f", "m"], 600)}
+    parquet.write_table(pyarrow.table(columns), path, row_group_size=200)
+    memory, streamed = refusals(path)
+    assert memory == streamed
+    assert "Column 'x' of people.parquet holds numbers as large as" in memory
+    columns["y"][list(rows)[:3]] = np.nan  # rows that do not count
+    parquet.write_table(pyarrow.table(columns), path, row_group_size=200)
+    if len(rows) == 1:
+        both_ways(tmp_path, columns)
+
+
 def incomplete_first_rows(rng, count, size=600):
     x = rng.normal(size=size)
     x[:count] = np.nan
@@ -172,6 +224,19 @@ def test_decimals_are_numbers(tmp_path, rng):
         whole, _ = both_ways(tmp_path, {"price": price, "x": rng.normal(size=600), "sex": sex}, kind=kind)
         assert whole.encoder.numeric == ("price", "x")
         assert set(whole.groups) == {"0", "1"}
+
+
+@pytest.mark.parametrize("kind", ["parquet", "feather"])
+@pytest.mark.parametrize("dictionary", [False, True])
+def test_times_that_differ_by_nanoseconds_stay_apart(tmp_path, rng, kind, dictionary):
+    noon = 12 * 3600 * 10**9
+    times = pyarrow.array([noon + i % 2 for i in range(600)], pyarrow.time64("ns"))
+    shift = times.dictionary_encode() if dictionary and kind == "feather" else times
+    columns = {"x": rng.normal(size=600), "shift": shift, "start": times, "sex": rng.choice(["f", "m"], 600)}
+    whole, _ = both_ways(tmp_path, columns, "shift", kind=kind)
+    assert sorted(set(whole.groups)) == ["12:00:00", "12:00:00.000000001"]
+    whole, _ = both_ways(tmp_path, columns, kind=kind)
+    assert whole.encoder.levels["start"] == ("12:00:00", "12:00:00.000000001")
 
 
 NESTED = {"list": [[1, 2]] * 600, "struct": [{"a": 1}] * 600}

@@ -13,7 +13,7 @@ from typing import Any, BinaryIO
 
 import numpy as np
 
-from fairpca._arrow_files import arrow_kind
+from fairpca._arrow import arrow_kind
 from fairpca._files import replace_file
 from fairpca._progress import Progress
 from fairpca.cli._options import add_stream_options, is_streamed

@@ -13,7 +13,7 @@ from typing import Any
 
 import numpy as np
 
-from fairpca._arrow_files import ArrowFile
+from fairpca._arrow import ArrowFile, python_values
 from fairpca._progress import Report
 from fairpca._validation import Groups, check_sample_weight, groups_from_codes, intersect_groups
 from fairpca.moments._arrow_columns import ColumnRoles
@@ -260,7 +260,7 @@ def _groups(batch: Any, name: str) -> Groups:
             "'unknown'."
         )
     encoded = column if hasattr(column, "dictionary") else column.dictionary_encode()
-    labels = [_label(value) for value in encoded.dictionary.to_pylist()]
+    labels = [_label(value) for value in python_values(encoded.dictionary)]
     if any(label is None or label != label for label in labels):
         raise ValueError(f"The sensitive column {name!r} contains missing values; give them a label of their own.")
     return groups_from_codes(encoded.indices.to_numpy(zero_copy_only=False), labels)

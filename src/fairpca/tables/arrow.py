@@ -9,8 +9,9 @@ from typing import Any
 
 import numpy as np
 
-from fairpca._arrow_files import ArrowFile, arrow_kind
+from fairpca._arrow import ArrowFile, arrow_kind, python_values
 from fairpca.tables.errors import Remedy, TableError
+from fairpca.tables.labels import MISSING_LEVEL, joined_group, label_text
 
 __all__ = [
     "check_file",
@@ -19,9 +20,13 @@ __all__ = [
     "is_arrow",
     "is_number",
     "is_text",
+    "joined_codes",
     "loses_digits",
+    "numbers_of",
+    "one_hot",
     "open_arrow",
     "plain_values",
+    "text_codes",
     "texts_of_arrow",
     "unusable_columns",
 ]
@@ -97,8 +102,7 @@ def column_of_arrow(column: Any) -> np.ndarray:
 
     column = plain_values(column)
     if not is_number(column.type):
-        values = column.to_pylist()
-        return np.array(["" if value is None else str(value) for value in values], dtype=object)
+        return np.array(["" if value is None else str(value) for value in python_values(column)], dtype=object)
     return np.asarray(column.cast(pyarrow.float64(), safe=False).to_numpy(zero_copy_only=False))
 
 
@@ -136,3 +140,47 @@ def texts_of_arrow(column: Any) -> list[Any]:
         return column.cast(pyarrow.string()).to_pylist()
     except (pyarrow.ArrowException, ValueError):  # lists and the like have no text in Arrow
         return column.to_pylist()
+
+
+def numbers_of(column: Any) -> tuple[np.ndarray, np.ndarray | None]:
+    """Values in single precision if they came so, else double; and which are missing, if any."""
+    import pyarrow
+    from pyarrow import types
+
+    narrow = types.is_float32(column.type) or types.is_float16(column.type)
+    kind = pyarrow.float32() if narrow else pyarrow.float64()
+    values = plain_values(column).cast(kind, safe=False).to_numpy(zero_copy_only=False)
+    finite = np.isfinite(values)
+    return values, None if finite.all() else ~finite
+
+
+def text_codes(column: Any) -> tuple[np.ndarray, list[str | None]]:
+    """Codes and texts of a column, without a Python object per row; the texts end with None, for a missing value."""
+    encoded = column if hasattr(column, "dictionary") else column.dictionary_encode()
+    texts = [label_text(value) for value in python_values(encoded.dictionary)]
+    codes = encoded.indices.fill_null(len(texts)).to_numpy(zero_copy_only=False)
+    return codes.astype(np.int64), [*texts, None]
+
+
+def one_hot(column: Any, levels: Sequence[str]) -> list[np.ndarray]:
+    """A column of zeros and ones per level."""
+    codes, texts = text_codes(column)
+    named = [MISSING_LEVEL if text is None else text for text in texts]
+    return [np.array([text == level for text in named], dtype=np.float32)[codes] for level in levels]
+
+
+def joined_codes(encoded: list[tuple[np.ndarray, list[str | None]]]) -> tuple[np.ndarray, list[str]]:
+    """Combinations that occur, as 'female, young'; rows that lack one of them get a code beyond the texts."""
+    combined = np.zeros(len(encoded[0][0]), dtype=np.int64)
+    for codes, texts in encoded:
+        combined = combined * len(texts) + codes
+    present, inverse = np.unique(combined, return_inverse=True)
+    parts = []
+    for _, texts in reversed(encoded):
+        present, position = np.divmod(present, len(texts))
+        parts.append([texts[i] for i in position])
+    labels = [None if None in label else joined_group(label) for label in zip(*reversed(parts), strict=True)]
+    names = sorted({label for label in labels if label is not None})
+    code_of = {label: code for code, label in enumerate(names)} | {None: len(names)}
+    table = np.array([code_of[label] for label in labels], dtype=np.int32)
+    return table[inverse.reshape(-1)], names

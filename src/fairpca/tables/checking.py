@@ -24,6 +24,7 @@ __all__ = [
     "check_roles",
     "every_row_lacks",
     "is_no_accident",
+    "is_too_large",
 ]
 
 #: A text column with more levels than this is an identifier or free text, not a category.
@@ -140,12 +141,16 @@ def check_levels(name: str, count: int, max_levels: int, *, so_far: bool = False
 def check_magnitude(file: str, name: str, values: np.ndarray) -> None:
     """Refuse a column (of finite numbers) whose squares no number can hold."""
     largest = float(max(values.max(initial=0.0), -values.min(initial=0.0)))
-    if largest > _LARGEST:
+    if is_too_large(largest):
         raise TableError(
             f"Column {name!r} of {file} holds numbers as large as {largest:.3g}, whose squares overflow",
             "correct or rescale it",
             Remedy("leave it out", "drop"),
         )
+
+
+def is_too_large(magnitude: float) -> bool:
+    return magnitude > _LARGEST
 
 
 def is_no_accident(n_values: int, group_counts: np.ndarray) -> bool:

@@ -27,7 +27,7 @@ from fairpca.tables.remarks import (
     copy_remark,
     describe_columns,
     dropped_remark,
-    missing_remark,
+    unfit_remark,
     without_row_index,
 )
 from fairpca.tables.table import Table, as_text, is_missing
@@ -108,14 +108,11 @@ def _usable(table: Table, names: list[str], remarks: list[str]) -> list[str]:
     for name in without_row_index(names, table.row_index, remarks):
         column = table.values(name, "a feature")
         known = column[~is_missing(column)]
-        if len(known) < 0.5 * table.n_rows:
-            remarks.append(missing_remark(name, 1 - len(known) / table.n_rows))
-        elif len(set(known.tolist())) < 2:
-            remarks.append(constant_remark(name))
-        else:
+        remark = unfit_remark(name, len(known), table.n_rows, varies=len(set(known.tolist())) > 1)
+        if remark is None:
             kept.append(name)
-            if name in table.commas:
-                remarks.append(f"read the commas in {name!r} as {table.commas[name]}")
+            remark = f"read the commas in {name!r} as {table.commas[name]}" if name in table.commas else None
+        remarks += [remark] if remark else []
     return kept
 
 

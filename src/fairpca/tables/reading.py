@@ -12,7 +12,7 @@ from typing import Any
 
 import numpy as np
 
-from fairpca._arrow_files import arrow_kind, import_pyarrow, readable, row_index
+from fairpca._arrow import arrow_kind, import_pyarrow, readable, row_index
 from fairpca.tables.arrow import (
     check_file,
     check_unique,

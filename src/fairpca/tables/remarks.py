@@ -12,6 +12,7 @@ __all__ = [
     "describe_columns",
     "dropped_remark",
     "missing_remark",
+    "unfit_remark",
     "without_row_index",
 ]
 
@@ -26,6 +27,13 @@ def copy_remark(name: str) -> str:
 
 def missing_remark(name: str, share: float) -> str:
     return f"left out {name!r}: {share:.0%} of it is missing"
+
+
+def unfit_remark(name: str, n_known: int, n_rows: int, *, varies: bool) -> str | None:
+    """Why a column is not a feature, None if it may be one: mostly missing, or the same wherever it is known."""
+    if n_known < 0.5 * n_rows:
+        return missing_remark(name, 1 - n_known / n_rows)
+    return None if varies else constant_remark(name)
 
 
 def dropped_remark(n_dropped: int, n_rows: int) -> str:

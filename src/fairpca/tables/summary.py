@@ -21,6 +21,7 @@ from fairpca.tables.checking import (
     check_class_counts,
     check_classes,
     check_group_counts,
+    every_row_lacks,
     is_no_accident,
 )
 from fairpca.tables.encoding import Encoder
@@ -97,16 +98,16 @@ def stream_table(
     sensitive = [sensitive] if isinstance(sensitive, str) else list(sensitive)
     drop = [drop] if isinstance(drop, str) else list(drop)
     stream = TableStream(open_arrow(path), sensitive, label, drop=drop, max_levels=max_levels, progress=progress)
-    sample = _sample(stream, sample_rows, seed)
-    moments = moments_from_blocks(sample.watch(stream.blocks()), stream.encoder.feature_names)
-    n_dropped = stream.n_dropped  # of this pass: the search for usable columns may start another
+    moments, sample = _reduce(stream, sample_rows, seed)
     check_group_counts(sensitive, moments.labels, moments.counts)
     if label is not None:
         names, counts = zip(*sorted(stream.class_counts.items()), strict=True)
         check_class_counts(label, np.array(names), np.array(counts))
     kept = _usable_columns(stream, moments)
-    moments, encoder = _standardise(moments.select(kept), _chosen(stream.encoder, kept), standardise)
-    remarks = _remarks(stream, n_dropped)
+    encoder = _chosen(stream.encoder, kept)
+    stream.check_magnitudes(encoder.numeric)
+    moments, encoder = _standardise(moments.select(kept), encoder, standardise)
+    remarks = _remarks(stream)
     describe_columns(encoder, [*sensitive, *([label] if label else []), *drop], standardise, remarks)
     if not sample_rows:
         nothing = np.zeros((0, len(kept))), np.zeros(0, dtype=str), None
@@ -123,9 +124,18 @@ def stream_table(
     return StreamedTable(X, groups, classes, encoder, table, remarks, moments=moments)
 
 
-def _sample(stream: TableStream, size: int, seed: int) -> RowSample:
-    """No more rows than would be read into memory anyway."""
-    return RowSample(min(size, max(STREAM_NUMBERS // len(stream.encoder.offsets), 1)), seed)
+def _reduce(stream: TableStream, sample_rows: int, seed: int) -> tuple[GroupMoments, RowSample]:
+    """Moments and a sample of the complete rows: those that lack no number of a column that may be a feature."""
+    while True:
+        names = stream.encoder.feature_names
+        # No more rows than would be read into memory anyway.
+        sample = RowSample(min(sample_rows, max(STREAM_NUMBERS // len(names), 1)), seed)
+        moments = moments_from_blocks(sample.watch(stream.blocks()), names)
+        if not stream.leave_out_unfit():
+            break
+    if not moments.labels:
+        raise every_row_lacks(stream.file.name)
+    return moments, sample
 
 
 def _usable_columns(stream: TableStream, moments: GroupMoments) -> np.ndarray:
@@ -183,11 +193,9 @@ def _standardise(moments: GroupMoments, encoder: Encoder, standardise: bool) -> 
     return moments.standardised(offsets, scales), Encoder(encoder.numeric, encoder.levels, offsets, scales)
 
 
-def _remarks(stream: TableStream, n_dropped: int) -> list[str]:
-    remarks = list(stream.remarks)
-    if n_dropped:
-        remarks.append(dropped_remark(n_dropped, stream.file.n_rows))
-    return remarks
+def _remarks(stream: TableStream) -> list[str]:
+    dropped = [dropped_remark(stream.n_dropped, stream.file.n_rows)] if stream.n_dropped else []
+    return [*stream.remarks, *dropped]
 
 
 def _check_sample(moments: GroupMoments, groups: np.ndarray, label: str | None, classes: np.ndarray | None) -> None:

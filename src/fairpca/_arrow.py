@@ -1,8 +1,12 @@
-"""Parquet and Feather files batch by batch, the one reader that moments and tables share: needs ``fairpca[arrow]``."""
+"""What moments and tables share of Arrow: a reader of Parquet and Feather files, and values of labels.
+
+Needs the extra ``fairpca[arrow]``.
+"""
 
 from __future__ import annotations
 
 import copy
+import datetime
 import hashlib
 import json
 from collections.abc import Iterator, Sequence
@@ -13,7 +17,7 @@ from typing import Any
 
 import numpy as np
 
-__all__ = ["ArrowFile", "arrow_kind", "import_pyarrow", "readable", "row_index"]
+__all__ = ["ArrowFile", "arrow_kind", "import_pyarrow", "python_values", "readable", "row_index"]
 
 _KINDS = {".parquet": "Parquet", ".pq": "Parquet", ".feather": "Feather", ".arrow": "Feather"}
 #: Bytes read of a column at a time, instead of its whole row group.
@@ -40,7 +44,7 @@ class ArrowFile:
     --------
     >>> import os, tempfile
     >>> import pyarrow.parquet
-    >>> from fairpca._arrow_files import ArrowFile
+    >>> from fairpca._arrow import ArrowFile
     >>> with tempfile.TemporaryDirectory() as folder:
     ...     path = os.path.join(folder, "people.parquet")
     ...     pyarrow.parquet.write_table(pyarrow.table({"age": [31, 47, 25], "sex": ["f", "m", "f"]}), path)
@@ -162,6 +166,31 @@ def row_index(schema: Any) -> tuple[str, ...]:
         return tuple(name for name in described if isinstance(name, str) and name in schema.names)
     except (ValueError, KeyError, TypeError):  # anybody may write such metadata
         return ()
+
+
+def python_values(column: Any) -> list[Any]:
+    """Values as Python objects, different where they differ: times of day are text, as Python's know no nanoseconds.
+
+    Examples
+    --------
+    >>> import pyarrow
+    >>> from fairpca._arrow import python_values
+    >>> python_values(pyarrow.array([1, 2_000, 3_600 * 10**9, None], pyarrow.time64("ns")))
+    ['00:00:00.000000001', '00:00:00.000002', '01:00:00', None]
+    """
+    import pyarrow
+
+    if column.type != pyarrow.time64("ns"):
+        return column.to_pylist()
+    nanoseconds = column.cast(pyarrow.int64()).to_pylist()
+    times = column.cast(pyarrow.time64("us"), safe=False).to_pylist()
+    return [time if time is None else _time_text(time, count) for time, count in zip(times, nanoseconds, strict=True)]
+
+
+def _time_text(time: datetime.time, nanoseconds: int) -> str:
+    """As Python writes times, with three more digits where the nanoseconds need them."""
+    rest = nanoseconds % 1000
+    return f"{time.isoformat('microseconds')}{rest:03}" if rest else str(time)
 
 
 def import_pyarrow(name: str) -> Any:
