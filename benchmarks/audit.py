@@ -11,9 +11,9 @@ import sys
 import time
 from pathlib import Path
 
-from fairpca.datasets.table import prepare_table, read_table
 from fairpca.model_selection import METHODS, compare
 from fairpca.report import audit
+from fairpca.tables import prepare_table, read_table
 
 FOLDER = Path(os.environ.get("FAIRPCA_DATA", Path(__file__).parents[2] / "shared" / "data"))
 FILE = FOLDER / "uci" / "UCI_Credit_Card.csv"

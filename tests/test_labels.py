@@ -10,8 +10,7 @@ import pytest
 from sklearn.decomposition import PCA
 
 from fairpca import FairPCA
-from fairpca._labels import join_parts, label_text, label_texts
-from fairpca.datasets.table import joined_group
+from fairpca._labels import label_text, label_texts
 from fairpca.inference import chance_losses, cross_validate_groups, loss_test
 from fairpca.metrics import readability
 from fairpca.model_selection import compare
@@ -80,8 +79,3 @@ def test_texts_of_different_labels_differ():
     labels = [1, "1", ("a, b", "c"), ("a", "b, c"), ("a", "b", "c")]
     assert len(set(label_texts(labels))) == len(labels)
     assert label_text(np.str_("x")) == "x"
-
-
-def test_files_and_arrays_join_parts_the_same_way():
-    for parts in (["a", "b"], ["a, b", "c"], ['"a', "b"], ["alone, here"]):
-        assert joined_group(parts) == join_parts(parts)

@@ -1,8 +1,7 @@
-"""Files that appear complete or not at all, and what their metadata tell of columns."""
+"""Files that appear complete or not at all."""
 
 from __future__ import annotations
 
-import json
 import os
 import secrets
 import shutil
@@ -16,7 +15,7 @@ from contextlib import contextmanager, suppress
 from pathlib import Path
 from typing import Any, BinaryIO
 
-__all__ = ["check_writable", "is_standard_output", "replace_file", "row_index", "write_text"]
+__all__ = ["check_writable", "is_standard_output", "replace_file", "write_text"]
 
 #: An open file without a name, which the system forgets with the process that wrote it: Linux only.
 _WITHOUT_NAME = getattr(os, "O_TMPFILE", None)
@@ -200,12 +199,3 @@ def _removed_if_killed(temporary: Path) -> Iterator[None]:
     finally:
         for number in ours:
             signal.signal(number, signal.SIG_DFL)
-
-
-def row_index(schema: Any) -> tuple[str, ...]:
-    """Columns that pandas wrote for the index of a frame; no features, unless somebody asks for them."""
-    try:
-        described = json.loads((schema.metadata or {}).get(b"pandas", b"{}"))["index_columns"]
-        return tuple(name for name in described if isinstance(name, str) and name in schema.names)
-    except (ValueError, KeyError, TypeError):  # anybody may write such metadata
-        return ()

@@ -18,8 +18,8 @@ from fairpca import FairPCA, load_model
 from fairpca._progress import Progress
 from fairpca.cli import main
 from fairpca.cli._tables import clean, format_table
-from fairpca.datasets.table import prepare_table, read_table
 from fairpca.persistence import read_model
+from fairpca.tables import prepare_table, read_table
 
 
 @pytest.fixture
@@ -246,7 +246,10 @@ def spoil(kind, people):
     [
         ("missing column", "people.csv has no column 'sex' (the sensitive column); it has 'id', 'income'"),
         ("empty", "people.csv is empty."),
-        ("one group", "'sex' contains a single group, 'f'; at least two are needed."),
+        (
+            "one group",
+            "'sex' contains a single group, 'f', but at least two are needed: name another column (--sensitive).",
+        ),
         ("non-UTF-8", "people.csv is not UTF-8 (byte 0xf6 in line"),
         ("10,000 levels", "Column 'name' is text with 10000 different values, too many to one-hot encode"),
         ("huge numbers", "Column 'debt' of people.csv holds numbers as large as 7e+200, whose squares overflow"),

@@ -10,7 +10,7 @@ from fairpca._validation import check_groups
 from fairpca.estimators import mmd_fair_pca
 from fairpca.metrics import mmd2
 from fairpca.moments import GroupedSample, group_moments
-from fairpca.moments import dask as lazy_moments
+from fairpca.moments import _dask_sample as lazy_moments
 from fairpca.moments.dask import DaskSample, is_dask
 from fairpca.problems.mmd import FourierKernel, all_pairs, exact_means, kernel_means, pair_discrepancies
 
@@ -223,7 +223,7 @@ from dask.distributed import Client, LocalCluster
 from fairpca import MMDFairPCA
 from fairpca.estimators import mmd_fair_pca
 from fairpca.metrics import mmd2
-from fairpca.moments import dask as lazy_moments
+from fairpca.moments import _dask_sample as lazy_moments
 
 def main():
     lazy_moments.GATHERED_ROWS = 130

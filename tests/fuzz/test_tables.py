@@ -11,7 +11,7 @@ import numpy as np
 import pytest
 
 from fairpca.cli import main
-from fairpca.datasets.table import prepare_table, read_table
+from fairpca.tables import prepare_table, read_table
 
 TOKENS = [
     b"\n", b"\r", b",", b";", b"\t", b'"', b'""', b"\0", b" ", b"-", b"+", b".", b"_", b"e5", b"1e309", b"nan", b"NA",

@@ -10,7 +10,7 @@ import numpy as np
 import pytest
 
 from fairpca import FairPCA
-from fairpca.moments import arrow, group_moments
+from fairpca.moments import _streams, group_moments
 from fairpca.moments.arrow import feature_columns, moments_from_batches, moments_from_parquet
 
 pa = pytest.importorskip("pyarrow", reason="pyarrow is not installed")
@@ -73,6 +73,13 @@ def test_labels_are_those_of_arrays(tmp_path, people, kind):
     assert_same(moments_from_parquet(tmp_path / "file.parquet", "group"), group_moments(X, plain))
 
 
+def test_times_that_differ_by_nanoseconds_stay_apart():
+    table = pa.table({"a": [1.0, 2.0, 3.0, 4.0], "time": pa.array([0, 1, 0, 1], pa.time64("ns"))})
+    moments = moments_from_batches(table, "time", columns=["a"])
+    assert moments.labels == ("00:00:00", "00:00:00.000000001")
+    assert moments.means.tolist() == [[2.0], [3.0]]
+
+
 def test_large_float32_batches_and_integers(tmp_path, rng):
     X = rng.integers(-50, 50, size=(300_000, 4)).astype(np.float32)  # sums of such numbers are exact in float32
     groups = rng.integers(0, 2, len(X))
@@ -103,10 +110,15 @@ def test_the_result_does_not_depend_on_timing(tmp_path, people):
 
 def test_progress_counts_every_row(tmp_path, people):
     X, sex = people
-    pq.write_table(table_of(X, sex=sex), tmp_path / "people.parquet")
+    weight = (np.arange(len(X)) % 3 > 0).astype(float)  # also the rows that do not count
+    pq.write_table(table_of(X, sex=sex, weight=weight), tmp_path / "people.parquet")
     calls = []
     moments_from_parquet(
-        tmp_path / "people.parquet", "sex", batch_rows=1000, progress=lambda *state: calls.append(state)
+        tmp_path / "people.parquet",
+        "sex",
+        weight="weight",
+        batch_rows=1000,
+        progress=lambda *state: calls.append(state),
     )
     assert [done for done, _, _ in calls] == [1000, 2000, 3000]
     assert {(total, what) for _, total, what in calls} == {(3000, "rows read")}
@@ -230,7 +242,7 @@ def test_the_summaries_of_many_files_are_not_held_together(tmp_path, monkeypatch
     for part in range(n_files):
         pq.write_table(pa.table(GOOD), tmp_path / f"{part:02}.parquet")
     finished = []
-    sequence = arrow._Reducer._sequence
+    sequence = _streams.StreamReducer._sequence
 
     def watched(self, batches):
         nonlocal most
@@ -239,10 +251,10 @@ def test_the_summaries_of_many_files_are_not_held_together(tmp_path, monkeypatch
         most = max(most, sum(each() is not None for each in finished))
         return moments
 
-    monkeypatch.setattr(arrow._Reducer, "_sequence", watched)
+    monkeypatch.setattr(_streams.StreamReducer, "_sequence", watched)
     moments = moments_from_parquet(tmp_path, "sex", n_jobs=2)
     assert len(finished) == n_files
-    assert most <= 2 * arrow._PARTS_AHEAD + 1  # those handed out, and the one that is being merged
+    assert most <= 2 * _streams.PARTS_AHEAD + 1  # those handed out, and the one that is being merged
     assert moments.total_count == 4 * n_files
 
 
@@ -252,14 +264,14 @@ def test_merging_follows_the_order_of_the_files(tmp_path, monkeypatch, people):
         rows = slice(250 * part, 250 * (part + 1))
         pq.write_table(table_of(X[rows], sex=sex[rows]), tmp_path / f"{part:02}.parquet")
     straight = moments_from_parquet(tmp_path, "sex", n_jobs=2)
-    sequence = arrow._Reducer._sequence
+    sequence = _streams.StreamReducer._sequence
     turns = itertools.count()
 
     def delayed(self, batches):
         time.sleep(0.02 * (next(turns) % 2 == 0))
         return sequence(self, batches)
 
-    monkeypatch.setattr(arrow._Reducer, "_sequence", delayed)
+    monkeypatch.setattr(_streams.StreamReducer, "_sequence", delayed)
     assert np.array_equal(moments_from_parquet(tmp_path, "sex", n_jobs=2).scatters, straight.scatters)
 
 
@@ -296,7 +308,7 @@ def test_a_damaged_file_is_named(tmp_path, people, damage):
         "overwritten": content[:4] + b"\xff" * middle + content[4 + middle :],
     }[damage]
     (tmp_path / "2.parquet").write_bytes(damaged)
-    with pytest.raises(ValueError, match=r"2\.parquet cannot be read as Parquet \(.*\): mend it"):
+    with pytest.raises(ValueError, match=r"2\.parquet cannot be read as Parquet \(.*\): write the file again"):
         moments_from_parquet(tmp_path, "sex")
 
 

@@ -20,10 +20,9 @@ from fairpca._progress import Progress
 from fairpca.cli._options import add_comparison_options, add_data_options, load, wanted_dimensions
 from fairpca.cli._output import check_output
 from fairpca.cli._tables import clean, comparison_text
-from fairpca.datasets.table import TableData
 from fairpca.moments import GroupMoments
 from fairpca.report import Audit, audit
-from fairpca.streamed import StreamedTable
+from fairpca.tables import StreamedTable, TableData
 
 __all__ = ["add_audit", "check_json", "provenance", "test_options", "write_json"]
 

@@ -11,11 +11,10 @@ from typing import Any
 from fairpca import estimators, save_model
 from fairpca._labels import label_text
 from fairpca.cli._audit import print_remarks
-from fairpca.cli._options import add_data_options, add_seed_option, load_in_memory
+from fairpca.cli._options import add_data_options, add_seed_option, is_streamed, load_in_memory, load_streamed
 from fairpca.cli._output import check_output
-from fairpca.cli._stream import is_streamed, load_streamed
 from fairpca.cli._tables import clean
-from fairpca.streamed import StreamedTable
+from fairpca.tables import StreamedTable
 
 __all__ = ["add_fit"]
 

@@ -15,6 +15,7 @@ from fairpca.cli._fit import add_fit
 from fairpca.cli._info import add_info
 from fairpca.cli._output import words_apart_from
 from fairpca.cli._transform import add_transform
+from fairpca.tables import TableError
 
 __all__ = ["guarded", "main"]
 
@@ -44,13 +45,21 @@ def guarded(program: str, run: Callable[[], int]) -> int:
 def _run(given: list[str]) -> int:
     if given[:1] == ["reproduce"]:
         raise ValueError(
-            "the reproductions of papers are no part of the installed package; in a checkout of the repository, run "
+            "the reproductions of papers are not part of the installed package; in a checkout of the repository, run "
             "`python -m reproductions PAPER --data DIR`."
         )
     arguments = _parser().parse_args(given)
     arguments.command_line = given
     with words_apart_from(getattr(arguments, "out", None)):
-        return arguments.run(arguments)
+        try:
+            return arguments.run(arguments)
+        except TableError as problem:
+            raise ValueError(problem.sentence(_options_of(arguments))) from problem
+
+
+def _options_of(arguments: argparse.Namespace) -> dict[str, str]:
+    """How this command calls the parameters that an error may advise to change."""
+    return {name: f"--{name.replace('_', '-')}" for name in vars(arguments)}
 
 
 def _escape_unencodable_output() -> None:

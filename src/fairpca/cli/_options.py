@@ -5,18 +5,24 @@ from __future__ import annotations
 import argparse
 from collections.abc import Callable
 
-from fairpca.cli._stream import add_stream_options, is_streamed, load_streamed
-from fairpca.datasets.table import MAX_LEVELS, TableData, prepare_table, read_table
+from fairpca._progress import Progress
 from fairpca.model_selection import METHODS
+from fairpca.tables import StreamedTable, TableData, prepare_table, read_table, stream_table
+from fairpca.tables.arrow import is_arrow
+from fairpca.tables.checking import MAX_LEVELS
+from fairpca.tables.streaming import STREAM_NUMBERS, is_large
 
 __all__ = [
     "add_comparison_options",
     "add_data_options",
     "add_jobs_option",
     "add_seed_option",
+    "add_stream_options",
     "dimensions",
+    "is_streamed",
     "load",
     "load_in_memory",
+    "load_streamed",
     "method_names",
     "wanted_dimensions",
 ]
@@ -57,6 +63,16 @@ def add_data_options(parser: argparse.ArgumentParser) -> None:
         help=f"most values a text column may have (default: {MAX_LEVELS})",
     )
     add_stream_options(parser)
+
+
+def add_stream_options(parser: argparse.ArgumentParser) -> None:
+    """How a file is read."""
+    parser.add_argument(
+        "--stream",
+        action="store_true",
+        help="read a .parquet or .feather file batch by batch, with bounded memory; by default only beyond "
+        f"{STREAM_NUMBERS:,} numbers (rows x columns)",
+    )
 
 
 def add_comparison_options(parser: argparse.ArgumentParser) -> None:
@@ -192,6 +208,16 @@ def wanted_dimensions(asked: list[int] | None, n_features: int) -> list[int]:
     return asked if asked is not None else list(range(1, min(_DEFAULT_MAX, n_features) + 1))
 
 
+def is_streamed(arguments: argparse.Namespace) -> bool:
+    """Whether it was asked for, or the file's metadata say that it is large."""
+    if arguments.stream and not is_arrow(arguments.data):
+        raise ValueError(
+            f"--stream reads .parquet and .feather files, not {arguments.data}; convert it first, for example with "
+            "pyarrow.csv.open_csv and pyarrow.parquet.ParquetWriter."
+        )
+    return arguments.stream or is_large(arguments.data)
+
+
 def load(arguments: argparse.Namespace) -> TableData:
     """Read the file and divide it into features, groups and label; a large one is streamed and sampled."""
     if is_streamed(arguments):
@@ -210,3 +236,13 @@ def load_in_memory(arguments: argparse.Namespace) -> TableData:
         drop=arguments.drop, standardise=arguments.standardise, max_levels=arguments.max_levels,
         clusters=getattr(arguments, "clusters", None),
     )  # fmt: skip
+
+
+def load_streamed(arguments: argparse.Namespace, sample_rows: int = 0) -> StreamedTable:
+    """Read the file once; ``sample_rows`` says how many of its rows are kept."""
+    with Progress(quiet=arguments.quiet or arguments.json in (True, "-")) as progress:
+        return stream_table(
+            arguments.data, arguments.sensitive, getattr(arguments, "label", None),
+            drop=arguments.drop, standardise=arguments.standardise, max_levels=arguments.max_levels,
+            sample_rows=sample_rows, seed=getattr(arguments, "seed", 0), progress=progress,
+        )  # fmt: skip

@@ -13,15 +13,17 @@ from typing import Any, BinaryIO
 
 import numpy as np
 
+from fairpca._arrow import arrow_kind
 from fairpca._files import replace_file
 from fairpca._optional import require
 from fairpca._progress import Progress
+from fairpca.cli._options import add_stream_options, is_streamed
 from fairpca.cli._output import check_output
-from fairpca.cli._stream import add_stream_options, is_streamed
-from fairpca.datasets._written_numbers import exact_values
-from fairpca.datasets.arrow import ArrowFile, arrow_kind, texts_of_arrow
-from fairpca.datasets.table import Encoder, Table, read_table, table_of_arrow
 from fairpca.persistence import read_model
+from fairpca.tables import Encoder, Table, read_table
+from fairpca.tables.arrow import open_arrow, texts_of_arrow
+from fairpca.tables.columns import exact_values
+from fairpca.tables.reading import table_of_arrow
 
 __all__ = ["add_transform"]
 
@@ -130,7 +132,7 @@ class _Scoring:
 
 def _parts(path: str, scoring: _Scoring, progress: Progress) -> Iterator[Table]:
     """The file, batch by batch; of its columns only those that are needed."""
-    file = ArrowFile(path)
+    file = open_arrow(path)
     names = [name for name in scoring.needed if name in file.schema.names] or file.schema.names[:1]
     done = 0
     for batch in file.batches(names, max(_BATCH_NUMBERS // scoring.width, 1)):

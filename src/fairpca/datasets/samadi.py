@@ -10,8 +10,6 @@ from typing import Any
 import numpy as np
 from sklearn.utils import Bunch
 
-from fairpca.datasets._written_numbers import is_number
-
 __all__ = ["load_credit", "load_faces"]
 
 #: Values of EDUCATION that count as higher education: graduate school and university.
@@ -134,10 +132,18 @@ def _header(path: Path) -> tuple[list[str], int]:
     """The names, and the number of lines above the numbers."""
     with path.open(newline="", encoding="utf-8-sig") as file:
         rows = list(itertools.islice(csv.reader(file), _HEADER_LINES + 1))
-    numbers = [i for i, row in enumerate(rows) if row and all(is_number(text) for text in row)]
+    numbers = [i for i, row in enumerate(rows) if row and _holds_numbers(row)]
     if not numbers or numbers[0] == 0:
         raise ValueError(f"{path} is not a table of numbers below a line with their names.")
     return [name.strip() for name in rows[numbers[0] - 1]], numbers[0]
+
+
+def _holds_numbers(row: list[str]) -> bool:
+    try:
+        np.array(row, dtype=float)
+    except ValueError:
+        return False
+    return True
 
 
 def _sensitive_column(names: list[str], path: Path) -> int:

@@ -18,6 +18,7 @@ from fairpca.moments._sources import (
     row_counts,
     spread_evenly,
 )
+from fairpca.moments._streams import RowBlock, moments_from_blocks
 
 __all__ = [
     "Cells",
@@ -30,6 +31,7 @@ __all__ = [
     "MemorySource",
     "RandomCells",
     "Reduction",
+    "RowBlock",
     "RowSource",
     "RowSpace",
     "Views",
@@ -37,6 +39,7 @@ __all__ = [
     "cell_moments",
     "chunk_moments",
     "group_moments",
+    "moments_from_blocks",
     "on_row_ranges",
     "row_counts",
     "row_squares",

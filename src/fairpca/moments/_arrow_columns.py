@@ -6,7 +6,7 @@ from collections import Counter
 from collections.abc import Sequence
 from typing import Any, Self
 
-from fairpca._files import row_index
+from fairpca._arrow import row_index
 
 __all__ = ["ColumnRoles"]
 

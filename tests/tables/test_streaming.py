@@ -5,11 +5,10 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from fairpca.datasets.arrow import ArrowFile
-from fairpca.datasets.stream import TableStream
-from fairpca.datasets.table import prepare_table, read_table
 from fairpca.moments import group_moments
-from fairpca.streamed import stream_table
+from fairpca.tables import prepare_table, read_table, stream_table
+from fairpca.tables.arrow import open_arrow
+from fairpca.tables.streaming import TableStream
 
 pyarrow = pytest.importorskip("pyarrow")
 parquet = pytest.importorskip("pyarrow.parquet")
@@ -105,6 +104,58 @@ def refusals(path, sensitive=("sex",), label=None):
     return [*said, str(caught.value)]
 
 
+#: Columns that are not features, some of them only because of what all their rows hold together.
+UNFIT = {
+    "constant with gaps": lambda i: None if i % 7 == 0 else 4.0,
+    "constant with NaN": lambda i: np.nan if i % 7 == 0 else 4.0,
+    "constant and huge": lambda i: None if i % 7 == 0 else 1e200,
+    "mostly missing": lambda i: i * i % 31 / 3 if i % 3 == 0 else np.nan,
+    "mostly missing and huge": lambda i: 1e200 * i if i % 3 == 0 else np.nan,
+    "never known": lambda i: np.nan,
+    "mostly empty text": lambda i: f"level {i % 5}" if i % 3 == 0 else "",
+    "mostly empty free text": lambda i: f"note {i}" if i % 3 == 0 else "",
+    "constant text with gaps": lambda i: "same" if i % 3 else "",
+}
+
+
+@pytest.mark.parametrize("kind", ["parquet", "feather"])
+@pytest.mark.parametrize("unfit", UNFIT)
+def test_no_row_is_dropped_for_a_column_that_is_left_out(tmp_path, rng, unfit, kind):
+    columns = {"x": incomplete_first_rows(rng, 2), "unfit": [UNFIT[unfit](i) for i in range(600)]}
+    columns |= {"city": rng.choice(["a", "b"], 600), "sex": rng.choice(["f", "m"], 600)}
+    whole, streamed = both_ways(tmp_path, columns, kind=kind)
+    assert streamed.feature_names == ["x", "city=a", "city=b"]
+    assert streamed.moments.total_count == 598
+    assert sorted(whole.remarks) == sorted(remark for remark in streamed.remarks if "random sample" not in remark)
+
+
+def test_levels_of_rows_that_only_lack_an_unfit_column_count(tmp_path, rng):
+    """Two columns of text, of which one has too many levels before incomplete rows are told apart."""
+    city = np.array([f"c{i % 100:02}" for i in range(600)])
+    city[:2] = ["Rome", "Oslo"]
+    columns = {"x": incomplete_first_rows(rng, 2), "city": city, "sex": rng.choice(["f", "m"], 600)}
+    columns |= {"unfit": [None if i < 100 else 4.0 for i in range(600)], "note": ["", "a", "b", "a", "b", "a"] * 100}
+    _, streamed = both_ways(tmp_path, columns)
+    assert len(streamed.encoder.levels["city"]) == 100
+    assert streamed.moments.total_count == 598
+
+
+@pytest.mark.parametrize("rows", [[3], range(600)])
+def test_numbers_too_large_to_be_squared_are_refused_alike(tmp_path, rng, rows):
+    x = rng.normal(size=600)
+    x[list(rows)] *= 1e200
+    path = tmp_path / "people.parquet"
+    columns = {"x": x, "y": rng.normal(size=600), "sex": rng.choice(["f", "m"], 600)}
+    parquet.write_table(pyarrow.table(columns), path, row_group_size=200)
+    memory, streamed = refusals(path)
+    assert memory == streamed
+    assert "Column 'x' of people.parquet holds numbers as large as" in memory
+    columns["y"][list(rows)[:3]] = np.nan  # rows that do not count
+    parquet.write_table(pyarrow.table(columns), path, row_group_size=200)
+    if len(rows) == 1:
+        both_ways(tmp_path, columns)
+
+
 def incomplete_first_rows(rng, count, size=600):
     x = rng.normal(size=size)
     x[:count] = np.nan
@@ -175,6 +226,19 @@ def test_decimals_are_numbers(tmp_path, rng):
         assert set(whole.groups) == {"0", "1"}
 
 
+@pytest.mark.parametrize("kind", ["parquet", "feather"])
+@pytest.mark.parametrize("dictionary", [False, True])
+def test_times_that_differ_by_nanoseconds_stay_apart(tmp_path, rng, kind, dictionary):
+    noon = 12 * 3600 * 10**9
+    times = pyarrow.array([noon + i % 2 for i in range(600)], pyarrow.time64("ns"))
+    shift = times.dictionary_encode() if dictionary and kind == "feather" else times
+    columns = {"x": rng.normal(size=600), "shift": shift, "start": times, "sex": rng.choice(["f", "m"], 600)}
+    whole, _ = both_ways(tmp_path, columns, "shift", kind=kind)
+    assert sorted(set(whole.groups)) == ["12:00:00", "12:00:00.000000001"]
+    whole, _ = both_ways(tmp_path, columns, kind=kind)
+    assert whole.encoder.levels["start"] == ("12:00:00", "12:00:00.000000001")
+
+
 NESTED = {"list": [[1, 2]] * 600, "struct": [{"a": 1}] * 600}
 
 
@@ -188,7 +252,7 @@ def test_nested_columns_are_refused_by_name(tmp_path, rng, kind, role):
     memory, streamed = refusals(path, **roles)
     assert memory == streamed
     assert f"Column 'tags' of people.parquet holds {kind}<" in memory
-    assert "(--drop)" in memory
+    assert memory.endswith("neither numbers nor text: convert it, or leave it out.")
     assert stream_table(path, "sex", drop="tags").feature_names == ["x"]
     assert prepare_table(read_table(path), ["sex"], drop=["tags"]).feature_names == ["x"]
 
@@ -199,7 +263,7 @@ def test_two_columns_of_a_name_are_refused_in_the_same_words(tmp_path, rng, kind
     table = pyarrow.Table.from_arrays(arrays, names=["x", "x", "sex"])
     path = tmp_path / f"people.{kind}"
     parquet.write_table(table, path) if kind == "parquet" else feather.write_feather(table, str(path))
-    assert refusals(path) == [f"people.{kind} has two columns named 'x'; rename one."] * 2
+    assert refusals(path) == [f"people.{kind} has two columns named 'x': rename one."] * 2
 
 
 def test_an_empty_row_group_does_not_hide_how_much_is_missing(tmp_path, rng):
@@ -245,9 +309,9 @@ def test_the_row_numbers_of_pandas_are_no_feature(tmp_path, rng):
 
 def test_batches_are_bounded_by_what_they_become(tmp_path, rng, monkeypatch):
     """A text column of 100 levels is 100 numbers a row."""
-    monkeypatch.setattr("fairpca.datasets.stream._BATCH_NUMBERS", 5_000)
+    monkeypatch.setattr("fairpca.tables.streaming._BATCH_NUMBERS", 5_000)
     city = [f"c{i % 100}" for i in range(600)]
     columns = {"x": rng.normal(size=600), "city": city, "sex": rng.choice(["f", "m"], 600)}
     parquet.write_table(pyarrow.table(columns), tmp_path / "people.parquet")
-    stream = TableStream(ArrowFile(tmp_path / "people.parquet"), ["sex"])
-    assert max(batch.num_rows * batch.num_columns for batch in stream.batches()) <= 5_000
+    stream = TableStream(open_arrow(tmp_path / "people.parquet"), ["sex"])
+    assert max(len(block) * len(block.columns) for block in stream.blocks()) <= 5_000

@@ -7,16 +7,16 @@ import math
 import re
 from collections.abc import Collection, Sequence
 from dataclasses import dataclass
-from decimal import Decimal
 from typing import Any
 
 import numpy as np
 
-__all__ = ["MISSING_LEVEL", "CsvColumn", "exact_values", "is_number", "label_text", "number_text", "read_column"]
+from fairpca.tables.labels import is_number, number_text
+
+__all__ = ["CsvColumn", "exact_values", "read_column"]
 
 #: Text that stands for "not known".
 _MISSING = frozenset({"", "?", "na", "n/a", "nan", "null", "none"})
-MISSING_LEVEL = "(missing)"
 #: Columns of more different numbers are measurements: nobody asks how each of them was written.
 _MOST_WRITTEN = 10_000
 _EXPONENT = r"(?:[eE][+-]?\d+)?"
@@ -43,7 +43,7 @@ def read_column(texts: Sequence[str], delimiter: str = ",") -> CsvColumn:
 
     Examples
     --------
-    >>> from fairpca.datasets._written_numbers import read_column
+    >>> from fairpca.tables.columns import read_column
     >>> read_column(["1", " 2.5", "?"]).values, read_column(["1_0", "1_1"]).values.tolist()
     (array([1. , 2.5, nan]), ['1_0', '1_1'])
     >>> read_column(["01", "1"]).written.tolist(), read_column(["0,5", "1,25"]).values
@@ -97,7 +97,7 @@ def exact_values(texts: Sequence[str]) -> list[Any]:
 
     Examples
     --------
-    >>> from fairpca.datasets._written_numbers import exact_values
+    >>> from fairpca.tables.columns import exact_values
     >>> exact_values(["1", "", "1000000000000000001"]), exact_values(["0.5", "2"]), exact_values(["007", "8"])
     ([1, None, 1000000000000000001], [0.5, 2.0], ['007', '8'])
     """
@@ -117,38 +117,3 @@ def _has_digits_only(text: str) -> bool:
 def _is_whole(text: str) -> bool:
     """A whole number written as Python would write it."""
     return _has_digits_only(text) and str(int(text)) == text
-
-
-def is_number(text: str) -> bool:
-    """Whether a text is a number; Python reads '1_0' as one, but whoever wrote it meant a code."""
-    try:
-        float(text)
-    except ValueError:
-        return False
-    return "_" not in text
-
-
-def number_text(value: float) -> str:
-    """A number as a level: whole ones without a decimal point."""
-    if not math.isfinite(value):
-        return MISSING_LEVEL
-    return str(int(value)) if value == int(value) else repr(value)
-
-
-def label_text(value: Any) -> str | None:
-    """A value of an Arrow column as a label, such that different values stay different; None where it is missing.
-
-    Examples
-    --------
-    >>> from decimal import Decimal
-    >>> from fairpca.datasets._written_numbers import label_text
-    >>> label_text(2**60 + 1), label_text(1.0), label_text(Decimal("1.50")), label_text("01"), label_text(float("nan"))
-    ('1152921504606846977', '1', '1.5', '01', None)
-    """
-    if value is None or (isinstance(value, float | Decimal) and not math.isfinite(value)):
-        return None
-    if isinstance(value, float):
-        return number_text(value)
-    if isinstance(value, Decimal):
-        return str(int(value)) if value == int(value) else f"{value.normalize():f}"
-    return str(int(value)) if isinstance(value, int) else str(value) or None

@@ -5,8 +5,7 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from fairpca.datasets._written_numbers import read_column
-from fairpca.datasets.table import Encoder, class_values, prepare_table, read_table
+from fairpca.tables import prepare_table, read_table
 
 
 def write(folder, text, name="people.csv", encoding="utf-8"):
@@ -53,21 +52,10 @@ def test_classes_are_ordered_as_numbers_where_all_are_numbers(tmp_path, classes,
     assert data.class_codes.tolist() == [expected.index(value) for value in data.label.tolist()]
 
 
-def test_texts_that_are_the_same_number_stay_apart():
-    assert class_values(np.array(["01", "1"], dtype=object)).tolist() == ["01", "1"]
-    assert class_values(np.array(["inf", "1"], dtype=object)).tolist() == ["inf", "1"]
-
-
 def test_own_units_are_kept_on_request(tmp_path):
     data = prepare_table(read_table(write(tmp_path, rows())), ["sex"], "default", standardise=False)
     assert data.X[:, 0].min() == 20
     assert set(np.unique(data.X[:, 1:])) == {0.0, 1.0}
-
-
-@pytest.mark.parametrize("delimiter", [";", "\t"])
-def test_other_delimiters_and_byte_order_mark(tmp_path, delimiter):
-    text = "\ufeff" + rows().replace(",", delimiter)
-    assert list(read_table(write(tmp_path, text)).columns) == ["age", "city", "sex", "default"]
 
 
 def test_missing_values_drop_rows_and_constants_columns(tmp_path):
@@ -118,11 +106,6 @@ def test_bad_files_end_in_one_sentence(tmp_path, case):
     assert "\n" not in str(caught.value)
 
 
-def test_other_encodings_name_line_and_remedy(tmp_path):
-    with pytest.raises(ValueError, match=r"not UTF-8 \(byte 0xf6 in line 4\).*iconv"):
-        read_table(write(tmp_path, rows(), encoding="latin1"))
-
-
 def test_text_with_many_levels_is_refused(tmp_path):
     text = "name,age,sex\n" + "".join(f"p{i},{i % 7},{i % 2}\n" for i in range(10_000))
     with pytest.raises(ValueError, match="'name' is text with 10000 different values"):
@@ -161,33 +144,6 @@ def test_arrow_files_equal_csv(tmp_path, kind):
         read_table(damaged)
 
 
-def test_encoder_survives_json_and_treats_new_rows_alike(tmp_path):
-    table = read_table(write(tmp_path, rows()))
-    data = prepare_table(table, ["sex"], "default")
-    again = Encoder.from_dict(data.encoder.as_dict())
-    np.testing.assert_array_equal(again.encode(table), data.X)
-    new = read_table(write(tmp_path, "city,age\nParis,20\nBonn,21\n", "new.csv"))
-    assert again.unknown_levels(new) == {"city": ["Paris"]}
-    assert again.encode(new).shape == (2, 4)
-    with pytest.raises(ValueError, match="damaged"):
-        Encoder.from_dict({"numeric": ["a"], "levels": {}, "offsets": [], "scales": []})
-    text = read_table(write(tmp_path, "city,age\nBonn,old\n", "text.csv"))
-    with pytest.raises(ValueError, match="'age' must hold numbers, but contains 'old'"):
-        again.encode(text)
-
-
-@pytest.mark.parametrize(
-    ("encoding", "named"),
-    [("utf-16", "UTF-16"), ("utf-16-le", "UTF-16LE"), ("utf-16-be", "UTF-16BE"), ("utf-32", "UTF-32")],
-)
-def test_wide_encodings_are_named_in_the_remedy(tmp_path, encoding, named):
-    path = write(tmp_path, rows(), encoding=encoding)
-    with pytest.raises(ValueError, match=rf"in {named}, not UTF-8.*iconv -f {named} -t UTF-8") as caught:
-        read_table(path)
-    converted = path.read_bytes().decode(str(caught.value).split("iconv -f ")[1].split()[0])
-    assert converted == rows()
-
-
 @pytest.mark.parametrize(
     ("written", "labels"),
     [
@@ -215,16 +171,6 @@ def test_labels_that_are_written_differently_stay_apart(tmp_path, written, label
     np.testing.assert_array_equal(found == found[0], np.arange(60) % 2 == 0)
 
 
-def test_levels_are_matched_as_they_are_written(tmp_path):
-    """A file with some of the levels only may look like one of numbers."""
-    body = "".join(f"{i},{('01', '1', 'x', '1.0')[i % 4]},{i // 4 % 2}\n" for i in range(80))
-    encoder = prepare_table(read_table(write(tmp_path, f"x,code,sex\n{body}")), ["sex"], standardise=False).encoder
-    assert encoder.levels == {"code": ("01", "1", "1.0", "x")}
-    new = read_table(write(tmp_path, "x,code\n1,01\n2,1\n3,1.0\n", "new.csv"))
-    assert encoder.unknown_levels(new) == {}
-    np.testing.assert_array_equal(encoder.encode(new)[:, 1:], np.eye(3, 4))
-
-
 @pytest.mark.parametrize("kind", ["parquet", "feather"])
 @pytest.mark.parametrize("dictionary", [False, True])
 def test_large_integers_and_decimals_of_arrow_files_stay_apart(tmp_path, kind, dictionary):
@@ -232,7 +178,7 @@ def test_large_integers_and_decimals_of_arrow_files_stay_apart(tmp_path, kind, d
     import pyarrow.feather
     import pyarrow.parquet
 
-    from fairpca.streamed import stream_table
+    from fairpca.tables import stream_table
 
     values = {
         "int64": pa.array([2**60, 2**60 + 1] * 30),
@@ -250,31 +196,6 @@ def test_large_integers_and_decimals_of_arrow_files_stay_apart(tmp_path, kind, d
         assert (
             sorted(set(in_memory.groups)) == sorted(set(streamed.groups)) == list(streamed.moments.labels) == expected
         )
-
-
-@pytest.mark.parametrize(
-    ("texts", "delimiter", "numbers", "commas"),
-    [
-        (["1,5", "2", "-,25", "3,1e2"], ";", [1.5, 2, -0.25, 310], "decimal points"),
-        (["1.234,5", "12", "?"], "\t", [1234.5, 12, np.nan], "decimal points"),
-        (["1,234", "2,000"], ";", [1.234, 2], "decimal points"),
-        (["1,5", "2,25"], ",", [1.5, 2.25], "decimal points"),
-        (["1,234,567", "12"], ",", [1234567, 12], "separators of thousands"),
-        (["1,234.5", "0.25"], ",", [1234.5, 0.25], "separators of thousands"),
-    ],
-)
-def test_numbers_with_commas(texts, delimiter, numbers, commas):
-    column = read_column(texts, delimiter)
-    np.testing.assert_array_equal(column.values, numbers)
-    assert column.commas == commas
-
-
-@pytest.mark.parametrize(
-    "texts", [["1_0", "2"], ["1,2,3", "1"], ["1.5", "2,5"], ["a", "1"], ["1,", "2"], ["0x10", "1"]]
-)
-@pytest.mark.parametrize("delimiter", [",", ";"])
-def test_codes_are_text(texts, delimiter):
-    assert read_column(texts, delimiter).values.tolist() == texts
 
 
 def test_decimal_commas_are_told(tmp_path):
@@ -312,7 +233,7 @@ def test_columns_that_tell_the_group_are_left_out(tmp_path, column):
     pa = pytest.importorskip("pyarrow")
     import pyarrow.parquet
 
-    from fairpca.streamed import stream_table
+    from fairpca.tables import stream_table
 
     value, tells = TELLING[column]
     columns = {"x": [float(i * i % 31) for i in range(90)], column: [value(i) for i in range(90)]}

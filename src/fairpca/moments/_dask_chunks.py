@@ -1,0 +1,106 @@
+"""Chunks of Dask collections, each with its rows of groups, weights and labels; Dask is imported when it is used."""
+
+from __future__ import annotations
+
+import numbers
+from collections.abc import Callable
+from typing import Any
+
+import numpy as np
+
+from fairpca._validation import Groups, check_groups, check_sample_weight, is_dask
+from fairpca.linalg import single_blas_thread
+
+__all__ = ["aligned_chunks", "compute", "count_features", "tree", "whole_rows"]
+
+#: Summaries merged by one task: wide enough for few tasks, narrow enough to spread the work.
+_FAN_IN = 8
+
+
+def compute(*tasks: Any) -> tuple:
+    """Run tasks; where they run on threads of this process, those replace the threads of the linear algebra."""
+    import dask
+
+    with single_blas_thread():
+        return dask.compute(*tasks)
+
+
+def tree(merge: Callable, level: list[Any]) -> Any:
+    """One value from many, a few at a time."""
+    while len(level) > 1:
+        level = [merge(level[i : i + _FAN_IN]) for i in range(0, len(level), _FAN_IN)]
+    return level[0]
+
+
+def count_features(X: Any) -> int:
+    return len(X.columns) if hasattr(X, "columns") else X.shape[1]
+
+
+def aligned_chunks(X: Any, **columns: Any) -> list[tuple]:
+    """Each chunk of X with its pieces of the columns; what is None, or one weight for all rows, stays so."""
+    rows = whole_rows(X)
+    parts = list(rows.to_delayed().ravel()) if hasattr(rows, "chunks") else rows.to_delayed()
+    pieces = [
+        [values] * len(parts) if _is_for_all_rows(name, values) else _aligned(name, values, rows, len(parts))
+        for name, values in columns.items()
+    ]
+    return list(zip(parts, *pieces, strict=True))
+
+
+def _is_for_all_rows(name: str, values: Any) -> bool:
+    return values is None or (name == "sample_weight" and isinstance(values, numbers.Number))
+
+
+def whole_rows(X: Any) -> Any:
+    return X.rechunk({1: -1}) if hasattr(X, "chunks") and X.numblocks[1] > 1 else X
+
+
+def _aligned(name: str, values: Any, X: Any, n_parts: int) -> list[Any]:
+    """One piece of ``values`` for each chunk of X."""
+    if isinstance(values, dict) and any(map(is_dask, values.values())):
+        columns = {key: _aligned(f"{name}[{key!r}]", column, X, n_parts) for key, column in values.items()}
+        return [{key: pieces[part] for key, pieces in columns.items()} for part in range(n_parts)]
+    if not is_dask(values):
+        return _slices(name, values, X)
+    if hasattr(values, "chunks"):
+        known = hasattr(X, "chunks") and not np.isnan(np.sum(X.chunks[0])) and not np.isnan(np.sum(values.chunks[0]))
+        if known and values.shape[0] == X.shape[0]:
+            values = values.rechunk({0: X.chunks[0], **({1: -1} if values.ndim == 2 else {})})
+        parts = list(values.to_delayed().ravel())
+    else:
+        parts = values.to_delayed()
+    if len(parts) != n_parts:
+        raise ValueError(
+            f"{name} has {len(parts)} chunks, but X has {n_parts}: they must hold the same rows; rechunk or "
+            "repartition one of them."
+        )
+    return parts
+
+
+def _slices(name: str, values: Any, X: Any) -> list[Any]:
+    """Cut what is in memory as X is cut, where the lengths of its chunks are known; it is checked as a whole."""
+    if isinstance(values, str):
+        _refuse_name(name, values)
+    if not hasattr(X, "chunks") or np.isnan(np.sum(X.chunks[0])):
+        by_name = ", or the name of a column," if name == "sensitive_features" and hasattr(X, "columns") else ""
+        raise ValueError(
+            f"{name} must be a Dask collection cut like X{by_name} because the lengths of its chunks are not known."
+        )
+    ends = np.cumsum(X.chunks[0])
+    rows = [slice(end - size, end) for end, size in zip(ends.tolist(), X.chunks[0], strict=True)]
+    if name == "sensitive_features":
+        groups = check_groups(values, X.shape[0])
+        return [Groups(groups.labels, groups.codes[part]) for part in rows]
+    values = check_sample_weight(values, X.shape[0]) if name == "sample_weight" else np.asarray(values)
+    if values.ndim == 0 or len(values) != X.shape[0]:
+        raise ValueError(f"{name} has shape {values.shape}, but X has {X.shape[0]} rows: give one entry a row.")
+    return [values[part] for part in rows]
+
+
+def _refuse_name(name: str, column: str) -> None:
+    if name == "sensitive_features":
+        check_groups(column, 0)  # raises, in the words used everywhere
+    raise TypeError(
+        f"{name}={column!r} is a single string, but only sensitive_features may be the name of a column: give the "
+        f"column itself, for example X[{column!r}], and drop it from X."
+    )

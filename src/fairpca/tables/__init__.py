@@ -1,0 +1,19 @@
+"""Files of tables: reading, encoding and checking their columns, in memory or batch by batch."""
+
+from fairpca.tables.encoding import Encoder
+from fairpca.tables.errors import TableError
+from fairpca.tables.preparing import TableData, prepare_table
+from fairpca.tables.reading import read_table
+from fairpca.tables.summary import StreamedTable, stream_table
+from fairpca.tables.table import Table
+
+__all__ = [
+    "Encoder",
+    "StreamedTable",
+    "Table",
+    "TableData",
+    "TableError",
+    "prepare_table",
+    "read_table",
+    "stream_table",
+]

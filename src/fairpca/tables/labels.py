@@ -1,0 +1,72 @@
+"""Values as text, such that different values stay different: labels of groups and classes, levels of columns."""
+
+from __future__ import annotations
+
+import math
+from decimal import Decimal
+from typing import Any
+
+import numpy as np
+
+__all__ = ["MISSING_LEVEL", "class_values", "is_number", "number_text", "value_text"]
+
+MISSING_LEVEL = "(missing)"
+#: Whole numbers below this are exact in double precision.
+_EXACT_INTEGERS = 2.0**53
+
+
+def value_text(value: Any) -> str | None:
+    """A value of an Arrow column as a label, such that different values stay different; None where it is missing.
+
+    Examples
+    --------
+    >>> from decimal import Decimal
+    >>> from fairpca.tables.labels import value_text
+    >>> value_text(2**60 + 1), value_text(1.0), value_text(Decimal("1.50")), value_text("01"), value_text(float("nan"))
+    ('1152921504606846977', '1', '1.5', '01', None)
+    """
+    if value is None or (isinstance(value, float | Decimal) and not math.isfinite(value)):
+        return None
+    if isinstance(value, float):
+        return number_text(value)
+    if isinstance(value, Decimal):
+        return str(int(value)) if value == int(value) else f"{value.normalize():f}"
+    return str(int(value)) if isinstance(value, int) else str(value) or None
+
+
+def number_text(value: float) -> str:
+    """A number as a level: whole ones without a decimal point."""
+    if not math.isfinite(value):
+        return MISSING_LEVEL
+    return str(int(value)) if value == int(value) else repr(value)
+
+
+def is_number(text: str) -> bool:
+    """Whether a text is a number; Python reads '1_0' as one, but whoever wrote it meant a code."""
+    try:
+        float(text)
+    except ValueError:
+        return False
+    return "_" not in text
+
+
+def class_values(texts: np.ndarray) -> np.ndarray:
+    """Classes as numbers where every one of them is a number, so that 10 comes after 9; else as text.
+
+    Whole numbers are integers, as they are written.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from fairpca.tables.labels import class_values
+    >>> class_values(np.array(["10", "9"], dtype=object)), class_values(np.array(["10", "none"], dtype=object)).tolist()
+    (array([10,  9]), ['10', 'none'])
+    """
+    found, codes = np.unique(texts.astype(str), return_inverse=True)
+    if not all(is_number(text) for text in found):
+        return texts
+    numbers = np.array([float(text) for text in found])
+    if not np.isfinite(numbers).all() or len(np.unique(numbers)) < len(found):  # '1' and '01' are two classes
+        return texts
+    whole = (numbers == np.round(numbers)).all() and np.abs(numbers).max() < _EXACT_INTEGERS
+    return (numbers.astype(np.int64) if whole else numbers)[codes.reshape(-1)]

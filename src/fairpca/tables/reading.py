@@ -1,0 +1,184 @@
+"""CSV, Parquet and Feather files as tables in memory."""
+
+from __future__ import annotations
+
+import csv
+import hashlib
+import io
+from collections.abc import Sequence
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from fairpca._arrow import arrow_kind, import_pyarrow, readable, row_index
+from fairpca.tables.arrow import (
+    check_file,
+    check_unique,
+    column_of_arrow,
+    loses_digits,
+    plain_values,
+    unusable_columns,
+)
+from fairpca.tables.columns import read_column
+from fairpca.tables.errors import Remedy, TableError
+from fairpca.tables.labels import value_text
+from fairpca.tables.table import Table
+
+__all__ = ["read_table", "table_of_arrow"]
+
+#: How files start that are no text.
+_MAGIC = {b"PAR1": ("Parquet", ".parquet"), b"ARROW1": ("Feather", ".feather"), b"FEA1": ("Feather", ".feather")}
+
+
+def read_table(path: Any, keep: Sequence[str] = ()) -> Table:
+    """Read CSV (comma, semicolon or tab; UTF-8), Parquet or Feather, by the ending of the name.
+
+    Parameters
+    ----------
+    path : path-like
+        ``.parquet`` (or ``.pq``) and ``.feather`` (or ``.arrow``) need pyarrow; everything else is read as CSV with a
+        header line.
+    keep : list of str
+        Columns to hold in ``Table.kept`` as well, as the file has them.
+
+    Returns
+    -------
+    Table
+
+    Examples
+    --------
+    >>> import tempfile, pathlib
+    >>> from fairpca.tables import read_table
+    >>> with tempfile.TemporaryDirectory() as folder:
+    ...     path = pathlib.Path(folder) / "people.csv"
+    ...     _ = path.write_text("age,city\\n31,Bonn\\n,Ulm\\n")
+    ...     table = read_table(path)
+    >>> table.columns["age"], table.columns["city"].tolist()
+    (array([31., nan]), ['Bonn', 'Ulm'])
+    """
+    path = Path(path)
+    check_file(path)
+    content = path.read_bytes()
+    reader = {"Parquet": _read_parquet, "Feather": _read_feather, None: _read_csv}[arrow_kind(path)]
+    table = reader(content, path.name, keep)
+    if not table.columns or not table.n_rows:
+        raise TableError(f"{path.name} holds no rows")
+    return replace(table, sha256=hashlib.sha256(content).hexdigest())
+
+
+def _read_csv(content: bytes, name: str, keep: Sequence[str]) -> Table:
+    _check_text(content, name)
+    try:
+        text = content.decode("utf-8-sig")
+    except UnicodeDecodeError as problem:
+        line = content[: problem.start].count(b"\n") + 1
+        raise TableError(
+            f"{name} is not UTF-8 (byte 0x{content[problem.start]:02x} in line {line})",
+            f"convert it first, for example with `iconv -f latin1 -t utf-8 {name} > converted.csv`",
+        ) from None
+    if not text.strip():
+        raise TableError(f"{name} is empty")
+    header = text[: text.find("\n")] if "\n" in text else text
+    delimiter = max(",;\t", key=header.count)
+    try:
+        rows = list(csv.reader(io.StringIO(text, newline=""), delimiter=delimiter, skipinitialspace=True))
+    except csv.Error as problem:
+        raise TableError(f"{name} is not valid CSV ({problem})", "correct it") from None
+    return _table_of_rows(rows, name, keep, delimiter)
+
+
+def _check_text(content: bytes, name: str) -> None:
+    """Text in UTF-8 holds no zero bytes; in UTF-16 and UTF-32 most letters have some."""
+    if b"\0" not in content:
+        return
+    encoding = _wide_encoding(content)
+    if encoding is not None:
+        raise TableError(
+            f"{name} is text in {encoding}, not UTF-8",
+            "save it as UTF-8",
+            f"convert it with `iconv -f {encoding} -t UTF-8 {name} > converted.csv`",
+        )
+    for magic, (kind, ending) in _MAGIC.items():
+        if content.startswith(magic):
+            raise TableError(f"{name} is not a text file but {kind}", f"rename it so that it ends in {ending}")
+    raise TableError(f"{name} is not a text file", "give CSV", "name Parquet and Feather files .parquet and .feather")
+
+
+def _wide_encoding(content: bytes) -> str | None:
+    """UTF-16 or UTF-32 by their marks, or by the zeros of a first line in Latin letters."""
+    for encoding, mark in (("UTF-32", b"\xff\xfe\0\0"), ("UTF-32", b"\0\0\xfe\xff"), ("UTF-16", b"\xff\xfe"),
+                           ("UTF-16", b"\xfe\xff")):  # fmt: skip
+        if content.startswith(mark):
+            return encoding
+    start = content[:64]
+    if start[1::2] == bytes(len(start) // 2) and start[::2].isascii():
+        return "UTF-16LE"
+    return "UTF-16BE" if start[::2] == bytes((len(start) + 1) // 2) and start[1::2].isascii() else None
+
+
+def _table_of_rows(rows: list[list[str]], name: str, keep: Sequence[str], delimiter: str) -> Table:
+    names = [text.strip() or f"column {number}" for number, text in enumerate(rows[0], start=1)]
+    check_unique(names, name)
+    numbered = [(number, row) for number, row in enumerate(rows[1:], start=2) if row]
+    for number, row in numbered:
+        if len(row) != len(names):
+            raise TableError(f"{name}, line {number}: {len(row)} values, but the header names {len(names)} columns")
+    if not numbered:
+        raise TableError(f"{name} has a header but no rows")
+    texts = dict(zip(names, zip(*(row for _, row in numbered), strict=True), strict=True))
+    found = {column: read_column(values, delimiter) for column, values in texts.items()}
+    return Table(
+        name,
+        {column: read.values for column, read in found.items()},
+        "",
+        unusable={
+            column: TableError(
+                f"Column {column!r} of {name} {read.doubt}",
+                "write them with a point",
+                Remedy("leave the column out", "drop"),
+            )
+            for column, read in found.items()
+            if read.doubt
+        },
+        kept={column: list(texts[column]) for column in keep if column in texts},
+        written={column: read.written for column, read in found.items() if read.written is not None},
+        commas={column: read.commas for column, read in found.items() if read.commas},
+    )
+
+
+def _read_parquet(content: bytes, name: str, keep: Sequence[str]) -> Table:
+    arrow = import_pyarrow(name)
+    import pyarrow.parquet
+
+    with readable(name, "Parquet"):
+        source = pyarrow.parquet.ParquetFile(arrow.BufferReader(content))
+        check_unique(source.schema_arrow.names, name)  # before reading: pyarrow refuses it in other words
+        return table_of_arrow(source.read(), name, keep)
+
+
+def _read_feather(content: bytes, name: str, keep: Sequence[str]) -> Table:
+    arrow = import_pyarrow(name)
+    import pyarrow.feather
+
+    with readable(name, "Feather"):
+        return table_of_arrow(pyarrow.feather.read_table(arrow.BufferReader(content)), name, keep)
+
+
+def table_of_arrow(source: Any, name: str, keep: Sequence[str], *, rows_before: int = 0) -> Table:
+    """An Arrow table or record batch."""
+    names = source.schema.names
+    check_unique(names, name)
+    unusable = unusable_columns(source.schema, name)
+    columns = {
+        column: np.full(source.num_rows, "", dtype=object) if column in unusable else column_of_arrow(values)
+        for column, values in zip(names, source.columns, strict=True)
+    }
+    kept = {column: plain_values(source.column(column)) for column in keep if column in names}
+    written = {
+        column: np.array([value_text(value) or "" for value in plain_values(values).to_pylist()], dtype=object)
+        for column, values in zip(names, source.columns, strict=True)
+        if loses_digits(values)
+    }
+    return Table(name, columns, "", rows_before, unusable, row_index(source.schema), kept, written)

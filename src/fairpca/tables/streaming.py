@@ -1,0 +1,295 @@
+"""A file larger than memory as features, groups and label: prepared batch by batch, as a table in memory would be.
+
+One pass over the file; a pass over its text columns comes first where there are any, since the columns of a one-hot
+encoding must be known beforehand. Which columns of numbers are constant, mostly missing or tell the group is found on
+the way; where rows were dropped on account of a column that is left out in the end, the pass is repeated without it.
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import replace
+from typing import Any
+
+import numpy as np
+
+from fairpca._arrow import ArrowFile, row_index
+from fairpca._progress import Report
+from fairpca._validation import Groups, groups_from_codes
+from fairpca.tables.arrow import (
+    is_arrow,
+    is_number,
+    is_text,
+    joined_codes,
+    numbers_of,
+    one_hot,
+    open_arrow,
+    text_codes,
+    unusable_columns,
+)
+from fairpca.tables.checking import (
+    MAX_LEVELS,
+    check_any_feature,
+    check_few_classes,
+    check_few_groups,
+    check_levels,
+    check_magnitude,
+    check_roles,
+    is_too_large,
+)
+from fairpca.tables.encoding import Encoder
+from fairpca.tables.errors import TableError
+from fairpca.tables.labels import MISSING_LEVEL
+from fairpca.tables.remarks import missing_remark, without_row_index
+from fairpca.tables.sampling import LabelledBlock
+from fairpca.tables.table import Table
+from fairpca.tables.watching import FewValues, SeenNumbers, SeenTexts
+
+__all__ = ["STREAM_NUMBERS", "TableStream", "is_large"]
+
+#: Files of more numbers (rows x columns) than this are streamed: in memory, a few copies would take a gigabyte.
+STREAM_NUMBERS = 20_000_000
+#: Numbers decoded at a time.
+_BATCH_NUMBERS = 2_000_000
+_SURVEY = "looking for levels"
+
+
+def is_large(path: Any) -> bool:
+    """Whether the file is streamed automatically; only its metadata is read."""
+    if not is_arrow(path):
+        return False
+    try:
+        file = open_arrow(path)
+    except ValueError:  # no stream, at least: Feather files of the first version are read in memory
+        return False
+    return file.n_rows * len(file.schema.names) > STREAM_NUMBERS
+
+
+class TableStream:
+    """Blocks of encoded features, with the group and perhaps the class of each row.
+
+    Attributes
+    ----------
+    encoder : Encoder
+        From the file's columns to the features; offsets and scales are still those of no standardising.
+    remarks : list of str
+        What was left out, and why.
+    n_dropped : int
+        Rows of the last pass that lack a group, label or number.
+    class_counts : Counter
+        Complete rows of the last pass by label.
+    few_values : dict of str to FewValues
+        Numeric columns that may be constant or tell the group, after a pass.
+    """
+
+    def __init__(
+        self,
+        file: ArrowFile,
+        sensitive: Sequence[str],
+        label: str | None = None,
+        *,
+        drop: Sequence[str] = (),
+        max_levels: int = MAX_LEVELS,
+        progress: Report | None = None,
+    ) -> None:
+        if not file.n_rows:
+            raise TableError(f"{file.name} holds no rows")
+        self.file, self.sensitive, self.label = file, list(sensitive), label
+        self.remarks: list[str] = []
+        self._progress, self._max_levels = progress or _silent, max_levels
+        outline = _outline(file)
+        self._roles = check_roles(outline, sensitive, label, drop)
+        names = [name for name in outline.columns if name not in self._roles]
+        names = without_row_index(names, row_index(file.schema), self.remarks)
+        for name in names:
+            outline.values(name, "a feature")
+        names = self._mostly_known(names)
+        self._numeric = [name for name in names if is_number(file.schema.field(name).type)]
+        self._levels = self._survey([name for name in names if name not in self._numeric])
+        check_any_feature(file.name, [*self._numeric, *self._levels], self._roles)
+        self._start_pass()
+
+    @property
+    def encoder(self) -> Encoder:
+        size = len(self._numeric) + sum(map(len, self._levels.values()))
+        return Encoder(tuple(self._numeric), self._levels, np.zeros(size), np.ones(size))
+
+    def _start_pass(self) -> None:
+        self.n_dropped, self.class_counts, self._groups = 0, Counter[str](), set[str]()
+        self.few_values = {name: FewValues() for name in self._numeric}
+        self._seen = {name: SeenNumbers() for name in self._numeric}
+        self._too_large: dict[str, float] = {}
+
+    def blocks(self) -> Iterator[LabelledBlock]:
+        """Complete rows; progress is told as they come."""
+        self._start_pass()
+        names = [*self._numeric, *self._levels, *self._needed]
+        for batch in self._read(names, "rows read", width=len(names) + len(self.encoder.offsets)):
+            block = self._prepare(batch)
+            self.n_dropped += batch.num_rows - len(block)
+            self._watch(block)
+            if len(block):
+                yield self._summable(block)
+
+    def leave_out_unfit(self) -> bool:
+        """Whether the pass has to be repeated: it dropped rows that lack a number in a column that is not a feature."""
+        unfit = self._without_unfit({name: seen for name, seen in self._seen.items() if seen.n_missing})
+        if unfit:
+            check_any_feature(self.file.name, [*self._numeric, *self._levels], self._roles)
+        return unfit
+
+    def check_magnitudes(self, numeric: Sequence[str]) -> None:
+        """Refuse features with numbers that cannot be squared; in the blocks, zeros stand for them."""
+        for name in numeric:
+            check_magnitude(self.file.name, name, np.array([self._too_large.get(name, 0.0)]))
+
+    @property
+    def _needed(self) -> list[str]:
+        """Columns without which a row is of no use."""
+        return [*self.sensitive, *([self.label] if self.label else [])]
+
+    def _mostly_known(self, names: list[str]) -> list[str]:
+        """Without columns that the file's statistics (or type) say to be mostly empty."""
+        counts, kept = self.file.null_counts(), []
+        for name in names:
+            count = self.file.n_rows if str(self.file.schema.field(name).type) == "null" else counts.get(name, 0)
+            if count > 0.5 * self.file.n_rows:
+                self.remarks.append(missing_remark(name, count / self.file.n_rows))
+            else:
+                kept.append(name)
+        return kept
+
+    def _without_unfit(self, seen: Mapping[str, SeenNumbers]) -> bool:
+        """Take numeric columns that are constant or mostly missing out; whether there were any."""
+        found = {name: remark for name, column in seen.items() if (remark := column.unfit_remark(name))}
+        self.remarks += found.values()
+        self._numeric = [name for name in self._numeric if name not in found]
+        return bool(found)
+
+    def _survey(self, names: list[str]) -> dict[str, tuple[str, ...]]:
+        """The levels of text columns: a pass over these columns only, unless one seems to have too many.
+
+        Then incomplete rows, whose levels do not count, have to be told apart, which takes all columns.
+        """
+        if not names:
+            return {}
+        seen = {name: SeenTexts(self._max_levels) for name in names}
+        for batch in self._read(names, _SURVEY):
+            for name, column in seen.items():
+                column.add(*text_codes(batch.column(name)))
+            if any(column.too_many and self._is_mostly_known(column) for column in seen.values()):
+                break
+        levels = {name: column.texts for name, column in seen.items()}
+        if any(column.too_many for column in seen.values()):
+            certain = {name for name, column in seen.items() if self._is_mostly_known(column)}
+            seen, levels = self._levels_of_complete_rows(names, certain)
+        return {name: self._checked_levels(name, levels[name]) for name in names if self._is_feature(name, seen[name])}
+
+    def _is_mostly_known(self, column: SeenTexts) -> bool:
+        """Whatever the rows that were not read yet hold."""
+        return column.n_known >= 0.5 * self.file.n_rows
+
+    def _is_feature(self, name: str, column: SeenTexts) -> bool:
+        remark = column.unfit_remark(name)
+        self.remarks += [remark] if remark else []
+        return remark is None
+
+    def _checked_levels(self, name: str, texts: set[str | None]) -> tuple[str, ...]:
+        levels = {MISSING_LEVEL if text is None else text for text in texts}
+        check_levels(name, len(levels), self._max_levels)
+        return tuple(sorted(levels))
+
+    def _levels_of_complete_rows(
+        self, names: list[str], certain: set[str]
+    ) -> tuple[dict[str, SeenTexts], dict[str, set[str | None]]]:
+        """The columns in all rows and in complete ones; ``certain`` are those known to be features if they vary."""
+        seen, complete = ({name: SeenTexts(self._max_levels) for name in names} for _ in "12")
+        numbers = {name: SeenNumbers() for name in self._numeric}
+        for batch in self._read([*names, *self._numeric, *self._needed], _SURVEY):
+            kept = ~self._incomplete(batch, numbers)
+            for name in names:
+                codes, texts = text_codes(batch.column(name))
+                seen[name].add(codes, texts)
+                complete[name].add(codes[kept], texts)
+                if name in certain:
+                    check_levels(name, len(complete[name].texts), self._max_levels, so_far=True)
+        if self._without_unfit({name: column for name, column in numbers.items() if column.n_missing}):
+            return self._levels_of_complete_rows(names, certain)
+        return seen, {name: column.texts for name, column in complete.items()}
+
+    def _incomplete(self, batch: Any, numbers: dict[str, SeenNumbers]) -> np.ndarray:
+        """Rows that lack a number, group or label; ``numbers`` are added to."""
+        incomplete = np.zeros(batch.num_rows, dtype=bool)
+        for name, column in numbers.items():
+            values, absent = numbers_of(batch.column(name))
+            column.add(values, absent)
+            incomplete |= False if absent is None else absent
+        for name in self._needed:
+            codes, texts = text_codes(batch.column(name))
+            incomplete |= np.array([text is None for text in texts])[codes]
+        return incomplete
+
+    def _read(self, names: list[str], doing: str, *, width: int | None = None) -> Iterator[Any]:
+        """``width``: numbers that a row takes once it is prepared, which bounds the rows at a time."""
+        done, total = 0, self.file.n_rows
+        texts = [name for name in names if is_text(self.file.schema.field(name).type)]
+        rows = max(_BATCH_NUMBERS // max(width or len(names), 1), 1)
+        for batch in self.file.batches(names, rows, categories=texts):
+            done += batch.num_rows
+            self._progress(done, total, doing)
+            yield batch
+
+    def _prepare(self, batch: Any) -> LabelledBlock:
+        """The complete rows of a batch, encoded."""
+        columns, incomplete = [], np.zeros(batch.num_rows, dtype=bool)
+        for name, seen in self._seen.items():
+            values, absent = numbers_of(batch.column(name))
+            columns.append(values)
+            seen.add(values, absent)
+            incomplete |= False if absent is None else absent
+        for name, levels in self._levels.items():
+            columns += one_hot(batch.column(name), levels)
+        roles = [joined_codes([text_codes(batch.column(name)) for name in self.sensitive])]
+        roles += [joined_codes([text_codes(batch.column(self.label))])] if self.label else []
+        for codes, labels in roles:
+            incomplete |= codes == len(labels)
+        kept = ~incomplete if incomplete.any() else slice(None)
+        groups, *classes = [groups_from_codes(codes[kept], labels) for codes, labels in roles]
+        return LabelledBlock([values[kept] for values in columns], groups, classes=classes[0] if classes else None)
+
+    def _watch(self, block: LabelledBlock) -> None:
+        self._groups.update(block.groups.labels)
+        check_few_groups(self.sensitive, len(self._groups), so_far=True)
+        for name, values in zip(self._numeric, block.columns, strict=False):  # levels come after
+            if name in self.few_values and not self.few_values[name].add(values, block.groups):
+                del self.few_values[name]
+        if self.label and block.classes is not None:
+            self._count_classes(self.label, block.classes)
+
+    def _count_classes(self, label: str, classes: Groups) -> None:
+        counts = np.bincount(classes.codes, minlength=len(classes)).tolist()
+        self.class_counts.update(dict(zip(classes.labels, counts, strict=True)))
+        check_few_classes(label, len(self.class_counts), so_far=True)
+
+    def _summable(self, block: LabelledBlock) -> LabelledBlock:
+        """With zeros in place of columns too large to be summed: they may still prove constant or mostly missing."""
+        suspects = [j for j, seen in enumerate(self._seen.values()) if is_too_large(seen.magnitude)]
+        columns = list(block.columns)
+        for j in suspects:
+            largest = float(np.abs(columns[j]).max())
+            if is_too_large(largest):
+                name = self._numeric[j]
+                self._too_large[name] = max(largest, self._too_large.get(name, 0.0))
+                columns[j] = np.zeros_like(columns[j])
+        return replace(block, columns=columns) if suspects else block
+
+
+def _outline(file: ArrowFile) -> Table:
+    """The names of the columns, and which are unusable."""
+    columns = dict.fromkeys(file.schema.names, np.zeros(0))
+    return Table(file.name, columns, "", unusable=unusable_columns(file.schema, file.name))
+
+
+def _silent(done: int, total: int, doing: str) -> None:
+    """No progress is shown."""

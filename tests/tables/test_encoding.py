@@ -1,0 +1,44 @@
+"""New files are encoded as the one that the encoder was fitted to."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+
+from fairpca.tables import Encoder, prepare_table, read_table
+
+
+def write(folder, text, name="people.csv", encoding="utf-8"):
+    path = folder / name
+    path.write_bytes(text.encode(encoding))
+    return path
+
+
+def rows(count=40, header="age,city,sex,default"):
+    lines = [f"{20 + i % 17},{('Bonn', 'Ulm', 'Köln')[i % 3]},{('f', 'm')[i % 2]},{i % 2}" for i in range(count)]
+    return "\n".join([header, *lines]) + "\n"
+
+
+def test_encoder_survives_json_and_treats_new_rows_alike(tmp_path):
+    table = read_table(write(tmp_path, rows()))
+    data = prepare_table(table, ["sex"], "default")
+    again = Encoder.from_dict(data.encoder.as_dict())
+    np.testing.assert_array_equal(again.encode(table), data.X)
+    new = read_table(write(tmp_path, "city,age\nParis,20\nBonn,21\n", "new.csv"))
+    assert again.unknown_levels(new) == {"city": ["Paris"]}
+    assert again.encode(new).shape == (2, 4)
+    with pytest.raises(ValueError, match="damaged"):
+        Encoder.from_dict({"numeric": ["a"], "levels": {}, "offsets": [], "scales": []})
+    text = read_table(write(tmp_path, "city,age\nBonn,old\n", "text.csv"))
+    with pytest.raises(ValueError, match="'age' must hold numbers, but contains 'old'"):
+        again.encode(text)
+
+
+def test_levels_are_matched_as_they_are_written(tmp_path):
+    """A file with some of the levels only may look like one of numbers."""
+    body = "".join(f"{i},{('01', '1', 'x', '1.0')[i % 4]},{i // 4 % 2}\n" for i in range(80))
+    encoder = prepare_table(read_table(write(tmp_path, f"x,code,sex\n{body}")), ["sex"], standardise=False).encoder
+    assert encoder.levels == {"code": ("01", "1", "1.0", "x")}
+    new = read_table(write(tmp_path, "x,code\n1,01\n2,1\n3,1.0\n", "new.csv"))
+    assert encoder.unknown_levels(new) == {}
+    np.testing.assert_array_equal(encoder.encode(new)[:, 1:], np.eye(3, 4))

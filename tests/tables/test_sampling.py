@@ -1,0 +1,36 @@
+"""Rows are drawn uniformly, whatever blocks they come in."""
+
+from __future__ import annotations
+
+import numpy as np
+
+from fairpca._validation import check_groups
+from fairpca.tables.sampling import LabelledBlock, RowSample
+
+
+def draw(seed, rows, size=100, n_rows=1000):
+    """Numbers of the rows that were drawn; their groups and classes are checked to belong to them."""
+    numbers = np.arange(float(n_rows))
+    sample = RowSample(size, seed)
+    blocks = [
+        LabelledBlock([part, -part], check_groups(part % 3, len(part)), classes=check_groups(part % 2, len(part)))
+        for part in (numbers[start : start + rows] for start in range(0, n_rows, rows))
+    ]
+    assert list(sample.watch(blocks)) == blocks
+    X, groups, classes = sample.rows()
+    np.testing.assert_array_equal(X[:, 1], -X[:, 0])
+    np.testing.assert_array_equal(groups.astype(float), X[:, 0] % 3)
+    np.testing.assert_array_equal(classes.astype(float), X[:, 0] % 2)
+    return X[:, 0]
+
+
+def test_the_sample_is_uniform_reproducible_and_independent_of_blocks():
+    assert (draw(1, 17) == draw(1, 1000)).all()
+    drawn = np.concatenate([draw(seed, 90) for seed in range(200)])
+    assert all(len(np.unique(part)) == 100 for part in drawn.reshape(200, 100))
+    quarters = np.bincount((drawn // 250).astype(int), minlength=4) / 20000  # each: 0.25, deviation 0.0029
+    assert np.abs(quarters - 0.25).max() < 0.015
+
+
+def test_a_sample_larger_than_the_stream_is_all_of_it_in_order():
+    np.testing.assert_array_equal(draw(0, 7, size=5000), np.arange(1000.0))
