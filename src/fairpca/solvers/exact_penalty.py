@@ -37,6 +37,8 @@ _PATH_ACCURACY, _FINAL_ACCURACY = 2e-3, 1e-4
 _PATH_ITERATIONS, _FINAL_ITERATIONS = 40, 60
 #: The constraint counts as active from this share of the tolerance on.
 _ACTIVE = 0.998
+#: Multipliers times what their constraints lack to that, next to the loss: what inactive constraints may cost.
+_IDLE_COST = 1e-4
 _AIM = 0.9992
 _ACTIVATION_STEPS = 12
 #: Share of the tolerance up to which a frame within it may ascend, how often the term that keeps it there is made
@@ -423,21 +425,28 @@ class _Search:
         """
         best, basis = inside, _kicked(inside.basis)
         here = self.problem.evaluate(basis)
-        multipliers = np.full(len(here.constraints), inside.penalty)
+        multipliers = inside.penalty * _norm(here.constraints, _POWER)[1]
         stiffness = 2.0 * max(inside.penalty, self._headroom(here.loss) / self.tolerance) / self.tolerance
         target, error = _AIM * self.tolerance, np.inf
         for _ in range(_ACTIVATION_STEPS):
-            trial = self.solve(basis, _Augmented(multipliers, stiffness, target), "activate")
+            function = _Augmented(multipliers, stiffness, target)
+            trial = self.solve(basis, function, "activate")
             basis = trial.basis
             if trial.feasible and not (best.feasible and trial.loss > best.loss):
                 best = trial
-            if self.stopped or (trial.feasible and trial.constraint >= _ACTIVE * self.tolerance):
+            constraints = self.problem.evaluate(basis).constraints
+            multipliers = function.term(constraints)[1]
+            if self.stopped or (trial.feasible and self._is_active(trial, constraints, multipliers)):
                 break
-            multipliers = _Augmented(multipliers, stiffness, target).term(self.problem.evaluate(basis).constraints)[1]
             if abs(trial.constraint - target) > 0.3 * error:
                 stiffness *= 3.0
             error = abs(trial.constraint - target)
         return best
+
+    def _is_active(self, trial: PenaltyResult, constraints: np.ndarray, multipliers: np.ndarray) -> bool:
+        """Whether the largest constraint reaches the tolerance, and those that do not cost (almost) nothing."""
+        missing = np.maximum(_ACTIVE * self.tolerance - constraints, 0.0)
+        return bool(missing.min() <= 0.0 and multipliers @ missing <= _IDLE_COST * abs(trial.loss))
 
     def _headroom(self, loss: float) -> float:
         """What leaving the tolerance could bring at most: a term that costs as much keeps a search from doing so."""
