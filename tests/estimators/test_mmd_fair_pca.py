@@ -36,7 +36,7 @@ def fitted(shifted):
     X, groups = shifted
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")
-        return MMDFairPCA(2, tolerance=0.02, bandwidth="median").fit(X, sensitive_features=groups)
+        return MMDFairPCA(2, tolerance=0.02).fit(X, sensitive_features=groups)
 
 
 def test_constraint_is_active_and_reported_exactly(fitted, shifted):

@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 from fairpca.linalg import top_eigenpairs
-from fairpca.solvers.exact_penalty import minimise_constraint, minimise_within, repms
+from fairpca.solvers.exact_penalty import follow_within, minimise_constraint, minimise_within, repms
 from fairpca.solvers.stiefel import random_frame
 
 
@@ -76,6 +76,51 @@ def test_an_interior_start_leads_to_the_same_optimum():
     result = minimise_within(problem, [], [interior], tolerance=tolerance, penalty=1.0)
     assert result.feasible
     assert -result.loss == pytest.approx(problem.optimum(2, tolerance), rel=5e-3)
+
+
+class ThreeRegions:
+    """Lines in the plane at the angle s / 2: ``h = 1 + cos 3 s`` is small near s = 60, 180 and 300 degrees."""
+
+    invariant = True
+    noise = 0.0
+    favoured = np.deg2rad(75)  # where the loss is lowest
+
+    def evaluate(self, V):
+        (x,), (y,) = V
+        cosine, sine = x * x - y * y, 2 * x * y
+        slopes = 2 * np.array([[x, y], [-y, x]])  # of cosine and of sine
+        weights = np.array([np.cos(self.favoured), np.sin(self.favoured)])
+        loss = -0.5 * (1 + weights @ [cosine, sine])
+        loss_gradient = -0.5 * (weights[0] * slopes[:, :1] + weights[1] * slopes[:, 1:])
+        gradient = (12 * cosine**2 - 3) * 2 * np.array([[x], [-y]])
+        return Point(loss, loss_gradient, np.array([1 + 4 * cosine**3 - 3 * cosine]), gradient)
+
+    def curvature(self, V):
+        return None
+
+    @staticmethod
+    def line(degrees):
+        return np.array([[np.cos(np.deg2rad(degrees / 2))], [np.sin(np.deg2rad(degrees / 2))]])
+
+
+@pytest.mark.parametrize("region", [180, 300])
+def test_a_new_tolerance_is_followed_within_its_region(region):
+    problem, tolerance = ThreeRegions(), 0.02
+    edge = np.rad2deg(np.arccos(tolerance - 1)) / 3  # h at edge and at 120 - edge is the tolerance
+    inside = minimise_within(problem, [], [problem.line(region)], tolerance=tolerance, penalty=1.0)
+    assert abs(np.vdot(inside.basis, problem.line(region))) > np.cos(np.deg2rad(60 - edge) / 2) - 1e-6
+    for other in (0.018, 0.022):
+        found = follow_within(problem, inside, tolerance=other)
+        assert 0.99 * other <= found.constraint <= other
+        assert abs(np.vdot(found.basis, inside.basis)) > 0.999
+
+
+def test_the_best_region_of_several_interiors():
+    problem = ThreeRegions()
+    interiors = [problem.line(region) for region in (180, 60, 300)]
+    result = minimise_within(problem, [], interiors, tolerance=0.02, penalty=1.0)
+    assert result.feasible
+    assert abs(np.vdot(result.basis, problem.line(60))) > np.cos(np.deg2rad(5))
 
 
 def test_paper_method_is_feasible_but_stops_inside():

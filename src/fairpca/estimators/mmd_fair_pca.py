@@ -51,7 +51,7 @@ from fairpca.problems.mmd import (
     squared_distance_median,
 )
 from fairpca.problems.parity import mean_parity_basis
-from fairpca.solvers.exact_penalty import PenaltyResult, minimise_constraint, minimise_within, repms
+from fairpca.solvers.exact_penalty import PenaltyResult, follow_within, minimise_constraint, minimise_within, repms
 from fairpca.solvers.stiefel import random_frame
 
 __all__ = ["MMDFairPCA"]
@@ -70,7 +70,9 @@ _CURVATURE_FEATURES, _CURVATURE_ROWS = 700, 6000
 _FIRST_ROWS, _ROW_GROWTH = 4000, 4
 #: Minimisers of MMD^2 to start from: several where frames are small (p d up to this), so that paths are
 #: cheap.
-_SMALL_FRAME, _SMALL_STARTS = 50, 5
+_SMALL_FRAME, _SMALL_STARTS = 50, 8
+#: Frames so small (p d) that random ones hit every region within the tolerance; each of the best is started from.
+_TINY_FRAME, _TINY_STARTS = 6, 4
 #: Random frames from which the smallest MMD^2 is searched if no frame within the tolerance was found.
 _SPARE_FRAMES = 48
 #: Rounds in which the tolerance given to an approximate problem is corrected by the exact value on all rows.
@@ -493,7 +495,7 @@ class _Task:
             self.limits = problem.limits = levels
             if out_of_reach:
                 break
-            result = self._continue(problem, result, problem.tolerance)
+            result = self._follow(problem, result, problem.tolerance)
         return result
 
     def _check_reach(self, means: np.ndarray) -> None:
@@ -521,15 +523,24 @@ class _Task:
         else:
             count = _SMALL_STARTS if self.pca.size <= _SMALL_FRAME else 1
             interiors = [self._interior(problem, 0.1 * problem.tolerance) for _ in range(count)]
+            interiors += self._scanned(problem)
             spares = (random_frame(self.rng, *self.pca.shape) for _ in range(_SPARE_FRAMES))
             result = minimise_within(problem, self._starts(), interiors, spares=spares, **options)
-        self.n_evaluations += problem.n_evaluations
-        return result
+        return self._counted(problem, result)
 
     def _interior(self, problem: DiscrepancyProblem, target: float) -> np.ndarray:
         """A minimiser of MMD^2 alone, from a random frame: the authors' start."""
         start = random_frame(self.rng, len(self.pca), self.dimension)
         return minimise_constraint(problem, start, target=target)
+
+    def _scanned(self, problem: DiscrepancyProblem) -> list[np.ndarray]:
+        """Of small frames: random ones within the tolerance, those with the most variance."""
+        if self.pca.size > _TINY_FRAME:
+            return []
+        frames = [random_frame(self.rng, *self.pca.shape) for _ in range(_SPARE_FRAMES)]
+        points = [problem.evaluate(frame) for frame in frames]
+        within = [(here.loss, i) for i, here in enumerate(points) if here.constraints.max() <= problem.tolerance]
+        return [frames[i] for _, i in sorted(within)[:_TINY_STARTS]]
 
     def _options(self) -> dict[str, Any]:
         return {"max_iter": self.parameters.max_iter, "callback": self.parameters.callback}
@@ -553,10 +564,7 @@ class _Task:
             basis = self.pca if result is None else result.basis
             limits = self.limits + self._excess_levels(sample, basis)
             problem = self._problem(sample, kernel, limits, noise=_SINGLE_NOISE)
-            if result is None:
-                result = self._solve_from_starts(problem, penalty)
-            else:
-                result = self._continue(problem, result, problem.tolerance)
+            result = self._solve_from_starts(problem, penalty) if result is None else self._continue(problem, result)
             if sample.n_rows == self.sample.n_rows:
                 return self._corrected(problem, result)
             size *= _ROW_GROWTH
@@ -569,13 +577,24 @@ class _Task:
         values = kernel_means(sample, basis, self.bandwidth, dtype=np.float32).values
         return random_level(sample, values, self.pairs) * (1.0 - sample.n_rows / self.sample.n_rows)
 
-    def _continue(self, problem: DiscrepancyProblem, result: PenaltyResult, tolerance: float) -> PenaltyResult:
-        """From an earlier solution, at another size or tolerance."""
+    def _continue(self, problem: DiscrepancyProblem, result: PenaltyResult) -> PenaltyResult:
+        """From the solution on fewer rows, by a path of its own: more rows may show a better region.
+
+        Where frames are small, so that paths are cheap, from equal means (or PCA) too.
+        """
         penalty = max(result.penalty / 2.0, 1e-6)
-        following = minimise_within(problem, [result.basis], tolerance=tolerance, penalty=penalty, **self._options())
+        starts = [result.basis, *(self._starts()[-1:] if self.pca.size <= _SMALL_FRAME else [])]
+        options = {"tolerance": problem.tolerance, "penalty": penalty, **self._options()}
+        return self._counted(problem, minimise_within(problem, starts, **options))
+
+    def _follow(self, problem: DiscrepancyProblem, result: PenaltyResult, tolerance: float) -> PenaltyResult:
+        """From the solution with a tolerance that was a little different."""
+        return self._counted(problem, follow_within(problem, result, tolerance=tolerance, **self._options()))
+
+    def _counted(self, problem: DiscrepancyProblem, result: PenaltyResult) -> PenaltyResult:
         self.n_evaluations += problem.n_evaluations
         problem.n_evaluations = 0
-        return following
+        return result
 
     def _corrected(self, problem: DiscrepancyProblem, result: PenaltyResult) -> PenaltyResult:
         """Features and kernel disagree a little, and a search exploits it: rescale the tolerance by their ratio.
@@ -596,7 +615,7 @@ class _Task:
             missing = exact - min(result.constraint, exact)
             lowered = self.tolerance * 0.985 - missing
             target = lowered if lowered > 0.2 * target else target * max(0.985 * self.tolerance / exact, 0.3)
-            result = self._continue(problem, result, target)
+            result = self._follow(problem, result, target)
         if best is None:
             return result
         self.limits = limits

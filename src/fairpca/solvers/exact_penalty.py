@@ -1,11 +1,10 @@
-"""Smooth constrained problems on frames by penalties: ``min f(V)`` subject to ``h_j(V) <= tolerance``, ``h_j
->= 0``.
+"""Smooth constrained problems on frames by penalties: ``min f(V)`` subject to ``h_j(V) <= tolerance``, ``h_j >= 0``.
 
-``repms`` is Algorithm 1 of Lee et al. (2022) with their parameters. Doubling the penalty overshoots: it ends
-with h well below the tolerance. ``minimise_within`` follows the minimisers of ``f + rho |h|_q`` as rho
-grows, with a norm for which the largest ``h_j`` counts most, then searches the multipliers at which the
-constraints are just active, from several starts. Small tolerances make this a narrow curved valley; the
-problem's Gauss-Newton curvature, used as a preconditioner, takes out most of its steepness.
+``repms`` is Algorithm 1 of Lee et al. (2022) with their parameters. Doubling the penalty overshoots: it ends with h
+well below the tolerance. ``minimise_within`` follows the minimisers of ``f + rho |h|_q`` as rho grows, with a norm for
+which the largest ``h_j`` counts most, and lowers f from frames within the tolerance; then it searches the multipliers
+at which the constraints are just active. Small tolerances make this a narrow curved valley; the problem's Gauss-Newton
+curvature, used as a preconditioner, takes out most of its steepness.
 """
 
 from __future__ import annotations
@@ -21,7 +20,7 @@ from fairpca.protocols import PenaltyPoint, PenaltyProblem
 from fairpca.solvers.quasi_newton import StiefelResult, minimise_on_stiefel
 from fairpca.solvers.stiefel import horizontal, retract_polar
 
-__all__ = ["PenaltyResult", "minimise_constraint", "minimise_largest", "minimise_within", "repms"]
+__all__ = ["PenaltyResult", "follow_within", "minimise_constraint", "minimise_largest", "minimise_within", "repms"]
 
 #: Parameters of the 2022 paper.
 _GROWTH, _LARGEST_PENALTY = 2.0, 1e10
@@ -38,10 +37,13 @@ _PATH_ACCURACY, _FINAL_ACCURACY = 2e-3, 1e-4
 _PATH_ITERATIONS, _FINAL_ITERATIONS = 40, 60
 #: The constraint counts as active from this share of the tolerance on.
 _ACTIVE = 0.998
+#: Multipliers times what their constraints lack to that, next to the loss: what inactive constraints may cost.
+_IDLE_COST = 1e-4
 _AIM = 0.9992
 _ACTIVATION_STEPS = 12
-#: Entries of a frame that change by no more than this have not changed.
-_STILL = 1e-12
+#: Share of the tolerance up to which a frame within it may ascend, how often the term that keeps it there is made
+#: stiffer, and the weight of the constraints that this is expected to take, next to the stiffest.
+_ASCENT_AIM, _ASCENTS, _ASCENT_PRICE = 0.9, 3, 0.1
 #: Length of the step by which a search leaves a saddle point.
 _KICK = 0.03
 #: Halvings of the path on which the tolerance is crossed.
@@ -264,7 +266,7 @@ def minimise_within(
     ``max_iter`` bounds the penalty steps of each path.
 
     From each of ``starts`` rho grows until the constraints hold; from each of ``interiors``, frames where
-    they (nearly) hold, it falls until they cease to. The most promising ends are refined until the constraint
+    they (nearly) hold, the loss falls until they cease to. The most promising ends are refined until the constraint
     is active. Only if none was found, the largest ``h_j`` is minimised, also from the best of the ``spares``.
     """
     search = _Search(problem, tolerance, max_iter, callback, outside=starts[0] if starts else None)
@@ -273,8 +275,7 @@ def minimise_within(
         ends.append(search.grow(start, penalty))
         # The same first rho would soon lead every start along the same path.
         penalty = float(np.sqrt(penalty * ends[0].penalty))
-    scale = max([end.penalty for end in ends if end.feasible], default=1e-4 * _LARGEST_PENALTY)
-    ends += [search.shrink(interior, 2.0 * scale) for interior in interiors]
+    ends += [search.ascend(interior) for interior in interiors]
     feasible = [search.advance(end) for end in ends if end.feasible]
     feasible.sort(key=lambda end: end.loss)
     if not feasible:
@@ -284,6 +285,26 @@ def minimise_within(
         if search.worth(end, best):
             best = min(best, search.activate(end), key=lambda result: result.loss)
     return best
+
+
+def follow_within(
+    problem: PenaltyProblem,
+    earlier: PenaltyResult,
+    *,
+    tolerance: float,
+    max_iter: int = 100,
+    callback: Callback | None = None,
+) -> PenaltyResult:
+    """The solution near an earlier one, of a problem that has changed a little; a new path only if there is none."""
+    search = _Search(problem, tolerance, max_iter, callback, outside=None)
+    constraint = float(problem.evaluate(earlier.basis).constraints.max())
+    near = search.activate(replace(earlier, constraint=constraint, feasible=constraint <= tolerance))
+    if near.feasible or search.stopped:
+        return near
+    penalty = max(earlier.penalty / 2.0, 1e-6)
+    return minimise_within(
+        problem, [near.basis], tolerance=tolerance, penalty=penalty, max_iter=max_iter, callback=callback
+    )
 
 
 class _Search:
@@ -347,18 +368,21 @@ class _Search:
             stuck = stuck + 1 if result.constraint > 0.999 * before.constraint else 0
         return result
 
-    def shrink(self, basis: np.ndarray, penalty: float) -> PenaltyResult:
-        """Lower rho for as long as the constraints hold."""
-        result, still = self.solve(basis, penalty, "shrink"), 0
-        for _ in range(1, self.max_iter):
-            if not result.feasible or self.stopped or result.penalty < 1e-8:
+    def ascend(self, basis: np.ndarray) -> PenaltyResult:
+        """From a frame within the tolerance, lower the loss up to where the constraints (nearly) reach it.
+
+        The term that keeps them there is zero inside, so one search does what a falling rho takes many for.
+        """
+        here = self.problem.evaluate(basis)
+        multipliers: np.ndarray = np.zeros(len(here.constraints))
+        stiffness = 2.0 * self._headroom(here.loss) / self.tolerance**2
+        for _ in range(_ASCENTS):
+            function = _Augmented(multipliers, stiffness, _ASCENT_AIM * self.tolerance)
+            function.weight = max(function.weight, _ASCENT_PRICE * stiffness * self.tolerance)
+            result = self.solve(basis, function, "ascend")
+            if result.feasible or self.stopped:
                 break
-            lower = self.solve(result.basis, result.penalty / _GROWTH, "shrink")
-            # Where nothing moves for so long, loss and constraints are stationary together, whatever rho is.
-            still = still + 1 if np.abs(lower.basis - result.basis).max() <= _STILL else 0
-            if not lower.feasible or still > 8:
-                break
-            result = lower
+            basis, multipliers, stiffness = result.basis, np.full_like(multipliers, result.penalty), 4.0 * stiffness
         return result
 
     def advance(self, inside: PenaltyResult) -> PenaltyResult:
@@ -400,21 +424,34 @@ class _Search:
         has a minimiser with h = tolerance, and h jumps over it.
         """
         best, basis = inside, _kicked(inside.basis)
-        multipliers = np.full(len(self.problem.evaluate(basis).constraints), inside.penalty)
-        stiffness = 2.0 * max(inside.penalty, _LEAST_PRICE / self.tolerance) / self.tolerance
+        here = self.problem.evaluate(basis)
+        multipliers = inside.penalty * _norm(here.constraints, _POWER)[1]
+        stiffness = 2.0 * max(inside.penalty, self._headroom(here.loss) / self.tolerance) / self.tolerance
         target, error = _AIM * self.tolerance, np.inf
         for _ in range(_ACTIVATION_STEPS):
-            trial = self.solve(basis, _Augmented(multipliers, stiffness, target), "activate")
+            function = _Augmented(multipliers, stiffness, target)
+            trial = self.solve(basis, function, "activate")
             basis = trial.basis
-            if trial.feasible and trial.loss <= best.loss:
+            if trial.feasible and not (best.feasible and trial.loss > best.loss):
                 best = trial
-            if self.stopped or (trial.feasible and trial.constraint >= _ACTIVE * self.tolerance):
+            constraints = self.problem.evaluate(basis).constraints
+            multipliers = function.term(constraints)[1]
+            if self.stopped or (trial.feasible and self._is_active(trial, constraints, multipliers)):
                 break
-            multipliers = _Augmented(multipliers, stiffness, target).term(self.problem.evaluate(basis).constraints)[1]
             if abs(trial.constraint - target) > 0.3 * error:
                 stiffness *= 3.0
             error = abs(trial.constraint - target)
         return best
+
+    def _is_active(self, trial: PenaltyResult, constraints: np.ndarray, multipliers: np.ndarray) -> bool:
+        """Whether the largest constraint reaches the tolerance, and those that do not cost (almost) nothing."""
+        missing = np.maximum(_ACTIVE * self.tolerance - constraints, 0.0)
+        return bool(missing.min() <= 0.0 and multipliers @ missing <= _IDLE_COST * abs(trial.loss))
+
+    def _headroom(self, loss: float) -> float:
+        """What leaving the tolerance could bring at most: a term that costs as much keeps a search from doing so."""
+        lowest = -1.0 if self.outside is None else self.problem.evaluate(self.outside).loss
+        return max(loss - lowest, _LEAST_PRICE)
 
     def closest(self, ends: Sequence[PenaltyResult], spares: Iterable[np.ndarray]) -> PenaltyResult:
         """No frame within the tolerance was found: the least violation that can be reached from the ends and spares."""
