@@ -12,17 +12,16 @@ from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import StandardScaler
 
 from fairpca.metrics import (
+    GroupRates,
     adversary_gap,
-    demographic_parity_difference,
-    equal_opportunity_difference,
-    equalized_odds_difference,
     explained_variance_ratio,
+    group_rates,
     mmd2_test,
     permuted_adversary_gaps,
     readability,
 )
 
-__all__ = ["HeldOut", "Split", "measure", "sample_rows", "split_rows"]
+__all__ = ["Decisions", "HeldOut", "Split", "measure", "sample_rows", "split_rows"]
 
 #: Rows on which classifiers are trained and distributions compared; more would change the figures little.
 _MAX_ROWS = 2000
@@ -32,8 +31,16 @@ _LEVEL = 0.95
 
 
 @dataclass(frozen=True)
+class Decisions:
+    """Decisions of a classifier about held-out rows: the class that counts as positive, and rates by group."""
+
+    positive: Any
+    rates: GroupRates
+
+
+@dataclass(frozen=True)
 class HeldOut:
-    """Figures on rows that were not used in fitting.
+    """Values on rows that were not used in fitting.
 
     Attributes
     ----------
@@ -44,10 +51,11 @@ class HeldOut:
         How far a linear rule tells the groups apart (0 to 1), and the level of random groups.
     auc, auc_low, auc_high, auc_random : float
         How well gradient boosting reads the group (0.5 to 1), a 95 % interval, and the level of random groups.
-    accuracy : float or None
-        Of a logistic regression that predicts the label from the scores.
-    demographic_parity, equal_opportunity, equalized_odds : float or None
-        Differences between groups in its decisions; for labels of two classes.
+    accuracy, baseline : float or None
+        Of a logistic regression that predicts the label from the scores, and of always predicting the most frequent
+        class; on all held-out rows.
+    decisions : Decisions or None
+        Its decisions by group, with the rows they rest on; for labels of two classes.
     """
 
     explained_variance: float
@@ -60,9 +68,23 @@ class HeldOut:
     mmd2: float | None = None
     mmd2_random: float | None = None
     accuracy: float | None = None
-    demographic_parity: float | None = None
-    equal_opportunity: float | None = None
-    equalized_odds: float | None = None
+    baseline: float | None = None
+    decisions: Decisions | None = None
+
+    @property
+    def demographic_parity(self) -> float | None:
+        """Largest difference between groups in the share of positive decisions; None where rows are too few."""
+        return None if self.decisions is None else self.decisions.rates.demographic_parity.value
+
+    @property
+    def equal_opportunity(self) -> float | None:
+        """The same among rows whose label is the positive class."""
+        return None if self.decisions is None else self.decisions.rates.equal_opportunity.value
+
+    @property
+    def equalized_odds(self) -> float | None:
+        """The larger of the differences among rows of either class."""
+        return None if self.decisions is None else self.decisions.rates.equalized_odds.value
 
 
 @dataclass(frozen=True)
@@ -107,23 +129,26 @@ def sample_rows(rows: np.ndarray, strata: np.ndarray, size: int, seed: int) -> n
 
 
 def measure(estimator: Any, X: np.ndarray, codes: np.ndarray, y: np.ndarray | None, split: Split, seed: int) -> HeldOut:
-    """Figures of an estimator that was fitted on the training rows."""
-    scores = {name: estimator.transform(X[rows]) for name, rows in _samples(split)}
-    train = (scores["train"], codes[split.train_sample])
-    judged = (scores["test"], codes[split.test_sample])
+    """Values of an estimator that was fitted on the training rows."""
+    scores = {"train": estimator.transform(X[split.train]), "test": estimator.transform(X[split.test])}
+    train = _sampled(scores["train"], codes, split.train, split.train_sample)
+    judged = _sampled(scores["test"], codes, split.test, split.test_sample)
     random = permuted_adversary_gaps(*judged, train=train, n_permutations=_PERMUTATIONS, random_state=seed)
     return HeldOut(
         explained_variance=float(explained_variance_ratio(X[split.test], estimator)),  # type: ignore[arg-type]
         adversary=adversary_gap(*judged, train=train, random_state=seed),
         adversary_random=float(np.quantile(random, _LEVEL)),
         **_reading(judged, train, seed),
-        **_distribution(scores, codes, split, seed),
+        **_distribution(*judged, seed),
         **({} if y is None else _downstream(scores, codes, y, split)),
     )
 
 
-def _samples(split: Split) -> list[tuple[str, np.ndarray]]:
-    return [("train", split.train_sample), ("test", split.test_sample)]
+def _sampled(
+    scores: np.ndarray, codes: np.ndarray, rows: np.ndarray, sample: np.ndarray
+) -> tuple[np.ndarray, np.ndarray]:
+    """Scores and groups of some of the rows; row numbers ascend."""
+    return scores[np.searchsorted(rows, sample)], codes[sample]
 
 
 def _reading(judged: tuple, train: tuple, seed: int) -> dict[str, float]:
@@ -132,29 +157,22 @@ def _reading(judged: tuple, train: tuple, seed: int) -> dict[str, float]:
     return {"auc": found.auc, "auc_low": found.low, "auc_high": found.high, "auc_random": found.level}
 
 
-def _distribution(scores: dict[str, np.ndarray], codes: np.ndarray, split: Split, seed: int) -> dict[str, float]:
+def _distribution(scores: np.ndarray, codes: np.ndarray, seed: int) -> dict[str, float]:
     """MMD^2 with the bandwidth of these very scores, and what random groups of the same sizes show."""
-    test = mmd2_test(
-        scores["test"], codes[split.test_sample], quantile=_LEVEL, n_permutations=_MMD_PERMUTATIONS, random_state=seed
-    )
+    test = mmd2_test(scores, codes, quantile=_LEVEL, n_permutations=_MMD_PERMUTATIONS, random_state=seed)
     return {"mmd2": test.mmd2, "mmd2_random": test.level}
 
 
-def _downstream(scores: dict[str, np.ndarray], codes: np.ndarray, y: np.ndarray, split: Split) -> dict[str, float]:
+def _downstream(scores: dict[str, np.ndarray], codes: np.ndarray, y: np.ndarray, split: Split) -> dict[str, Any]:
+    """What is predicted of all held-out rows, after all training rows."""
     classifier = make_pipeline(StandardScaler(), LogisticRegression(max_iter=1000))
-    classifier.fit(scores["train"], y[split.train_sample])
-    truth, decision = y[split.test_sample], classifier.predict(scores["test"])
-    figures = {"accuracy": float(np.mean(decision == truth))}
-    classes = np.unique(y)
-    groups = codes[split.test_sample]
-    if len(classes) == 2 and _all_present(truth, groups):
-        positive, chosen = (values == classes[1] for values in (truth, decision))
-        figures["demographic_parity"] = demographic_parity_difference(chosen, sensitive_features=groups)
-        figures["equal_opportunity"] = equal_opportunity_difference(positive, chosen, sensitive_features=groups)
-        figures["equalized_odds"] = equalized_odds_difference(positive, chosen, sensitive_features=groups)
-    return figures
-
-
-def _all_present(truth: np.ndarray, groups: np.ndarray) -> bool:
-    """Whether every group has held-out rows of both classes."""
-    return len(set(zip(truth.tolist(), groups.tolist(), strict=True))) == 2 * len(np.unique(groups))
+    classifier.fit(scores["train"], y[split.train])
+    truth, predicted = y[split.test], classifier.predict(scores["test"])
+    classes, counts = np.unique(y[split.train], return_counts=True)
+    baseline = classes[counts.argmax()]
+    found = {"accuracy": float(np.mean(predicted == truth)), "baseline": float(np.mean(truth == baseline))}
+    if len(np.unique(y)) != 2:
+        return found
+    positive = classes[-1]
+    rates = group_rates(truth == positive, predicted == positive, sensitive_features=codes[split.test])
+    return found | {"decisions": Decisions(positive, rates)}
