@@ -8,6 +8,7 @@ from typing import Any
 from fairpca._labels import label_text
 from fairpca.inference._display import number, p_text, with_interval
 from fairpca.model_selection import Comparison, MethodResult
+from fairpca.model_selection._held_out import DIFFERENCES, Decisions
 from fairpca.report import outvoted_sentence, sample_sentence
 
 __all__ = ["clean", "comparison_text", "format_table"]
@@ -65,6 +66,7 @@ def comparison_text(found: Comparison, *, full: bool = False, shown: list[int] |
         "",
         "On rows that were not used in fitting (in brackets: the level that 19 of 20 random groups stay under)",
         *_held_out(results),
+        *_wrapped(_decided(results)),
     ]
     if len(shown) < len(found.dimensions):
         lines += ["", f"Shown: {_listed(shown)} of {_listed(found.dimensions)} components; --full-table prints all."]
@@ -147,14 +149,10 @@ def _signed(estimate: Any) -> str:
 
 
 def _held_out(results: list[MethodResult]) -> list[str]:
-    optional = [
-        ("accuracy", "accuracy"),
-        ("demographic_parity", "Δ DP"),
-        ("equal_opportunity", "Δ EOP"),
-        ("equalized_odds", "Δ EOD"),
-    ]
-    shown = [(name, head) for name, head in optional if any(getattr(r.held_out, name) is not None for r in results)]
-    heads = ["d", "method", "variance", "AUC", "", "MMD²", "", "adversary", "", *(head for _, head in shown)]
+    labelled = any(result.held_out.accuracy is not None for result in results)
+    decided = any(result.held_out.decisions is not None for result in results)
+    heads = ["d", "method", "variance", "AUC", "", "MMD²", "", "adversary", ""]
+    heads += ["accuracy", ""] * labelled + ["Δ DP", "Δ EOP", "Δ EOD"] * decided
     rows = []
     for result in results:
         figures = result.held_out
@@ -162,7 +160,8 @@ def _held_out(results: list[MethodResult]) -> list[str]:
         row += [f"{figures.auc:.2f}", f"({figures.auc_random:.2f})"]
         row += [_number(figures.mmd2), f"({_number(figures.mmd2_random)})"]
         row += [f"{figures.adversary:.3f}", f"({figures.adversary_random:.3f})"]
-        row += [_share(name, getattr(figures, name)) for name, _ in shown]
+        row += [_percent(figures.accuracy), f"({_percent(figures.baseline)})"] * labelled
+        row += [_difference(figures.decisions, name) for name in DIFFERENCES] * decided
         rows.append(row)
     return format_table(heads, rows, left=2)
 
@@ -176,10 +175,32 @@ def _number(value: float | None) -> str:
     return "-" if value is None else number(value)
 
 
-def _share(name: str, value: float | None) -> str:
-    if value is None:
+def _decided(results: list[MethodResult]) -> str:
+    """What the columns about a label mean, where there are any."""
+    if all(result.held_out.accuracy is None for result in results):
+        return ""
+    text = (
+        "Accuracy (in brackets: of always predicting the most frequent class) is that of a logistic regression on the "
+    )
+    positive = [result.held_out.decisions.positive for result in results if result.held_out.decisions is not None]
+    if not positive:
+        return f"{text}scores."
+    return (
+        f"{text}scores. Its decisions for the class {clean(str(positive[0]))!r} are compared between groups among all "
+        "rows (DP), rows of that class (EOP) and rows of either class (EOD)."
+    )
+
+
+def _percent(share: float | None) -> str:
+    return "-" if share is None else f"{share:.1%}"
+
+
+def _difference(decisions: Decisions | None, name: str) -> str:
+    """A difference between groups in decisions, or why there is none."""
+    if decisions is None:
         return "-"
-    return f"{value:.1%}" if name == "accuracy" else f"{value:.3f}"
+    difference = getattr(decisions.rates, name)
+    return f"too few rows ({difference.rows})" if difference.value is None else f"{difference.value:.3f}"
 
 
 def _spread(numbers: list[int]) -> list[int]:

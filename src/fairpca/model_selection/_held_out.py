@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from collections.abc import Sequence
+from dataclasses import asdict, dataclass, fields
 from typing import Any
 
 import numpy as np
@@ -21,13 +22,15 @@ from fairpca.metrics import (
     readability,
 )
 
-__all__ = ["Decisions", "HeldOut", "Split", "measure", "sample_rows", "split_rows"]
+__all__ = ["DIFFERENCES", "Decisions", "HeldOut", "Split", "measure", "sample_rows", "split_rows"]
 
 #: Rows on which classifiers are trained and distributions compared; more would change the figures little.
 _MAX_ROWS = 2000
 _PERMUTATIONS, _MMD_PERMUTATIONS = 20, 100
 #: "The level of random groups": what 19 of 20 shufflings of the groups stay under.
 _LEVEL = 0.95
+#: Differences between groups in decisions.
+DIFFERENCES = ("demographic_parity", "equal_opportunity", "equalized_odds")
 
 
 @dataclass(frozen=True)
@@ -36,6 +39,17 @@ class Decisions:
 
     positive: Any
     rates: GroupRates
+
+    def as_dict(self, labels: Sequence[str]) -> dict[str, Any]:
+        """Plain numbers and text, for JSON."""
+        rates = {
+            name: {labels[code]: asdict(rate) for code, rate in getattr(self.rates, name).items()}
+            for name in ("selected", "true_positive", "false_positive")
+        }
+        differences = {name: asdict(getattr(self.rates, name)) for name in DIFFERENCES}
+        for one in differences.values():
+            one["between"] = None if one["between"] is None else [labels[code] for code in one["between"]]
+        return {"positive": str(self.positive), "rates": rates, "differences": differences}
 
 
 @dataclass(frozen=True)
@@ -85,6 +99,13 @@ class HeldOut:
     def equalized_odds(self) -> float | None:
         """The larger of the differences among rows of either class."""
         return None if self.decisions is None else self.decisions.rates.equalized_odds.value
+
+    def as_dict(self, labels: Sequence[str]) -> dict[str, Any]:
+        """Plain numbers and text, for JSON; ``labels`` are the groups in the order of their codes."""
+        plain = {field.name: getattr(self, field.name) for field in fields(self) if field.name != "decisions"}
+        plain |= {name: getattr(self, name) for name in DIFFERENCES}
+        plain["decisions"] = None if self.decisions is None else self.decisions.as_dict(labels)
+        return plain
 
 
 @dataclass(frozen=True)
@@ -151,13 +172,13 @@ def _sampled(
     return scores[np.searchsorted(rows, sample)], codes[sample]
 
 
-def _reading(judged: tuple, train: tuple, seed: int) -> dict[str, float]:
+def _reading(judged: tuple, train: tuple, seed: int) -> dict[str, Any]:
     """What gradient boosting reads, trained on the rows that the projection was fitted to."""
     found = readability(*judged, train=train, random_state=seed)
     return {"auc": found.auc, "auc_low": found.low, "auc_high": found.high, "auc_random": found.level}
 
 
-def _distribution(scores: np.ndarray, codes: np.ndarray, seed: int) -> dict[str, float]:
+def _distribution(scores: np.ndarray, codes: np.ndarray, seed: int) -> dict[str, Any]:
     """MMD^2 with the bandwidth of these very scores, and what random groups of the same sizes show."""
     test = mmd2_test(scores, codes, quantile=_LEVEL, n_permutations=_MMD_PERMUTATIONS, random_state=seed)
     return {"mmd2": test.mmd2, "mmd2_random": test.level}

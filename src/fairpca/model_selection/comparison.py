@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import asdict, dataclass, field
+from dataclasses import dataclass, field
 from typing import Any
 
 from fairpca._labels import group_sizes, label_texts
@@ -88,7 +88,7 @@ class MethodResult:
         row["new_rows"] = {"gap": gap.value, "low": gap.low, "high": gap.high, "claimed": self.figures.claimed}
         row |= {"n_folds": self.figures.n_folds, "certificate": self.certificate, "converged": self.converged}
         row["notes"] = [*self.notes, *self.figures.remarks]
-        row["held_out"] = asdict(self.held_out)
+        row["held_out"] = self.held_out.as_dict(labels)
         return row
 
 

@@ -33,6 +33,7 @@
   const range = (figure) => (figure.length < 3 ? null : `${number(figure[1])} to ${number(figure[2])}`);
   const signed = (value) => (value > 0 ? `+${number(value)}` : number(value));
   const VALUES = { corrected_loss: "corrected loss on new rows", loss: "loss in the sample", error: "error on new rows" };
+  const DECIDED = { demographic_parity: true, equal_opportunity: true, equalized_odds: true };
   const components = (count) => (count === 1 ? "1 component" : `${count} components`);
 
   // ---- elements ------------------------------------------------------------------------------------------------
@@ -410,8 +411,9 @@
       + "Against PCA: how the method changes a group's error on new rows; negative is better for the group. "
       + (split.length ? `${split.join(", ")}: judged on one held-out part of the rows; the others on folds of all rows.` : "");
     const shown = present();
-    const optional = [["auc", "AUC of boosting", "auc_random"], ["mmd2", "MMD²", "mmd2_random"], ["adversary", "adversary", "adversary_random"], ["accuracy", "accuracy of a label"], ["demographic_parity", "Δ demographic parity"],
-      ["equal_opportunity", "Δ equal opportunity"], ["equalized_odds", "Δ equalized odds"]].filter(([key]) => shown.some((method) => method.figures.held_out[key] !== null));
+    const optional = [["auc", "AUC of boosting", "auc_random"], ["mmd2", "MMD²", "mmd2_random"], ["adversary", "adversary", "adversary_random"], ["accuracy", "accuracy of a label"],
+      ...["demographic_parity", "equal_opportunity", "equalized_odds"].map((key) => [key, `Δ ${key.replace("_", " ")}`])]
+      .filter(([key]) => shown.some((method) => (key in DECIDED ? method.figures.held_out.decisions : method.figures.held_out[key]) !== null));
     table("held-out-table", ["method", "explained variance", ...optional.map(([, head]) => head)], shown.map((method) => ({
       chosen: method.name === state.method,
       cells: [method.name, percent(method.figures.held_out.explained_variance), ...optional.map(([key, , level]) => heldOut(method.figures.held_out, key, level))],
@@ -419,11 +421,32 @@
     byId("held-out-note").textContent = "AUC: how well gradient boosting reads the group off the scores of new rows (0.5: not at all, 1: entirely). adversary: how far a linear classifier, trained to tell the groups apart from the scores, separates them on new rows (0: not at all, 1: entirely). "
       + (optional.some(([key]) => key === "mmd2") ? "MMD²: distance between the groups' distributions of scores. " : "")
       + "Beneath: the level that 19 of 20 random divisions into groups stay under; values below it are consistent with chance. "
-      + (optional.some(([key]) => key === "accuracy") ? "accuracy: of a logistic regression that predicts the label from the scores; the differences Δ are between the groups in its decisions." : "");
+      + (optional.some(([key]) => key === "accuracy") ? "accuracy: of a logistic regression that predicts the label from the scores; beneath, that of always predicting the most frequent class. The differences Δ are between the groups in its decisions, with intervals that hold for all pairs of groups together." : "");
+    drawDecisions();
+  }
+  function drawDecisions() {
+    const figures = result(state.method, state.dimension);
+    const decisions = figures && figures.held_out.decisions;
+    byId("decisions").hidden = !decisions;
+    if (!decisions) return;
+    const { selected, true_positive: hits, false_positive: alarms } = decisions.rates;
+    table("decisions-table", ["group", "held-out rows", "positive decisions", `of rows that are “${decisions.positive}”`, "of the other rows"],
+      Object.keys(selected).map((label) => ({ cells: [label, selected[label].rows.toLocaleString("en"), ...[selected, hits, alarms].map((rates) => rate(rates[label]))] })));
+    byId("decisions-note").textContent = `${state.method}, ${components(state.dimension)}. The positive class is “${decisions.positive}”. Beneath each share: the rows it rests on, and a 95 % interval. `
+      + "Groups are compared only where every rate rests on 20 rows or more.";
+  }
+  function rate(one) {
+    if (one.rows === 0) return "no rows";
+    return [percent(one.value), `${one.count} of ${one.rows}; ${percent(one.low)} to ${percent(one.high)}`];
   }
   function heldOut(figures, key, level) {
     const value = figures[key];
-    if (key === "accuracy") return percent(value);
+    if (key === "accuracy") return [percent(value), `baseline ${percent(figures.baseline)}`];
+    if (key in DECIDED) {
+      if (!figures.decisions) return "–";
+      const { value: difference, low, high, rows } = figures.decisions.differences[key];
+      return difference === null ? `too few rows (${rows})` : [difference.toFixed(3), `${low.toFixed(3)} to ${high.toFixed(3)}`];
+    }
     const main = key === "mmd2" ? number(value) : value === null ? "–" : value.toFixed(3);
     return level ? [main, `random ${key === "mmd2" ? number(figures[level]) : figures[level].toFixed(3)}`] : main;
   }
