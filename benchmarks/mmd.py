@@ -36,7 +36,7 @@ from fairpca.problems.mmd import (
     exact_kernel,
     halved_bandwidths,
 )
-from fairpca.solvers.quasi_newton import descend_on_stiefel, minimise_on_stiefel
+from fairpca.solvers.stiefel.quasi_newton import descend_on_stiefel, minimise_on_stiefel
 
 PARTS = ("table", "evaluation", "scaling", "adult", "figure1")
 

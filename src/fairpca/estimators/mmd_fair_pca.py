@@ -51,8 +51,9 @@ from fairpca.problems.mmd import (
     squared_distance_median,
 )
 from fairpca.problems.parity import mean_parity_basis
-from fairpca.solvers.exact_penalty import PenaltyResult, follow_within, minimise_constraint, minimise_within, repms
-from fairpca.solvers.stiefel import random_frame
+from fairpca.solvers.stiefel.exact_penalty import PenaltyResult, follow_within, minimise_within, repms
+from fairpca.solvers.stiefel.feasibility import minimise_constraint
+from fairpca.solvers.stiefel.geometry import random_frame
 
 __all__ = ["MMDFairPCA"]
 

@@ -15,7 +15,7 @@ from fairpca._workers import delayed, parallel
 from fairpca.joint_range import JointRange
 from fairpca.linalg import orthonormalise
 from fairpca.protocols import ConcavePieces, SolverResult, Status
-from fairpca.solvers.stiefel import random_frame, retract_polar
+from fairpca.solvers.stiefel.geometry import random_frame, retract_polar
 
 __all__ = ["descend_subgradient"]
 
