@@ -201,7 +201,7 @@ feature_names_in_, n_samples_seen_
             A binary label, needed by "equal_opportunity" and "equalized_odds" and ignored otherwise.
         sensitive_features : array-like of shape (n_samples,) or (n_samples, n_columns)
             The group of each row. Required. With a Dask X: a Dask collection with the same chunks, or the name of a
-            column of X, which is then no feature.
+            column of X, which is then not a feature.
         sample_weight : array-like of shape (n_samples,), optional
             Counts like repeated rows.
 
