@@ -28,15 +28,11 @@ from fairpca._validation import check_groups
 from fairpca.datasets import load_splits, make_same_moments
 from fairpca.metrics import median_bandwidth, mmd2
 from fairpca.moments import GroupedSample, group_moments
-from fairpca.problems.mmd import (
-    Bandwidth,
-    DiscrepancyProblem,
-    FourierKernel,
-    all_pairs,
-    exact_kernel,
-    halved_bandwidths,
-)
-from fairpca.solvers.quasi_newton import descend_on_stiefel, minimise_on_stiefel
+from fairpca.moments.bandwidths import Bandwidth, halved_bandwidths
+from fairpca.moments.fourier import FourierKernel
+from fairpca.moments.kernel_means import exact_kernel
+from fairpca.problems.mmd import DiscrepancyProblem, all_pairs
+from fairpca.solvers.stiefel.quasi_newton import descend_on_stiefel, minimise_on_stiefel
 
 PARTS = ("table", "evaluation", "scaling", "adult", "figure1")
 

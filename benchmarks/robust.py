@@ -14,8 +14,8 @@ from fairpca import RobustFairPCA
 from fairpca.datasets import load_tables
 from fairpca.moments import GroupMoments, group_moments
 from fairpca.problems import RobustGap
-from fairpca.solvers.stiefel import random_frame
-from fairpca.solvers.subgradient import _descend
+from fairpca.solvers.stiefel.geometry import random_frame
+from fairpca.solvers.stiefel.subgradient import _descend
 
 DATA = Path(os.environ.get("FAIRPCA_DATA", Path(__file__).parents[2] / "shared" / "data"))
 ALPHAS = (0.05, 0.1, 0.15)

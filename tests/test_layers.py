@@ -133,15 +133,13 @@ def test_the_rule_on_names_would_notice_a_breach():
 
 
 STARTS_THREADS = {"concurrent", "joblib", "multiprocessing", "threading"}
-#: The sums over pairs of rows, which belong in moments/.
-MAY_START_THREADS = {"mmd.py"}
 
 
 @pytest.mark.parametrize("path", sorted((ROOT / "problems").rglob("*.py")), ids=lambda path: path.stem)
 def test_problems_start_no_threads(path):
     modules = imported_modules(path)
     started = STARTS_THREADS & {module.split(".")[0] for module in modules} or "fairpca._workers" in modules
-    assert not started or path.name in MAY_START_THREADS
+    assert not started
 
 
 def test_a_plain_fit_visits_few_modules(two_groups):

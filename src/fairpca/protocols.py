@@ -26,6 +26,7 @@ __all__ = [
     "RangeProblem",
     "RangeSolution",
     "RelaxedSolution",
+    "SmoothableProblem",
     "SolverResult",
     "Status",
 ]
@@ -220,3 +221,25 @@ class PenaltyProblem(Protocol):
 
     def curvature(self, basis: np.ndarray) -> Curvature | None:
         """Where it is known; None where the quasi-Newton method is on its own."""
+
+
+class SmoothableProblem(Protocol):
+    """A function of the subspace of V, the largest of several smooth pieces, with smooth limits."""
+
+    def value(self, basis: np.ndarray) -> float:
+        """The function itself."""
+
+    def smoothed(self, basis: np.ndarray, temperature: float) -> tuple[float, np.ndarray]:
+        """Value and gradient of the smooth approximation."""
+
+    def smoothing_error(self, basis: np.ndarray) -> float:
+        """What the approximation adds to the value at most, for a unit of temperature."""
+
+    def spread(self, basis: np.ndarray) -> float:
+        """The temperature from which all pieces at V count about alike."""
+
+    def limits(self, basis: np.ndarray) -> np.ndarray:
+        """The c_j(V), of the order of 1; may be empty."""
+
+    def limits_gradient(self, basis: np.ndarray, weights: np.ndarray) -> np.ndarray:
+        """Gradient of ``sum_j weights_j c_j(V)``."""

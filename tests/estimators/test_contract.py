@@ -386,9 +386,10 @@ class Unreadable:
         raise AssertionError(f"X was asked for {name!r} before the parameters were checked")
 
 
+ALL_ESTIMATORS = (*ESTIMATORS, MMDFairPCA, KernelParityPCA)
 WRONG_PARAMETERS = [
-    *[(cls, {"n_components": value}) for cls in (*ESTIMATORS, KernelParityPCA) for value in (0, 1.5, "two")],
-    *[(cls, {"random_state": "seed"}) for cls in (*ESTIMATORS, KernelParityPCA)],
+    *[(cls, {"n_components": value}) for cls in ALL_ESTIMATORS for value in (0, 1.5, "two")],
+    *[(cls, {"random_state": "seed"}) for cls in ALL_ESTIMATORS],
     *[(cls, {name: -1}) for cls in ESTIMATORS for name in ("tol", "max_iter")],
     *[(cls, {"solver": "newton"}) for cls in (*ESTIMATORS, MMDFairPCA)],
     *[(cls, {"center": "median"}) for cls in (FairPCA, RobustFairPCA)],

@@ -7,12 +7,14 @@ import pytest
 
 from fairpca import MMDFairPCA
 from fairpca._validation import check_groups
-from fairpca.estimators import mmd_fair_pca
+from fairpca.estimators import _mmd_search, mmd_fair_pca
 from fairpca.metrics import mmd2
 from fairpca.moments import GroupedSample, group_moments
 from fairpca.moments import _dask_sample as lazy_moments
 from fairpca.moments.dask import DaskSample, is_dask
-from fairpca.problems.mmd import FourierKernel, all_pairs, exact_means, kernel_means, pair_discrepancies
+from fairpca.moments.fourier import FourierKernel
+from fairpca.moments.kernel_means import exact_means, kernel_means
+from fairpca.problems.mmd import all_pairs, pair_discrepancies
 
 da = pytest.importorskip("dask.array", reason="dask is not installed")
 dd = pytest.importorskip("dask.dataframe", reason="dask is not installed")
@@ -103,11 +105,11 @@ class RowsSeen(callbacks.Callback):
 def few_gathered(monkeypatch, rows=130):
     """As if the data were large: little is gathered, and the search starts on a small sample."""
     monkeypatch.setattr(lazy_moments, "GATHERED_ROWS", rows)
-    monkeypatch.setattr(mmd_fair_pca, "_FIRST_ROWS", rows)
-    monkeypatch.setattr(mmd_fair_pca, "_CURVATURE_ROWS", rows)
+    monkeypatch.setattr(_mmd_search, "_FIRST_ROWS", rows)
+    monkeypatch.setattr(_mmd_search, "_CURVATURE_ROWS", rows)
     monkeypatch.setattr(mmd_fair_pca, "_BANDWIDTH_ROWS", rows)
-    monkeypatch.setattr(mmd_fair_pca, "_FEATURES", 150)
-    monkeypatch.setattr(mmd_fair_pca, "_SMALL_STARTS", 1)
+    monkeypatch.setattr(_mmd_search, "_FEATURES", 150)
+    monkeypatch.setattr(_mmd_search, "_SMALL_STARTS", 1)
 
 
 def test_fit_by_sums_over_chunks_with_rows_never_gathered(people, monkeypatch):
@@ -133,7 +135,7 @@ def test_fit_by_sums_over_chunks_with_rows_never_gathered(people, monkeypatch):
 
 @pytest.mark.parametrize("form", ["array", "frame", "column name"])
 def test_small_collections_give_the_fit_in_memory(people, form, monkeypatch):
-    monkeypatch.setattr(mmd_fair_pca, "_SMALL_STARTS", 1)
+    monkeypatch.setattr(_mmd_search, "_SMALL_STARTS", 1)
     X, groups = people
     pca = MMDFairPCA(1, tolerance=0.02)
     frame = pd.DataFrame(X, columns=list("abcde")).assign(sex=groups)
@@ -153,7 +155,7 @@ def test_small_collections_give_the_fit_in_memory(people, form, monkeypatch):
 
 @pytest.mark.parametrize("notion", ["equal_opportunity", "equalized_odds"])
 def test_notions_that_need_a_label(people, rng, notion, monkeypatch):
-    monkeypatch.setattr(mmd_fair_pca, "_SMALL_STARTS", 1)
+    monkeypatch.setattr(_mmd_search, "_SMALL_STARTS", 1)
     X, groups = people
     y = np.r_[np.zeros(70, int), rng.integers(0, 2, N_ROWS - 70)]  # the first chunk has one value only
     options = {"tolerance": 0.05, "notion": notion}
@@ -167,7 +169,7 @@ def test_notions_that_need_a_label(people, rng, notion, monkeypatch):
 
 
 def test_groups_weights_and_label_in_memory_beside_chunks(people, rng, monkeypatch):
-    monkeypatch.setattr(mmd_fair_pca, "_SMALL_STARTS", 1)
+    monkeypatch.setattr(_mmd_search, "_SMALL_STARTS", 1)
     X, groups = people
     y = rng.integers(0, 2, N_ROWS)
     options = {"tolerance": 0.05, "notion": "equal_opportunity", "max_iter": 10}
@@ -221,15 +223,14 @@ import json, os, signal
 import dask.array as da, numpy as np
 from dask.distributed import Client, LocalCluster
 from fairpca import MMDFairPCA
-from fairpca.estimators import mmd_fair_pca
+from fairpca.estimators import _mmd_search, mmd_fair_pca
 from fairpca.metrics import mmd2
 from fairpca.moments import _dask_sample as lazy_moments
 
 def main():
     lazy_moments.GATHERED_ROWS = 130
-    for name in ("_FIRST_ROWS", "_CURVATURE_ROWS", "_BANDWIDTH_ROWS"):
-        setattr(mmd_fair_pca, name, 130)
-    mmd_fair_pca._FEATURES, mmd_fair_pca._SMALL_STARTS = 150, 1
+    mmd_fair_pca._BANDWIDTH_ROWS = _mmd_search._FIRST_ROWS = _mmd_search._CURVATURE_ROWS = 130
+    _mmd_search._FEATURES, _mmd_search._SMALL_STARTS = 150, 1
     rng = np.random.default_rng(0)
     groups = rng.integers(0, 2, 400)
     X = rng.normal(size=(400, 4)) * [1.5, 1.3, 1.1, 1.0]

@@ -233,7 +233,7 @@ def test_warns_below_the_random_level():
 
 
 def test_fourier_features_meet_the_exact_tolerance(monkeypatch):
-    import fairpca.estimators.mmd_fair_pca as module
+    import fairpca.estimators._mmd_search as module
 
     monkeypatch.setattr(module, "_FIRST_ROWS", 400)  # so that the subsamples do grow
     rng = np.random.default_rng(3)
@@ -429,7 +429,7 @@ def test_automatic_tolerance_that_no_projection_meets_is_said():
 
 
 def test_automatic_tolerance_with_fourier_features(monkeypatch):
-    import fairpca.estimators.mmd_fair_pca as module
+    import fairpca.estimators._mmd_search as module
 
     monkeypatch.setattr(module, "_FIRST_ROWS", 300)
     monkeypatch.setattr(module, "_SMALL_STARTS", 1)

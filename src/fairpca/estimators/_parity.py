@@ -11,8 +11,8 @@ from fairpca.problems.parity import MomentParity, covariance_bound, mean_penalty
 from fairpca.protocols import SolverResult, Status
 from fairpca.solvers import minimise_on_range
 from fairpca.solvers.reference.parity_sdp import solve_parity_sdp
-from fairpca.solvers.smoothing import SmoothedResult, minimise_smoothed, restore_limits
-from fairpca.solvers.stiefel import random_frame
+from fairpca.solvers.stiefel.augmented_lagrangian import SmoothedResult, minimise_smoothed, restore_limits
+from fairpca.solvers.stiefel.geometry import random_frame
 
 __all__ = [
     "covariance_lower_bound",

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import contextlib
 import functools
 import numbers
 import warnings
@@ -14,7 +13,6 @@ from sklearn.exceptions import ConvergenceWarning
 
 from fairpca._saved import LIST, NUMBER, NUMBERS, SEARCHED, Array, optional
 from fairpca._validation import (
-    Groups,
     check_choice,
     check_groups,
     check_matrix,
@@ -22,12 +20,15 @@ from fairpca._validation import (
     check_sample_weight,
     check_several_groups,
     generator,
-    is_missing,
+    legacy_generator,
 )
 from fairpca.estimators._base import LinearProjection
-from fairpca.linalg import orthonormalise, threads_for, top_eigenpairs
+from fairpca.estimators._compared_rows import cells_among, compared_cells, compared_pairs, label_values
+from fairpca.estimators._mmd_search import DiscrepancySearch, Sample, Scores, SearchSettings
+from fairpca.linalg import threads_for
 from fairpca.moments import GroupedSample, GroupMoments
 from fairpca.moments._accumulate import accumulate
+from fairpca.moments.bandwidths import check_bandwidth
 from fairpca.moments.dask import (
     DaskSample,
     as_dask_features,
@@ -36,55 +37,16 @@ from fairpca.moments.dask import (
     moments_from_dask,
     sample_of,
 )
-from fairpca.problems.mmd import (
-    Bandwidth,
-    DiscrepancyProblem,
-    FourierKernel,
-    all_pairs,
-    check_bandwidth,
-    exact_kernel,
-    exact_means,
-    halved_bandwidths,
-    kernel_means,
-    pair_discrepancies,
-    random_level,
-    squared_distance_median,
-)
-from fairpca.problems.parity import mean_parity_basis
-from fairpca.solvers.exact_penalty import PenaltyResult, follow_within, minimise_constraint, minimise_within, repms
-from fairpca.solvers.stiefel import random_frame
+from fairpca.moments.kernel_means import exact_means
+from fairpca.problems.mmd import pair_discrepancies, random_level
+from fairpca.solvers.stiefel.exact_penalty import PenaltyResult
 
 __all__ = ["MMDFairPCA"]
 
 _NOTIONS = ("demographic_parity", "equal_opportunity", "equalized_odds")
 _APPROXIMATIONS = ("auto", "exact", "fourier")
-#: Up to this many rows the exact kernel sums cost less than enough Fourier features.
-_EXACT_ROWS = 6000
-#: Error of MMD^2 from single precision in the features.
-_SINGLE_NOISE = 3e-9
-#: Fourier features of the objective; those of the curvature model (shared among the pairs of groups) and its
-#: rows.
-_FEATURES = 600
-_CURVATURE_FEATURES, _CURVATURE_ROWS = 700, 6000
-#: Rows of the first subsample on which large data are solved, and the growth from one to the next.
-_FIRST_ROWS, _ROW_GROWTH = 4000, 4
-#: Minimisers of MMD^2 to start from: several where frames are small (p d up to this), so that paths are
-#: cheap.
-_SMALL_FRAME, _SMALL_STARTS = 50, 8
-#: Frames so small (p d) that random ones hit every region within the tolerance; each of the best is started from.
-_TINY_FRAME, _TINY_STARTS = 6, 4
-#: Random frames from which the smallest MMD^2 is searched if no frame within the tolerance was found.
-_SPARE_FRAMES = 48
-#: Rounds in which the tolerance given to an approximate problem is corrected by the exact value on all rows.
-_CORRECTIONS = 6
-#: Rounds in which tolerance="auto" follows the level of random groups at the solution, and what counts as the same.
-_SETTLING_ROUNDS, _SETTLED = 5, 0.01
 #: Rows of a Dask collection from which the median distance is computed.
 _BANDWIDTH_ROWS = 4000
-
-_Sample = GroupedSample | DaskSample
-#: From a basis to scores of all rows, or of enough of them, and their weights.
-_Scores = Callable[[np.ndarray], tuple[np.ndarray, np.ndarray | None]]
 
 
 class MMDFairPCA(LinearProjection):
@@ -169,7 +131,7 @@ feature_names_in_, n_samples_seen_
 
     See Also
     --------
-    fairpca.metrics.mmd2 : The same figure on other data, with a permutation level.
+    fairpca.metrics.mmd2 : The same statistic on other data, with a permutation level.
     FairPCA : Balanced quality instead of parity.
 
     Notes
@@ -239,7 +201,7 @@ feature_names_in_, n_samples_seen_
             A binary label, needed by "equal_opportunity" and "equalized_odds" and ignored otherwise.
         sensitive_features : array-like of shape (n_samples,) or (n_samples, n_columns)
             The group of each row. Required. With a Dask X: a Dask collection with the same chunks, or the name of a
-            column of X, which is then no feature.
+            column of X, which is then not a feature.
         sample_weight : array-like of shape (n_samples,), optional
             Counts like repeated rows.
 
@@ -255,7 +217,7 @@ feature_names_in_, n_samples_seen_
         weights = check_sample_weight(sample_weight, X.shape[0])
         moments = accumulate(X, groups, weights)
         dimension = self._check_moments(moments)
-        cells, used = _cells(groups, y, self.notion)
+        cells, used = compared_cells(groups, y, self.notion)
         used = used if weights is None else used * weights
         sample = GroupedSample.from_rows(X, cells, used, moments.pooled_mean)
         with threads_for(sample.rows.size * X.shape[1]):
@@ -263,7 +225,7 @@ feature_names_in_, n_samples_seen_
 
     def _reduce_dask(
         self, X: Any, y: Any, sensitive_features: Any, sample_weight: Any
-    ) -> tuple[GroupMoments, _Sample, int, np.random.Generator, _Scores]:
+    ) -> tuple[GroupMoments, Sample, int, np.random.Generator, Scores]:
         """The arguments of :meth:`_solve`; the rows stay in their chunks where they are many."""
         X, sensitive_features = as_dask_features(X, sensitive_features)
         check_matrix(self, sample_of(X), reset=True)
@@ -273,9 +235,9 @@ feature_names_in_, n_samples_seen_
         everyone = DaskSample.from_dask(*data, labels=moments.labels, centre=moments.pooled_mean)
         sample = everyone
         if self.notion != "demographic_parity":
-            values = _label_values(y if y is None else distinct_values(X, y, "y"), self.notion)
+            values = label_values(y if y is None else distinct_values(X, y, "y"), self.notion)
             labels = tuple((value, label) for value in values for label in moments.labels)
-            cells = functools.partial(_cells_among, values, self.notion)
+            cells = functools.partial(cells_among, values, self.notion)
             sample = DaskSample.from_dask(*data, y, labels=labels, centre=moments.pooled_mean, cells=cells)
         if sample.n_rows > sample.largest_gathered and self.approximation == "exact":
             raise ValueError(
@@ -296,14 +258,20 @@ feature_names_in_, n_samples_seen_
         return generator(self.random_state)
 
     def _solve(
-        self, moments: GroupMoments, sample: _Sample, dimension: int, rng: np.random.Generator, scores: _Scores
+        self, moments: GroupMoments, sample: Sample, dimension: int, rng: np.random.Generator, scores: Scores
     ) -> Self:
-        pairs = _pairs(sample.labels, moments.labels, self.notion)
-        task = _Task(self, moments, sample, pairs, dimension, rng, scores)
-        self._set_result(task, task.solve())
+        pairs = compared_pairs(sample.labels, moments.labels, self.notion)
+        settings = SearchSettings(
+            self.tolerance, self.bandwidth, self.approximation, self.solver, self.max_iter, self.callback
+        )
+        search = DiscrepancySearch(settings, moments, sample, pairs, dimension, rng, scores)
+        self._set_result(search, search.solve())
         return self
 
     def _check_parameters(self) -> None:
+        """Refuse parameters that no data could suit; nothing is read before."""
+        check_n_components(self.n_components)
+        legacy_generator(self.random_state)  # refuses what is not a random state
         check_choice("notion", self.notion, _NOTIONS)
         check_choice("approximation", self.approximation, _APPROXIMATIONS)
         check_choice("solver", self.solver, ("auto", "repms"))
@@ -316,23 +284,23 @@ feature_names_in_, n_samples_seen_
         if not isinstance(max_iter, numbers.Integral) or int(max_iter) < 1:
             raise ValueError(f"max_iter={self.max_iter!r} must be a positive integer.")
 
-    def _set_result(self, task: _Task, result: PenaltyResult) -> None:
-        moments = task.moments
+    def _set_result(self, search: DiscrepancySearch, result: PenaltyResult) -> None:
+        moments = search.moments
         self._set_projection(result.basis, moments)
         self._set_groups(moments, moments.second_moments("pooled"))
-        values = exact_means(task.sample, self.components_.T, task.bandwidth)
-        self.pairs_ = [(task.sample.labels[a], task.sample.labels[b]) for a, b in task.pairs]
-        self.pair_mmd2_ = pair_discrepancies(values, task.pairs)
+        values = exact_means(search.sample, self.components_.T, search.bandwidth)
+        self.pairs_ = [(search.sample.labels[a], search.sample.labels[b]) for a, b in search.pairs]
+        self.pair_mmd2_ = pair_discrepancies(values, search.pairs)
         self.mmd2_ = float(self.pair_mmd2_.max())
-        levels = random_level(task.sample, values, task.pairs)
+        levels = random_level(search.sample, values, search.pairs)
         self.random_level_ = float(levels.max())
-        self.pair_tolerance_ = task.limits
-        self.tolerance_ = float(task.limits.max())
-        self.bandwidth_ = task.bandwidth
+        self.pair_tolerance_ = search.limits
+        self.tolerance_ = float(search.limits.max())
+        self.bandwidth_ = search.bandwidth
         self.penalty_ = float(result.penalty)
         self.objective_ = -float(self.explained_variance_ratio_.sum())
         self.n_iter_ = max(result.n_iter, 1)
-        self.n_oracle_calls_ = task.n_evaluations
+        self.n_oracle_calls_ = search.n_evaluations
         self.converged_ = bool((self.pair_mmd2_ <= self.pair_tolerance_).all())
         self._warn_about_result()
 
@@ -364,265 +332,3 @@ feature_names_in_, n_samples_seen_
 def _check_positive(name: str, value: Any, *, remedy: str = "") -> None:
     if isinstance(value, bool) or not isinstance(value, numbers.Real) or not 0 < float(value) < np.inf:
         raise ValueError(f"{name}={value!r} must be a positive number{remedy}.")
-
-
-def _cells(groups: Groups, y: Any, notion: str) -> tuple[Groups, np.ndarray]:
-    """The sets of rows that are compared, and which rows take part (1.0) or not (0.0)."""
-    n = len(groups.codes)
-    if notion == "demographic_parity":
-        return groups, np.ones(n)
-    if y is not None and np.shape(y) != (n,):
-        raise ValueError(f"y has shape {np.shape(y)}, but X has {n} rows: give one label a row.")
-    return _cells_among(_label_values(None if y is None else _distinct_labels(y), notion), notion, groups, y)
-
-
-def _distinct_labels(y: Any) -> np.ndarray:
-    labels = np.asarray(y)
-    missing = labels.dtype.kind == "f" and np.isnan(labels).any()
-    if missing or (labels.dtype.kind == "O" and any(map(is_missing, labels.tolist()))):
-        raise ValueError("y contains missing values (NaN or None); drop those rows or give them a label.")
-    try:
-        return np.unique(labels)
-    except TypeError:
-        raise TypeError("y mixes labels that have no order, such as numbers and text; use one type.") from None
-
-
-def _label_values(found: np.ndarray | None, notion: str) -> list[Any]:
-    if found is None:
-        raise ValueError(f"notion={notion!r} compares rows with the same label: give a binary y to fit.")
-    if len(found) != 2:
-        raise ValueError(
-            f"notion={notion!r} needs a binary y; it has {len(found)} different values. Compare one against the rest."
-        )
-    return found.tolist()
-
-
-def _cells_among(values: list[Any], notion: str, groups: Groups, y: Any) -> tuple[Groups, np.ndarray]:
-    """The cells of these rows, where ``values`` are the two labels of all rows."""
-    codes = np.searchsorted(np.array(values), np.asarray(y))
-    labels = tuple((value, label) for value in values for label in groups.labels)
-    cells = Groups(labels, codes.astype(np.int64) * len(groups) + groups.codes)
-    taking_part = codes == 1 if notion == "equal_opportunity" else np.ones(len(codes), dtype=bool)
-    return cells, taking_part.astype(float)
-
-
-def _pairs(cells: tuple, groups: tuple, notion: str) -> np.ndarray:
-    """Pairs of cells to be compared: all groups, within each value of y that takes part."""
-    if notion == "demographic_parity":
-        return all_pairs(len(cells))
-    values = sorted({value for value, _ in cells})
-    missing = [(value, label) for value in values for label in groups if (value, label) not in cells]
-    if missing:
-        raise ValueError(
-            f"notion={notion!r}: no row with (y, group) = {missing[0]!r}. Merge small groups or use "
-            "notion='demographic_parity'."
-        )
-    pairs = all_pairs(len(cells))
-    return np.array([(a, b) for a, b in pairs if cells[a][0] == cells[b][0]])
-
-
-class _Task:
-    """One fit: problems at several sizes, starts, and the order in which they are solved."""
-
-    def __init__(
-        self,
-        parameters: MMDFairPCA,
-        moments: GroupMoments,
-        sample: _Sample,
-        pairs: np.ndarray,
-        dimension: int,
-        rng: np.random.Generator,
-        scores: _Scores,
-    ) -> None:
-        self.parameters, self.moments, self.sample, self.pairs = parameters, moments, sample, pairs
-        self.dimension, self.rng = dimension, rng
-        self.automatic = parameters.tolerance == "auto"
-        #: Largest accepted MMD^2 of each pair; with "auto" not yet known.
-        self.limits = np.full(len(pairs), np.inf if self.automatic else float(parameters.tolerance))
-        self.covariance = moments.pooled_covariance()
-        self.pca = top_eigenpairs(self.covariance, dimension)[1]
-        self.bandwidth = self._bandwidth(scores)
-        self.n_evaluations = 0
-
-    def _bandwidth(self, scores_by: _Scores) -> Bandwidth:
-        chosen = check_bandwidth(self.parameters.bandwidth)
-        if not isinstance(chosen, str):
-            return chosen
-        scores, sample_weight = scores_by(self.pca)
-        sigma = float(np.sqrt(0.5 * squared_distance_median(scores, self.rng, sample_weight)))
-        return halved_bandwidths(sigma) if chosen == "multiscale" else sigma
-
-    def solve(self) -> PenaltyResult:
-        means = exact_means(self.sample, self.pca, self.bandwidth)
-        self._check_reach(means)
-        if self.automatic:
-            self.limits = self._levels(means)
-        at_pca = self._largest(means)
-        if at_pca <= self.tolerance or self.dimension == self.moments.n_features:
-            share = float(np.vdot(self.pca, self.covariance @ self.pca)) / max(
-                np.trace(self.covariance), np.finfo(float).tiny
-            )
-            return PenaltyResult(self.pca, -share, at_pca, 0.0, 0.0, 0, at_pca <= self.tolerance)
-        approximation = self.parameters.approximation
-        in_memory = isinstance(self.sample, GroupedSample)
-        large = not in_memory or self.sample.n_rows > _EXACT_ROWS
-        if approximation == "fourier" or (approximation == "auto" and large):
-            return self._solve_by_features(1.0 / at_pca)
-        problem = self._problem(self.sample, exact_kernel(self.bandwidth), self.limits)
-        return self._settled(problem, self._solve_from_starts(problem, 1.0 / at_pca))
-
-    @property
-    def tolerance(self) -> float:
-        """What the constraints of all pairs must stay under once they are brought to one scale."""
-        return float(self.limits.max())
-
-    def _levels(self, means: np.ndarray) -> np.ndarray:
-        """What random groups show on average, for each pair; positive also where all its rows coincide."""
-        levels = random_level(self.sample, means, self.pairs)
-        return np.maximum(levels, max(1e-9 * levels.max(), np.finfo(float).tiny))
-
-    def _largest(self, means: np.ndarray) -> float:
-        """The largest MMD^2, each next to its own limit, in units of the largest limit."""
-        return float((pair_discrepancies(means, self.pairs) * (self.tolerance / self.limits)).max())
-
-    def _settled(self, problem: DiscrepancyProblem, result: PenaltyResult) -> PenaltyResult:
-        """With "auto", refit until the tolerance is the level of random groups at the solution."""
-        for _ in range(_SETTLING_ROUNDS if self.automatic else 0):
-            levels = self._levels(exact_means(self.sample, result.basis, self.bandwidth))
-            if np.abs(levels / self.limits - 1.0).max() <= _SETTLED:
-                break
-            out_of_reach = not result.feasible and (levels <= self.limits).all()
-            self.limits = problem.limits = levels
-            if out_of_reach:
-                break
-            result = self._follow(problem, result, problem.tolerance)
-        return result
-
-    def _check_reach(self, means: np.ndarray) -> None:
-        """Where the kernel of any two rows is zero, MMD^2 is the same for all projections."""
-        of_different_rows = means - np.diag(self.sample.weight_squares)
-        if of_different_rows.max() <= np.finfo(float).eps:
-            raise ValueError(
-                f"bandwidth={self.parameters.bandwidth!r} is too small next to the distances between the rows, so that "
-                "MMD^2 does not depend on the projection; raise bandwidth or use 'median'."
-            )
-
-    def _problem(self, sample: _Sample, kernel: Any, limits: np.ndarray, noise: float = 0.0) -> DiscrepancyProblem:
-        """With a curvature model of its own, for which fewer features and rows will do."""
-        count = max(_CURVATURE_FEATURES // len(self.pairs), 50)
-        features = FourierKernel(self.bandwidth, self.dimension, count, self.rng)
-        few = sample.subsample(_CURVATURE_ROWS, self.rng)
-        assert isinstance(few, GroupedSample)
-        return DiscrepancyProblem(sample, self.covariance, kernel, self.pairs, features, few, noise, limits)
-
-    def _solve_from_starts(self, problem: DiscrepancyProblem, penalty: float) -> PenaltyResult:
-        repms_only = self.parameters.solver == "repms"
-        options = {"tolerance": problem.tolerance, "penalty": penalty, **self._options()}
-        if repms_only:
-            result = repms(problem, self._interior(problem, 0.0), **options)
-        else:
-            count = _SMALL_STARTS if self.pca.size <= _SMALL_FRAME else 1
-            interiors = [self._interior(problem, 0.1 * problem.tolerance) for _ in range(count)]
-            interiors += self._scanned(problem)
-            spares = (random_frame(self.rng, *self.pca.shape) for _ in range(_SPARE_FRAMES))
-            result = minimise_within(problem, self._starts(), interiors, spares=spares, **options)
-        return self._counted(problem, result)
-
-    def _interior(self, problem: DiscrepancyProblem, target: float) -> np.ndarray:
-        """A minimiser of MMD^2 alone, from a random frame: the authors' start."""
-        start = random_frame(self.rng, len(self.pca), self.dimension)
-        return minimise_constraint(problem, start, target=target)
-
-    def _scanned(self, problem: DiscrepancyProblem) -> list[np.ndarray]:
-        """Of small frames: random ones within the tolerance, those with the most variance."""
-        if self.pca.size > _TINY_FRAME:
-            return []
-        frames = [random_frame(self.rng, *self.pca.shape) for _ in range(_SPARE_FRAMES)]
-        points = [problem.evaluate(frame) for frame in frames]
-        within = [(here.loss, i) for i, here in enumerate(points) if here.constraints.max() <= problem.tolerance]
-        return [frames[i] for _, i in sorted(within)[:_TINY_STARTS]]
-
-    def _options(self) -> dict[str, Any]:
-        return {"max_iter": self.parameters.max_iter, "callback": self.parameters.callback}
-
-    def _starts(self) -> list[np.ndarray]:
-        starts = [self.pca]
-        with contextlib.suppress(ValueError):  # fewer directions with equal means than components
-            starts.append(mean_parity_basis(self.moments, self.dimension))
-        # Ordinary PCA can be a saddle point (features of deficient rank); a touch of noise leaves it.
-        return [
-            orthonormalise(basis + 1e-3 * self.rng.standard_normal(basis.shape) / np.sqrt(basis.size))
-            for basis in starts
-        ]
-
-    def _solve_by_features(self, penalty: float) -> PenaltyResult:
-        """Random features on growing subsamples; the tolerance is corrected until the exact value fits."""
-        kernel = FourierKernel(self.bandwidth, self.dimension, _FEATURES, self.rng)
-        result, size = None, _FIRST_ROWS
-        while True:
-            sample = self.sample.subsample(size, self.rng)
-            basis = self.pca if result is None else result.basis
-            limits = self.limits + self._excess_levels(sample, basis)
-            problem = self._problem(sample, kernel, limits, noise=_SINGLE_NOISE)
-            result = self._solve_from_starts(problem, penalty) if result is None else self._continue(problem, result)
-            if sample.n_rows == self.sample.n_rows:
-                return self._corrected(problem, result)
-            size *= _ROW_GROWTH
-
-    def _excess_levels(self, sample: _Sample, basis: np.ndarray) -> np.ndarray:
-        """How much more sampling noise a subsample shows than all rows, for each pair."""
-        if sample.n_rows == self.sample.n_rows:
-            return np.zeros(len(self.pairs))
-        assert isinstance(sample, GroupedSample)
-        values = kernel_means(sample, basis, self.bandwidth, dtype=np.float32).values
-        return random_level(sample, values, self.pairs) * (1.0 - sample.n_rows / self.sample.n_rows)
-
-    def _continue(self, problem: DiscrepancyProblem, result: PenaltyResult) -> PenaltyResult:
-        """From the solution on fewer rows, by a path of its own: more rows may show a better region.
-
-        Where frames are small, so that paths are cheap, from equal means (or PCA) too.
-        """
-        penalty = max(result.penalty / 2.0, 1e-6)
-        starts = [result.basis, *(self._starts()[-1:] if self.pca.size <= _SMALL_FRAME else [])]
-        options = {"tolerance": problem.tolerance, "penalty": penalty, **self._options()}
-        return self._counted(problem, minimise_within(problem, starts, **options))
-
-    def _follow(self, problem: DiscrepancyProblem, result: PenaltyResult, tolerance: float) -> PenaltyResult:
-        """From the solution with a tolerance that was a little different."""
-        return self._counted(problem, follow_within(problem, result, tolerance=tolerance, **self._options()))
-
-    def _counted(self, problem: DiscrepancyProblem, result: PenaltyResult) -> PenaltyResult:
-        self.n_evaluations += problem.n_evaluations
-        problem.n_evaluations = 0
-        return result
-
-    def _corrected(self, problem: DiscrepancyProblem, result: PenaltyResult) -> PenaltyResult:
-        """Features and kernel disagree a little, and a search exploits it: rescale the tolerance by their ratio.
-
-        With "auto" the limits follow the level of random groups, which comes with the exact values.
-        """
-        best, limits, target = None, self.limits, self.tolerance
-        for _ in range(_CORRECTIONS):
-            means = exact_means(self.sample, result.basis, self.bandwidth)
-            if self.automatic:
-                target *= self._follow_levels(problem, means)
-            exact = self._largest(means)
-            if exact <= self.tolerance and (best is None or result.loss < best.loss):
-                best, limits = result, self.limits
-            if 0.97 * self.tolerance <= exact <= self.tolerance:
-                break
-            # Where the features see less than there is, the difference does not shrink with the target.
-            missing = exact - min(result.constraint, exact)
-            lowered = self.tolerance * 0.985 - missing
-            target = lowered if lowered > 0.2 * target else target * max(0.985 * self.tolerance / exact, 0.3)
-            result = self._follow(problem, result, target)
-        if best is None:
-            return result
-        self.limits = limits
-        return best
-
-    def _follow_levels(self, problem: DiscrepancyProblem, means: np.ndarray) -> float:
-        """Make the limits the levels of random groups at these means; by how much the largest changed."""
-        before, self.limits = self.tolerance, self._levels(means)
-        problem.limits = self.limits
-        return self.tolerance / before

@@ -11,17 +11,9 @@ from sklearn.utils import check_array
 
 from fairpca._validation import Groups, check_groups, check_number, check_sample_weight, check_several_groups, generator
 from fairpca.moments import GroupedSample
-from fairpca.problems.mmd import (
-    Bandwidth,
-    all_pairs,
-    check_bandwidth,
-    halved_bandwidths,
-    kernel_matrix,
-    kernel_means,
-    pair_discrepancies,
-    random_level,
-    squared_distance_median,
-)
+from fairpca.moments.bandwidths import Bandwidth, check_bandwidth, halved_bandwidths, squared_distance_median
+from fairpca.moments.kernel_means import kernel_matrix, kernel_means
+from fairpca.problems.mmd import all_pairs, pair_discrepancies, random_level
 
 __all__ = ["MMDTest", "median_bandwidth", "mmd2", "mmd2_test"]
 

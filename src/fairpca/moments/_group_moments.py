@@ -1,4 +1,4 @@
-"""The summary of the data on which every moment-based method works, and the running sums it is made of."""
+"""The summary of the data on which every moment-based method works."""
 
 from __future__ import annotations
 
@@ -9,18 +9,11 @@ from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
-from scipy import sparse
-from scipy.linalg import blas
 
 from fairpca._labels import quoted
 from fairpca._validation import check_choice, ordered_labels
-from fairpca.moments._filled_columns import DENSE_COLUMN
 
-__all__ = ["WIDE", "GroupMoments", "GroupTotal", "Reduction", "fixed_by_group"]
-
-#: From this many features on, filling in and mirroring a symmetric matrix is worth avoiding.
-WIDE = 256
-_TILE = 128
+__all__ = ["GroupMoments", "Reduction", "fixed_by_group"]
 
 #: Operations between a row and a mean whose rounding counts even where rows are few.
 _ROUNDED_OPERATIONS = 16
@@ -371,82 +364,3 @@ def _merge_one(
     offsets = (means - mean) * np.sqrt(counts)[:, None]
     scatter = np.add.reduce([scatter for _, _, scatter in parts]) + offsets.T @ offsets
     return float(total), mean, scatter
-
-
-class GroupTotal:
-    """Running sums of one group: scatter within blocks, and the blocks' counts and means."""
-
-    def __init__(self, product: np.ndarray) -> None:
-        self._within = np.zeros(product.shape)
-        self._product = product  # working space, shared between groups; float32 for a MixedTotal
-        self._triangular = False  # whether only the upper triangle is summed so far
-        self._counts: list[float] = []
-        self._means: list[np.ndarray] = []
-
-    @property
-    def has_rows(self) -> bool:
-        return bool(self._counts)
-
-    def add_dense(self, rows: np.ndarray, weights: np.ndarray | None) -> None:
-        """Add rows; they are overwritten."""
-        count = float(len(rows)) if weights is None else float(weights.sum())
-        factors = np.ones(len(rows)) if weights is None else weights
-        wide = rows.shape[1] >= WIDE and rows.flags.c_contiguous
-        # Both libraries have threads of their own, which wait busily for a while: one of them a block, not both.
-        mean = blas.dgemv(1.0 / count, rows.T, factors) if wide else factors @ rows / count
-        rows -= mean  # a mean off by rounding changes the scatter by the square of that only
-        if weights is not None:
-            rows *= np.sqrt(weights)[:, None]
-        if wide:  # adds the upper triangle in place; numpy would fill, mirror and add a whole matrix
-            self._within = blas.dsyrk(1.0, rows.T, beta=1.0, c=self._within.T, lower=1, overwrite_c=1).T
-            self._triangular = True
-        else:
-            self._within += np.matmul(rows.T, rows, out=self._product)  # a symmetric rank-k update inside
-        self._remember(count, mean)
-
-    def add_sparse(self, rows: sparse.csr_matrix, weights: np.ndarray | None) -> None:
-        """Add sparse rows without making them dense, except for columns that are dense already."""
-        weights = np.ones(rows.shape[0]) if weights is None else weights
-        count = float(weights.sum())
-        rows = rows.tocsc().astype(np.float64)
-        filled = np.diff(rows.indptr) > DENSE_COLUMN * rows.shape[0]
-        mean = (rows.T @ weights) / count
-        root = np.sqrt(weights)[:, None]
-        scatter = np.zeros_like(self._within)
-        thin = rows[:, ~filled].multiply(root).tocsr()
-        thin_mean = mean[~filled]
-        scatter[np.ix_(~filled, ~filled)] = (thin.T @ thin).toarray() - count * np.outer(thin_mean, thin_mean)
-        if filled.any():
-            full = (rows[:, filled].toarray() - mean[filled]) * root
-            # The centred dense columns sum to zero, so the sparse ones need no centring against them.
-            cross = (thin.T @ full).T
-            scatter[np.ix_(filled, filled)] = full.T @ full
-            scatter[np.ix_(filled, ~filled)] = cross
-            scatter[np.ix_(~filled, filled)] = cross.T
-        self._within += scatter
-        self._remember(count, mean)
-
-    def _remember(self, count: float, mean: np.ndarray) -> None:
-        self._counts.append(count)
-        self._means.append(mean)
-
-    def finish(self) -> tuple[float, np.ndarray, np.ndarray]:
-        counts, means = np.array(self._counts), np.stack(self._means)
-        total = counts.sum()
-        mean = means[0] + (counts / total) @ (means - means[0])
-        offsets = (means - mean) * np.sqrt(counts)[:, None]
-        if self._triangular:
-            self._within = blas.dsyrk(1.0, offsets.T, beta=1.0, c=self._within.T, lower=1, overwrite_c=1).T
-            self._mirror()
-        else:
-            self._within += offsets.T @ offsets
-        return float(total), mean, self._within
-
-    def _mirror(self) -> None:
-        """Copy the upper triangle to the lower one, by tiles: a plain transpose would miss the cache throughout."""
-        size = len(self._within)
-        for start in range(0, size, _TILE):
-            stop = min(start + _TILE, size)
-            tile = self._within[start:stop, start:stop]
-            tile[:] = np.triu(tile) + np.triu(tile, 1).T
-            self._within[stop:, start:stop] = self._within[start:stop, stop:].T

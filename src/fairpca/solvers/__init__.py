@@ -6,7 +6,7 @@ from fairpca.solvers.range.operator_dual import minimise_on_operators
 from fairpca.solvers.range.sweep import sweep_range, trace_boundary
 from fairpca.solvers.reference.mw import multiplicative_weights
 from fairpca.solvers.reference.sdp import solve_sdp
-from fairpca.solvers.subgradient import descend_subgradient
+from fairpca.solvers.stiefel.subgradient import descend_subgradient
 
 __all__ = [
     "descend_pieces",

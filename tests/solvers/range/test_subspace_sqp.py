@@ -15,7 +15,7 @@ from fairpca.solvers.range.subspace_sqp import (
     maximise_on_simplex,
     refine_subspace,
 )
-from fairpca.solvers.stiefel import horizontal, random_frame
+from fairpca.solvers.stiefel.geometry import horizontal, random_frame
 
 
 def test_the_step_maximises_the_quadratic_model(rng):

@@ -15,7 +15,7 @@ from fairpca.protocols import ConcavePieces, SolverResult, Status
 from fairpca.solvers.range.dual import minimise_on_range
 from fairpca.solvers.range.fantope import solve_fantope
 from fairpca.solvers.range.subspace_sqp import descend_pieces_locally
-from fairpca.solvers.stiefel import random_frame
+from fairpca.solvers.stiefel.geometry import random_frame
 
 __all__ = ["descend_pieces"]
 

@@ -13,7 +13,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from fairpca.solvers.stiefel import retract_polar, transport
+from fairpca.solvers.stiefel.geometry import retract_polar, transport
 
 __all__ = ["Objective", "StiefelResult", "descend_on_stiefel", "minimise_on_stiefel"]
 
@@ -104,7 +104,7 @@ def minimise_on_stiefel(
     Examples
     --------
     >>> import numpy as np
-    >>> from fairpca.solvers.quasi_newton import minimise_on_stiefel
+    >>> from fairpca.solvers.stiefel.quasi_newton import minimise_on_stiefel
     >>> A = np.diag([3.0, 2.0, 1.0, 0.5])
     >>> def minus_captured(V):
     ...     return -np.trace(V.T @ A @ V), -2 * A @ V
@@ -138,14 +138,9 @@ def descend_on_stiefel(
     tol: float,
     max_iter: int,
     callback: Callable[[StiefelResult], bool | None] | None = None,
-    invariant: bool = True,
 ) -> StiefelResult:
-    """Riemannian gradient method with the first trial step of Barzilai and Borwein; same arguments and
-    result.
-    """
-    return minimise_on_stiefel(
-        objective, start, tol=tol, max_iter=max_iter, callback=callback, invariant=invariant, memory=0
-    )
+    """Riemannian gradient method with the first trial step of Barzilai and Borwein."""
+    return minimise_on_stiefel(objective, start, tol=tol, max_iter=max_iter, callback=callback, memory=0)
 
 
 class _Counted:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from fairpca.solvers.smoothing import minimise_smoothed, restore_limits
+from fairpca.solvers.stiefel.augmented_lagrangian import AugmentedTerm, minimise_smoothed, restore_limits
 
 
 class LargestForm:
@@ -48,6 +48,17 @@ FORMS = np.array([np.diag([1.0, 0.0, 0.3]), np.diag([0.0, 1.0, 0.9])])
 def sphere(count):
     points = np.random.default_rng(0).normal(size=(count, 3, 1))
     return points / np.linalg.norm(points, axis=1, keepdims=True)
+
+
+def test_term_has_these_slopes_and_is_least_where_limits_are_kept():
+    term = AugmentedTerm(np.array([0.0, 0.5, 2.0]), stiffness=3.0, target=0.1)
+    limits = np.array([0.3, -0.2, 0.1])
+    value, slopes = term(limits)
+    for j, step in enumerate(1e-6 * np.eye(3)):
+        assert (term(limits + step)[0] - term(limits - step)[0]) / 2e-6 == pytest.approx(slopes[j], abs=1e-8)
+    assert slopes[2] == 2.0  # at its target a limit has its multiplier
+    assert slopes[1] == 0.0  # far below it, none
+    assert value == pytest.approx((0.6**2 - 0.5**2) / 6)
 
 
 def test_minimum_at_a_kink():

@@ -1,7 +1,7 @@
 """Gaussian kernels at one or several bandwidths: the mean of ``exp(-|z - z'|^2 / (2 sigma_s^2))`` over s.
 
 A kernel as wide as the median distance hardly sees fine structure; narrower ones beside it do. The kernel of half the
-width is the 4th power of the wider one, two squarings.
+width is the 4th power of the wider one, two squarings. The widest comes from the median distance between rows.
 """
 
 from __future__ import annotations
@@ -13,12 +13,21 @@ from typing import Any
 
 import numpy as np
 
-__all__ = ["Bandwidth", "KernelScales", "check_bandwidth", "halved_bandwidths", "widths_of"]
+__all__ = [
+    "Bandwidth",
+    "KernelScales",
+    "check_bandwidth",
+    "halved_bandwidths",
+    "squared_distance_median",
+    "widths_of",
+]
 
 #: The kernel's sigma, or several in descending order: then the kernel is the mean of theirs.
 Bandwidth = float | tuple[float, ...]
 
 _N_SCALES = 4
+#: Pairs of rows from which the median distance is computed, at most.
+_MOST_PAIRS = 2_000_000
 
 
 def halved_bandwidths(sigma: float) -> tuple[float, ...]:
@@ -94,3 +103,60 @@ def _raise(kernel: np.ndarray, power: float, out: np.ndarray) -> None:
         return
     np.square(kernel, out=out)
     np.square(out, out=out)
+
+
+def squared_distance_median(scores: np.ndarray, rng: np.random.Generator, weights: np.ndarray | None = None) -> float:
+    """Median of squared distances between different rows: all pairs, or a random choice if there are more.
+
+    Weights count like repeated rows, whose distance is 0. Where more than half of the distances are 0 the
+    median of the positive ones is taken instead, and 1 if all rows coincide.
+    """
+    if weights is not None:
+        scores, weights = scores[weights > 0], weights[weights > 0]
+    first, second, multiplicity = _row_pairs(len(scores), rng, weights)
+    squares = np.zeros(len(first))
+    for column in scores.T:
+        squares += (column[first] - column[second]) ** 2
+    # Identical rows may differ by rounding after a projection.
+    smallest = 1e-20 * float(np.einsum("ij,ij->", scores, scores)) / max(len(scores), 1)
+    positive = squares > smallest
+    for kept in (slice(None), positive):
+        chosen = None if multiplicity is None else multiplicity[kept]
+        median = _median(squares[kept], chosen)
+        if median > smallest:
+            return median
+    return 1.0
+
+
+def _row_pairs(
+    n: int, rng: np.random.Generator, weights: np.ndarray | None
+) -> tuple[np.ndarray, np.ndarray, np.ndarray | None]:
+    """Index pairs and how often each counts; a row of weight w is w (w - 1) / 2 pairs with itself."""
+    if n * (n - 1) // 2 <= _MOST_PAIRS:
+        first, second = np.triu_indices(n, 1)
+        if weights is None:
+            return first, second, None
+        own = np.arange(n)
+        repeats = np.maximum(0.5 * weights * (weights - 1.0), 0.0)
+        multiplicity = np.r_[weights[first] * weights[second], repeats]
+        return np.r_[first, own], np.r_[second, own], multiplicity
+    if weights is None:
+        first = rng.integers(0, n, _MOST_PAIRS)
+        return first, (first + rng.integers(1, n, _MOST_PAIRS)) % n, None
+    first, second = rng.choice(n, (2, _MOST_PAIRS), p=weights / weights.sum())
+    genuine = (first != second) | (rng.random(_MOST_PAIRS) < 1.0 - 1.0 / weights[first])
+    return first[genuine], second[genuine], None
+
+
+def _median(values: np.ndarray, multiplicity: np.ndarray | None) -> float:
+    """The median of values, each counted so often; the mean of the middle two, as numpy has it."""
+    if not values.size:
+        return 0.0
+    if multiplicity is None:
+        return float(np.median(values))
+    order = np.argsort(values, kind="stable")
+    ends = np.cumsum(multiplicity[order])
+    total = ends[-1]
+    ranks = np.array([np.ceil(0.5 * total), np.floor(0.5 * total) + 1.0]) - 0.5
+    middle = np.searchsorted(ends, np.minimum(ranks, total), side="left")
+    return float(values[order][np.minimum(middle, len(values) - 1)].mean())

@@ -8,7 +8,7 @@ from fairpca.joint_range import JointRange
 from fairpca.problems import RobustGap
 from fairpca.protocols import Status
 from fairpca.solvers import descend_subgradient, sweep_range
-from fairpca.solvers.subgradient import _descend
+from fairpca.solvers.stiefel.subgradient import _descend
 
 
 @pytest.fixture

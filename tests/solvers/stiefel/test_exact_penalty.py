@@ -6,8 +6,9 @@ import numpy as np
 import pytest
 
 from fairpca.linalg import top_eigenpairs
-from fairpca.solvers.exact_penalty import follow_within, minimise_constraint, minimise_within, repms
-from fairpca.solvers.stiefel import random_frame
+from fairpca.solvers.stiefel.exact_penalty import follow_within, minimise_within, repms
+from fairpca.solvers.stiefel.feasibility import minimise_constraint
+from fairpca.solvers.stiefel.geometry import random_frame
 
 
 @dataclass

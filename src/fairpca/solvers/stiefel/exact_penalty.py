@@ -17,18 +17,20 @@ import numpy as np
 
 from fairpca.linalg import Geodesic
 from fairpca.protocols import PenaltyPoint, PenaltyProblem
-from fairpca.solvers.quasi_newton import StiefelResult, minimise_on_stiefel
-from fairpca.solvers.stiefel import horizontal, retract_polar
+from fairpca.solvers.stiefel.augmented_lagrangian import AugmentedTerm
+from fairpca.solvers.stiefel.feasibility import constraint_norm, minimise_largest
+from fairpca.solvers.stiefel.geometry import horizontal, retract_polar
+from fairpca.solvers.stiefel.quasi_newton import Objective, StiefelResult, minimise_on_stiefel
 
-__all__ = ["PenaltyResult", "follow_within", "minimise_constraint", "minimise_largest", "minimise_within", "repms"]
+__all__ = ["PenaltyResult", "follow_within", "minimise_within", "repms"]
 
 #: Parameters of the 2022 paper.
 _GROWTH, _LARGEST_PENALTY = 2.0, 1e10
 _FIRST_ACCURACY, _LAST_ACCURACY, _ACCURACY_FACTOR = 1e-1, 1e-6, (1e-5) ** (1 / 5)
 _SMALLEST_MOVE = 1e-6
 _INNER_ITERATIONS = 300
-#: Error of a constraint from rounding alone. Times a penalty of 1e10 it is more than a search could gain, which else
-#: would spend all its iterations on it.
+#: Error of a constraint from rounding alone. Times a penalty of 1e10 it is more than a search could gain; without this
+#: allowance the search would spend all its iterations on it.
 _ROUNDING = 1e-15
 
 #: Accuracy while rho still grows, and at the rho that is kept; f is of the order of one.
@@ -50,8 +52,6 @@ _KICK = 0.03
 _CROSSING_STEPS = 12
 #: A tolerance is worth at least this share of the variance, which keeps the method of multipliers stiff.
 _LEAST_PRICE = 1e-3
-#: Norm of the constraints that is penalised, and those by which the largest alone is minimised.
-_POWER, _POWERS = 8.0, (8.0, 32.0, 128.0, 512.0)
 #: Frames from which the largest constraint is minimised, and how different they are: the squared sine of an angle.
 _LOWEST_STARTS, _DIFFERENT = 6, 0.03
 #: Ends of rough paths considered for refinement.
@@ -60,7 +60,7 @@ _REFINED = 3
 
 @dataclass(frozen=True)
 class PenaltyResult:
-    """The frame kept, with its own figures: ``constraint`` is the largest ``h_j``."""
+    """The frame kept, with its own values: ``constraint`` is the largest ``h_j``."""
 
     basis: np.ndarray
     loss: float
@@ -74,47 +74,29 @@ class PenaltyResult:
 Callback = Callable[[dict[str, Any]], Any]
 
 
-class _Penalty:
-    """``f + rho |h|_q``, for which the largest ``h_j`` counts most; for a single constraint, ``f + rho h``."""
-
-    def __init__(self, weight: float) -> None:
-        self.weight = weight
-
-    def term(self, constraints: np.ndarray) -> tuple[float, np.ndarray]:
-        """Value of the penalty and its derivative by each ``h_j``."""
-        value, slopes = _norm(constraints, _POWER)
-        return self.weight * value, self.weight * slopes
-
-    def objective(self, problem: PenaltyProblem) -> Callable[[np.ndarray], tuple[float, np.ndarray]]:
-        def value_and_gradient(basis: np.ndarray) -> tuple[float, np.ndarray]:
-            here = problem.evaluate(basis)
-            value, weights = self.term(here.constraints)
-            return here.loss + value, here.loss_gradient + here.constraint_gradient(weights)
-
-        return value_and_gradient
+#: From the ``h_j`` to a value that is added to the loss, and its derivative by each ``h_j``.
+Term = Callable[[np.ndarray], tuple[float, np.ndarray]]
 
 
-class _Augmented(_Penalty):
-    """The augmented Lagrangian ``f + sum_j (max(0, l_j + kappa (h_j - target))^2 - l_j^2) / (2 kappa)``."""
+def _norm_term(weight: float) -> Term:
+    """``rho |h|_q``, in which the largest ``h_j`` counts most; for a single constraint, ``rho h``."""
 
-    def __init__(self, multipliers: np.ndarray, stiffness: float, target: float) -> None:
-        self.multipliers, self.stiffness, self.target = multipliers, stiffness, target
-        super().__init__(float(multipliers.max()))
+    def term(constraints: np.ndarray) -> tuple[float, np.ndarray]:
+        value, slopes = constraint_norm(constraints)
+        return weight * value, weight * slopes
 
-    def term(self, constraints: np.ndarray) -> tuple[float, np.ndarray]:
-        weights = np.maximum(0.0, self.multipliers + self.stiffness * (constraints - self.target))
-        value = float((weights**2 - self.multipliers**2).sum()) / (2 * self.stiffness)
-        return value, weights
+    return term
 
 
-def _norm(constraints: np.ndarray, power: float) -> tuple[float, np.ndarray]:
-    """``(sum_j h_j^q)^(1/q)`` and its slopes: at most ``m^(1/q)`` times the largest of m."""
-    largest = float(constraints.max())
-    if largest <= 0:
-        return 0.0, np.ones(len(constraints))
-    shares = constraints / largest
-    size = float((shares**power).sum() ** (1.0 / power))
-    return largest * size, (shares / size) ** (power - 1.0)
+def _penalised(problem: PenaltyProblem, term: Term) -> Objective:
+    """The loss plus the term."""
+
+    def value_and_gradient(basis: np.ndarray) -> tuple[float, np.ndarray]:
+        here = problem.evaluate(basis)
+        value, weights = term(here.constraints)
+        return here.loss + value, here.loss_gradient + here.constraint_gradient(weights)
+
+    return value_and_gradient
 
 
 def repms(
@@ -135,7 +117,7 @@ def repms(
     while step < max_iter and not met:
         step += 1
         inner = minimise_on_stiefel(
-            _Penalty(penalty).objective(problem),
+            _penalised(problem, _norm_term(penalty)),
             basis,
             tol=accuracy,
             max_iter=_INNER_ITERATIONS,
@@ -146,7 +128,7 @@ def repms(
         basis = inner.basis
         here = problem.evaluate(basis)
         result = _result(basis, here, penalty, inner, step, tolerance)
-        if callback is not None and callback(_news("repms", result)):
+        if callback is not None and callback(_callback_state("repms", result)):
             break
         met = result.feasible and moved <= _SMALLEST_MOVE and accuracy <= _LAST_ACCURACY
         accuracy = max(_LAST_ACCURACY, _ACCURACY_FACTOR * accuracy)
@@ -188,7 +170,7 @@ def _price(basis: np.ndarray, here: PenaltyPoint) -> float:
     return max(along, 0.0) / max(float(np.vdot(slope, slope)), np.finfo(float).tiny)
 
 
-def _news(stage: str, result: PenaltyResult) -> dict[str, Any]:
+def _callback_state(stage: str, result: PenaltyResult) -> dict[str, Any]:
     return {
         "stage": stage,
         "n_iter": result.n_iter,
@@ -196,57 +178,6 @@ def _news(stage: str, result: PenaltyResult) -> dict[str, Any]:
         "loss": result.loss,
         "constraint": result.constraint,
     }
-
-
-def minimise_constraint(
-    problem: PenaltyProblem, start: np.ndarray, *, target: float = 0.0, max_iter: int = 300, power: float | None = None
-) -> np.ndarray:
-    """Lower ``|h|_q`` alone, until it is at most ``target`` or no step lowers it further."""
-    basis, left = start, max_iter
-
-    def size(frame: np.ndarray) -> tuple[float, np.ndarray]:
-        here = problem.evaluate(frame)
-        value, slopes = _norm(here.constraints, _POWER if power is None else power)
-        return value, here.constraint_gradient(slopes)
-
-    first = max(size(start)[0], np.finfo(float).tiny)
-    reached = first
-
-    def objective(frame: np.ndarray) -> tuple[float, np.ndarray]:
-        value, gradient = size(frame)
-        return value / first, gradient / first
-
-    while left > 0:
-        curvature = problem.curvature(basis)
-        # A little of the identity keeps the model definite where the constraint is flat.
-        precondition = None
-        if curvature is not None:
-            floor = max(1e-4 * float(curvature.values.max()) / first, 1e-12)
-            precondition = curvature.preconditioner(1.0 / first, floor)
-        inner = minimise_on_stiefel(
-            objective,
-            basis,
-            tol=1e-7,
-            max_iter=min(_FINAL_ITERATIONS, left),
-            invariant=problem.invariant,
-            noise=problem.noise / first,
-            precondition=precondition,
-            callback=lambda state: state.value * first <= target,
-        )
-        improved = reached / first - inner.value
-        basis, left, reached = inner.basis, left - max(inner.n_iter, 1), inner.value * first
-        if reached <= target or inner.converged or improved <= 1e-6 * inner.value:
-            break
-    return basis
-
-
-def minimise_largest(problem: PenaltyProblem, start: np.ndarray) -> np.ndarray:
-    """Lower the largest ``h_j``, by norms that come ever closer to it."""
-    basis = start
-    single = len(problem.evaluate(start).constraints) == 1
-    for power in _POWERS[:1] if single else _POWERS:
-        basis = minimise_constraint(problem, basis, max_iter=600 if single else 200, power=power)
-    return basis
 
 
 def minimise_within(
@@ -260,8 +191,7 @@ def minimise_within(
     callback: Callback | None = None,
     spares: Iterable[np.ndarray] = (),
 ) -> PenaltyResult:
-    """The best frame found with every ``h_j <= tolerance``; if none was, the one with the smallest ``max_j
-    h_j``.
+    """The best frame found with every ``h_j <= tolerance``; if none was, the one with the smallest ``max_j h_j``.
 
     ``max_iter`` bounds the penalty steps of each path.
 
@@ -308,7 +238,7 @@ def follow_within(
 
 
 class _Search:
-    """One place that owns the penalty steps, their number and the news about them."""
+    """One place that owns the penalty steps, their number and the calls of the callback."""
 
     def __init__(
         self,
@@ -321,29 +251,31 @@ class _Search:
         self.problem, self.tolerance, self.callback, self.outside = problem, tolerance, callback, outside
         self.max_iter, self.n_iter, self.stopped = max_iter, 0, False
 
-    def solve(self, basis: np.ndarray, penalty: float | _Augmented, stage: str) -> PenaltyResult:
-        """Minimise the penalised function from ``basis``, renewing the curvature as the frame moves."""
-        function = penalty if isinstance(penalty, _Augmented) else _Penalty(penalty)
+    def solve(self, basis: np.ndarray, term: Term, weight: float, stage: str) -> PenaltyResult:
+        """Minimise the loss plus the term from ``basis``, renewing the curvature as the frame moves.
+
+        ``weight`` is about what the largest constraint weighs in the term.
+        """
         rough = stage != "activate"
         tol = _PATH_ACCURACY if rough else _FINAL_ACCURACY
         self.n_iter += 1
         for _ in range(2 if rough else 3):
             inner = minimise_on_stiefel(
-                function.objective(self.problem),
+                _penalised(self.problem, term),
                 basis,
                 tol=tol,
                 max_iter=_PATH_ITERATIONS if rough else _FINAL_ITERATIONS,
                 invariant=self.problem.invariant,
-                noise=function.weight * self.problem.noise,
-                precondition=self._preconditioner(basis, function.weight),
+                noise=weight * self.problem.noise,
+                precondition=self._preconditioner(basis, weight),
             )
             basis = inner.basis
             if inner.converged or inner.n_iter == 0:
                 break
         here = self.problem.evaluate(basis)
-        weight = float(function.term(here.constraints)[1].max())
-        result = _result(basis, here, weight, inner, self.n_iter, self.tolerance)
-        if self.callback is not None and self.callback(_news(stage, result)):
+        reached = float(term(here.constraints)[1].max())
+        result = _result(basis, here, reached, inner, self.n_iter, self.tolerance)
+        if self.callback is not None and self.callback(_callback_state(stage, result)):
             self.stopped = True
         return result
 
@@ -357,14 +289,14 @@ class _Search:
 
     def grow(self, basis: np.ndarray, penalty: float) -> PenaltyResult:
         """Raise rho until the constraints hold, or until raising it no longer changes anything."""
-        result = self.solve(basis, penalty, "grow")
+        result = self.solve(basis, _norm_term(penalty), penalty, "grow")
         stuck = 0
         for _ in range(1, self.max_iter):
             if result.feasible or self.stopped or stuck > 8 or penalty >= _LARGEST_PENALTY:
                 break
             penalty *= _GROWTH
             before = result
-            result = self.solve(result.basis, penalty, "grow")
+            result = self.solve(result.basis, _norm_term(penalty), penalty, "grow")
             stuck = stuck + 1 if result.constraint > 0.999 * before.constraint else 0
         return result
 
@@ -377,9 +309,9 @@ class _Search:
         multipliers: np.ndarray = np.zeros(len(here.constraints))
         stiffness = 2.0 * self._headroom(here.loss) / self.tolerance**2
         for _ in range(_ASCENTS):
-            function = _Augmented(multipliers, stiffness, _ASCENT_AIM * self.tolerance)
-            function.weight = max(function.weight, _ASCENT_PRICE * stiffness * self.tolerance)
-            result = self.solve(basis, function, "ascend")
+            term = AugmentedTerm(multipliers, stiffness, _ASCENT_AIM * self.tolerance)
+            weight = max(float(multipliers.max()), _ASCENT_PRICE * stiffness * self.tolerance)
+            result = self.solve(basis, term, weight, "ascend")
             if result.feasible or self.stopped:
                 break
             basis, multipliers, stiffness = result.basis, np.full_like(multipliers, result.penalty), 4.0 * stiffness
@@ -409,9 +341,7 @@ class _Search:
         return replace(inside, basis=basis, loss=here.loss, constraint=constraint, penalty=_price(basis, here))
 
     def worth(self, end: PenaltyResult, best: PenaltyResult) -> bool:
-        """Whether an end could still win: its slack, at the price rho, might buy more than the lead of the
-        best.
-        """
+        """Whether an end could still win: its slack, at the price rho, might buy more than the lead of the best."""
         slack = max(np.log(self.tolerance / max(end.constraint, 1e-300)), 0.0)
         gain = end.penalty * end.constraint * min(slack, 3.0) * _GROWTH
         same = abs(end.loss - best.loss) <= 1e-3 * abs(best.loss) and slack < 0.1
@@ -425,17 +355,17 @@ class _Search:
         """
         best, basis = inside, _kicked(inside.basis)
         here = self.problem.evaluate(basis)
-        multipliers = inside.penalty * _norm(here.constraints, _POWER)[1]
+        multipliers = inside.penalty * constraint_norm(here.constraints)[1]
         stiffness = 2.0 * max(inside.penalty, self._headroom(here.loss) / self.tolerance) / self.tolerance
         target, error = _AIM * self.tolerance, np.inf
         for _ in range(_ACTIVATION_STEPS):
-            function = _Augmented(multipliers, stiffness, target)
-            trial = self.solve(basis, function, "activate")
+            term = AugmentedTerm(multipliers, stiffness, target)
+            trial = self.solve(basis, term, float(multipliers.max()), "activate")
             basis = trial.basis
             if trial.feasible and not (best.feasible and trial.loss > best.loss):
                 best = trial
             constraints = self.problem.evaluate(basis).constraints
-            multipliers = function.term(constraints)[1]
+            multipliers = term(constraints)[1]
             if self.stopped or (trial.feasible and self._is_active(trial, constraints, multipliers)):
                 break
             if abs(trial.constraint - target) > 0.3 * error:

@@ -15,7 +15,7 @@ from fairpca._workers import delayed, parallel
 from fairpca.joint_range import JointRange
 from fairpca.linalg import orthonormalise
 from fairpca.protocols import ConcavePieces, SolverResult, Status
-from fairpca.solvers.stiefel import random_frame, retract_polar
+from fairpca.solvers.stiefel.geometry import random_frame, retract_polar
 
 __all__ = ["descend_subgradient"]
 
@@ -43,7 +43,7 @@ def descend_subgradient(
 ) -> SolverResult:
     """Run from the complement of the leading eigenvectors of ``sum_a weights_a A_a``, and from random frames.
 
-    The paper returns the last iterate; kept here is the best. ``history`` has one entry a start.
+    The paper returns the last iterate; kept here is the best. ``history`` has one entry per start.
     """
     p, q = joint.size, joint.size - joint.dimension
     complement = joint.spectrum(weights).vectors[:, joint.dimension :]

@@ -1,9 +1,12 @@
-"""Non-smooth functions of a subspace, by smooth approximations of falling temperature.
+"""Limits ``c_j(V) <= 0`` on subspaces by the augmented Lagrangian, and non-smooth functions within such limits.
 
-A problem offers ``smoothed(V, T)``, a little above its true value and with a gradient that is a weighted mean of those
-of the nearly active pieces. Where that gradient vanishes at a small T, V is stationary for the true function. Smooth
-limits ``c_j(V) <= 0`` are kept by an augmented Lagrangian, whose multipliers are updated as the temperature falls, and
-met to rounding by a few Newton steps at the end.
+:class:`AugmentedTerm` is what a smooth search adds to its objective to keep the limits; its slopes are the next
+multipliers.
+
+``minimise_smoothed`` minimises a non-smooth function by smooth approximations of falling temperature. A problem offers
+``smoothed(V, T)``, a little above its true value and with a gradient that is a weighted mean of those of the nearly
+active pieces. Where that gradient vanishes at a small T, V is stationary for the true function. The multipliers of its
+limits are updated as the temperature falls, and a few Newton steps at the end meet the limits to rounding.
 """
 
 from __future__ import annotations
@@ -11,14 +14,14 @@ from __future__ import annotations
 import dataclasses
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
-from typing import Protocol
 
 import numpy as np
 
-from fairpca.solvers.quasi_newton import StiefelResult, minimise_on_stiefel
-from fairpca.solvers.stiefel import horizontal, retract
+from fairpca.protocols import SmoothableProblem
+from fairpca.solvers.stiefel.geometry import horizontal, retract_qr
+from fairpca.solvers.stiefel.quasi_newton import StiefelResult, minimise_on_stiefel
 
-__all__ = ["SmoothableProblem", "SmoothedResult", "minimise_smoothed", "restore_limits"]
+__all__ = ["AugmentedTerm", "SmoothedResult", "minimise_smoothed", "restore_limits"]
 
 #: The temperature falls by this factor from one search to the next, which starts where the last one ended.
 _COOLING = 0.2
@@ -34,26 +37,19 @@ _LIMIT_ACCURACY = 1e-7
 _RESTORATIONS = 10
 
 
-class SmoothableProblem(Protocol):
-    """A function of the subspace of V, the largest of several smooth pieces, with smooth limits."""
+@dataclass(frozen=True)
+class AugmentedTerm:
+    """``sum_j (max(0, l_j + kappa (c_j - target))^2 - l_j^2) / (2 kappa)``, with multipliers l and stiffness kappa."""
 
-    def value(self, basis: np.ndarray) -> float:
-        """The function itself."""
+    multipliers: np.ndarray
+    stiffness: float
+    target: float = 0.0
 
-    def smoothed(self, basis: np.ndarray, temperature: float) -> tuple[float, np.ndarray]:
-        """Value and gradient of the smooth approximation."""
-
-    def smoothing_error(self, basis: np.ndarray) -> float:
-        """What the approximation adds to the value at most, for a unit of temperature."""
-
-    def spread(self, basis: np.ndarray) -> float:
-        """The temperature from which all pieces at V count about alike."""
-
-    def limits(self, basis: np.ndarray) -> np.ndarray:
-        """The c_j(V), of the order of 1; may be empty."""
-
-    def limits_gradient(self, basis: np.ndarray, weights: np.ndarray) -> np.ndarray:
-        """Gradient of ``sum_j weights_j c_j(V)``."""
+    def __call__(self, limits: np.ndarray) -> tuple[float, np.ndarray]:
+        """The value and its derivative by each ``c_j``, which at a minimiser is the updated multiplier."""
+        slopes = np.maximum(0.0, self.multipliers + self.stiffness * (limits - self.target))
+        value = float((slopes**2 - self.multipliers**2).sum()) / (2 * self.stiffness)
+        return value, slopes
 
 
 @dataclass(frozen=True)
@@ -90,7 +86,7 @@ def minimise_smoothed(
         basis=basis,
         value=value,
         feasible=feasible,
-        # A start may beat the search by the smoothing error; if by more, the search is no proof of stationarity there.
+        # A start may beat the search by the smoothing error; if by more, nothing shows that it is stationary.
         converged=fine.converged and fine.value - value <= tol,
         n_iter=fine.n_iter + sum(result.n_iter for result in coarse),
         n_evaluations=fine.n_evaluations + sum(result.n_evaluations for result in coarse),
@@ -150,14 +146,14 @@ class _Search:
 
     def _minimise(self, temperature: float) -> StiefelResult:
         """One search at fixed temperature and multipliers, and the update of the multipliers."""
+        term = self._term()
 
         def lagrangian(basis: np.ndarray) -> tuple[float, np.ndarray]:
             value, gradient = self._problem.smoothed(basis, temperature)
             if not len(self._multipliers):
                 return value, gradient
-            pressure = self._pressure(basis)
-            value += float((pressure**2 - self._multipliers**2).sum() / (2 * self._stiffness))
-            return value, gradient + self._problem.limits_gradient(basis, pressure)
+            added, slopes = term(self._problem.limits(basis))
+            return value + added, gradient + self._problem.limits_gradient(basis, slopes)
 
         tol = max(self._tol, _WARM_ACCURACY * temperature * self._problem.smoothing_error(self._basis))
         result = minimise_on_stiefel(lagrangian, self._basis, tol=tol, max_iter=self._max_iter)
@@ -167,12 +163,12 @@ class _Search:
         self._update_multipliers()
         return result
 
-    def _pressure(self, basis: np.ndarray) -> np.ndarray:
-        return np.maximum(self._multipliers + self._stiffness * self._problem.limits(basis), 0.0)
+    def _term(self) -> AugmentedTerm:
+        return AugmentedTerm(self._multipliers, self._stiffness)
 
     def _update_multipliers(self) -> None:
         """The usual rule: stiffer where the limits (and complementarity) did not improve enough."""
-        updated = self._pressure(self._basis)
+        _, updated = self._term()(self._problem.limits(self._basis))
         violation = float(np.abs(updated - self._multipliers).max(initial=0.0)) / self._stiffness
         if violation > 0.25 * self._violation:
             self._stiffness *= 5.0
@@ -194,5 +190,5 @@ def restore_limits(problem: SmoothableProblem, basis: np.ndarray) -> tuple[np.nd
         # At the maximum of a limit the slope vanishes and a Newton step has no end; by its curvature, of the order of
         # 1 as the limits are, this much is enough.
         longest = 2.0 * np.sqrt(excess.sum())
-        basis = retract(basis, step * min(1.0, longest / max(float(np.linalg.norm(step)), np.finfo(float).tiny)))
+        basis = retract_qr(basis, step * min(1.0, longest / max(float(np.linalg.norm(step)), np.finfo(float).tiny)))
     return basis, bool((problem.limits(basis) <= _LIMIT_ACCURACY).all())

@@ -2,21 +2,13 @@
 
 from __future__ import annotations
 
-from typing import Literal
-
 import numpy as np
 
-__all__ = ["horizontal", "random_frame", "retract", "retract_polar", "retract_qr", "tangent", "transport"]
-
-
-def tangent(basis: np.ndarray, ambient: np.ndarray) -> np.ndarray:
-    """Orthogonal projection on the tangent space at V: ``G - V sym(V^T G)``."""
-    inner = basis.T @ ambient
-    return ambient - basis @ (0.5 * (inner + inner.T))
+__all__ = ["horizontal", "random_frame", "retract_polar", "retract_qr", "transport"]
 
 
 def horizontal(basis: np.ndarray, ambient: np.ndarray) -> np.ndarray:
-    """The part that changes the subspace: ``(I - V V^T) G``. Enough where V and V R are worth the same."""
+    """The part that changes the subspace: ``(I - V V^T) G``. Enough where the objective is the same for V and V R."""
     return ambient - basis @ (basis.T @ ambient)
 
 
@@ -33,15 +25,10 @@ def retract_polar(basis: np.ndarray, step: np.ndarray) -> np.ndarray:
     return left @ right
 
 
-def retract(basis: np.ndarray, step: np.ndarray, kind: Literal["qr", "polar"] = "qr") -> np.ndarray:
-    return retract_qr(basis, step) if kind == "qr" else retract_polar(basis, step)
-
-
 def transport(basis: np.ndarray, vectors: np.ndarray, *, invariant: bool = False) -> np.ndarray:
-    """Carry tangent vectors to the tangent space at V by orthogonal projection.
+    """Orthogonal projection on the tangent space at V, ``G - V sym(V^T G)``, of one matrix (p, d) or a stack (m, p, d).
 
-    ``vectors`` is one matrix (p, d) or a stack (m, p, d). With ``invariant`` only the horizontal part is
-    kept.
+    With ``invariant`` only the horizontal part is kept.
     """
     inner = basis.T @ vectors
     if not invariant:

@@ -1,0 +1,67 @@
+"""Which rows MMDFairPCA compares: all, or those with the same label."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+
+from fairpca._validation import Groups, is_missing
+from fairpca.problems.mmd import all_pairs
+
+__all__ = ["cells_among", "compared_cells", "compared_pairs", "label_values"]
+
+
+def compared_cells(groups: Groups, y: Any, notion: str) -> tuple[Groups, np.ndarray]:
+    """The sets of rows that are compared, and which rows take part (1.0) or not (0.0)."""
+    n = len(groups.codes)
+    if notion == "demographic_parity":
+        return groups, np.ones(n)
+    if y is not None and np.shape(y) != (n,):
+        raise ValueError(f"y has shape {np.shape(y)}, but X has {n} rows: give one label per row.")
+    return cells_among(label_values(None if y is None else _distinct_labels(y), notion), notion, groups, y)
+
+
+def _distinct_labels(y: Any) -> np.ndarray:
+    labels = np.asarray(y)
+    missing = labels.dtype.kind == "f" and np.isnan(labels).any()
+    if missing or (labels.dtype.kind == "O" and any(map(is_missing, labels.tolist()))):
+        raise ValueError("y contains missing values (NaN or None); drop those rows or give them a label.")
+    try:
+        return np.unique(labels)
+    except TypeError:
+        raise TypeError("y mixes labels that have no order, such as numbers and text; use one type.") from None
+
+
+def label_values(found: np.ndarray | None, notion: str) -> list[Any]:
+    if found is None:
+        raise ValueError(f"notion={notion!r} compares rows with the same label: give a binary y to fit.")
+    if len(found) != 2:
+        raise ValueError(
+            f"notion={notion!r} needs a binary y; it has {len(found)} different values. Compare one against the rest."
+        )
+    return found.tolist()
+
+
+def cells_among(values: list[Any], notion: str, groups: Groups, y: Any) -> tuple[Groups, np.ndarray]:
+    """The cells of these rows, where ``values`` are the two labels of all rows."""
+    codes = np.searchsorted(np.array(values), np.asarray(y))
+    labels = tuple((value, label) for value in values for label in groups.labels)
+    cells = Groups(labels, codes.astype(np.int64) * len(groups) + groups.codes)
+    taking_part = codes == 1 if notion == "equal_opportunity" else np.ones(len(codes), dtype=bool)
+    return cells, taking_part.astype(float)
+
+
+def compared_pairs(cells: tuple, groups: tuple, notion: str) -> np.ndarray:
+    """Pairs of cells to be compared: all groups, within each value of y that takes part."""
+    if notion == "demographic_parity":
+        return all_pairs(len(cells))
+    values = sorted({value for value, _ in cells})
+    missing = [(value, label) for value in values for label in groups if (value, label) not in cells]
+    if missing:
+        raise ValueError(
+            f"notion={notion!r}: no row with (y, group) = {missing[0]!r}. Merge small groups or use "
+            "notion='demographic_parity'."
+        )
+    pairs = all_pairs(len(cells))
+    return np.array([(a, b) for a, b in pairs if cells[a][0] == cells[b][0]])

@@ -1,0 +1,1 @@
+"""Searches over orthonormal frames, by gradients."""
