@@ -3,7 +3,7 @@
 The work is that of a single covariance, N p^2 flops in symmetric rank-k updates, for any number of groups.
 Each block is centred by its own group means before it is squared, so nothing is lost far from the origin; the
 scatter between block means is added at the end. Everything is summed in float64, and so are the products, except
-for large float32 data (see :mod:`fairpca.moments._mixed_sums`).
+for large float32 data (see :mod:`fairpca.moments._mixed_precision`).
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ from scipy import sparse
 from fairpca._validation import Groups, check_finite, check_groups, check_plain_matrix, check_sample_weight
 from fairpca.linalg import blas_threads, single_blas_thread, threads_for
 from fairpca.moments._group_moments import GroupMoments, GroupTotal
-from fairpca.moments._mixed_sums import MixedTotal
+from fairpca.moments._mixed_precision import MixedPrecisionTotal
 
 __all__ = ["accumulate", "accumulate_columns", "blocks_by_group", "chunk_moments", "group_moments"]
 
@@ -266,7 +266,7 @@ def _from_sparse(X: Any, groups: Groups, sample_weight: np.ndarray | None) -> Gr
 
 def _totals(groups: Groups, n_features: int, mixed: bool = False) -> list[GroupTotal]:
     product = np.empty((n_features, n_features), dtype=np.float32 if mixed else np.float64)
-    return [(MixedTotal if mixed else GroupTotal)(product) for _ in groups.labels]
+    return [(MixedPrecisionTotal if mixed else GroupTotal)(product) for _ in groups.labels]
 
 
 def _finish(groups: Groups, totals: list[GroupTotal]) -> GroupMoments:

@@ -10,8 +10,8 @@ import numpy as np
 from scipy import sparse
 
 from fairpca._validation import Groups, check_choice, check_finite
-from fairpca.moments._filled_columns import shift_filled_columns
 from fairpca.moments._group_moments import Reduction, fixed_by_group
+from fairpca.moments._sparse_shift import shift_dense_columns
 
 __all__ = ["GroupFactors", "MomentProducts"]
 
@@ -49,7 +49,7 @@ class GroupFactors(Reduction):
         codes, starts = np.unique(groups.codes[order], return_index=True)
         ends = np.append(starts[1:], len(order))
         self._parts = [slice(start, end) for start, end in zip(starts, ends, strict=True)]
-        self._X, shift = shift_filled_columns(X)
+        self._X, shift = shift_dense_columns(X)
         self.labels = tuple(groups.labels[code] for code in codes)
         self.counts = np.array([self._weights[part].sum() for part in self._parts])
         means = np.stack([self._sum(part, self._weights[part]) for part in self._parts]) / self.counts[:, None]

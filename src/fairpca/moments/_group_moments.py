@@ -14,7 +14,7 @@ from scipy.linalg import blas
 
 from fairpca._labels import quoted
 from fairpca._validation import check_choice, ordered_labels
-from fairpca.moments._filled_columns import DENSE_COLUMN
+from fairpca.moments._sparse_shift import DENSE_COLUMN
 
 __all__ = ["WIDE", "GroupMoments", "GroupTotal", "Reduction", "fixed_by_group"]
 
@@ -378,7 +378,7 @@ class GroupTotal:
 
     def __init__(self, product: np.ndarray) -> None:
         self._within = np.zeros(product.shape)
-        self._product = product  # working space, shared between groups; float32 for a MixedTotal
+        self._product = product  # working space, shared between groups; float32 for a MixedPrecisionTotal
         self._triangular = False  # whether only the upper triangle is summed so far
         self._counts: list[float] = []
         self._means: list[np.ndarray] = []

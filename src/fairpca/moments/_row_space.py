@@ -11,8 +11,8 @@ from scipy import linalg, sparse
 from fairpca._validation import Groups, check_finite
 from fairpca.linalg import orthonormalise, threads_for
 from fairpca.moments._accumulate import accumulate
-from fairpca.moments._filled_columns import shift_filled_columns
 from fairpca.moments._group_moments import GroupMoments, Reduction, fixed_by_group
+from fairpca.moments._sparse_shift import shift_dense_columns
 
 __all__ = ["RowSpace"]
 
@@ -59,7 +59,7 @@ class RowSpace(Reduction):
         if not weights.all():
             kept = weights > 0
             X, weights, groups = X[kept], weights[kept], Groups(groups.labels, groups.codes[kept])
-        self._X, shift = shift_filled_columns(X)
+        self._X, shift = shift_dense_columns(X)
         self._members = np.zeros((len(weights), len(groups)))  # weights in the column of each row's group
         self._members[np.arange(len(weights)), groups.codes] = weights
         self._members = self._members[:, self._members.any(axis=0)]

@@ -7,13 +7,13 @@ from typing import Any
 import numpy as np
 from scipy import sparse
 
-__all__ = ["DENSE_COLUMN", "shift_filled_columns"]
+__all__ = ["DENSE_COLUMN", "shift_dense_columns"]
 
 #: Columns of a sparse matrix filled more than this are handled as dense, because they can be centred exactly.
 DENSE_COLUMN = 0.5
 
 
-def shift_filled_columns(X: Any) -> tuple[Any, np.ndarray]:
+def shift_dense_columns(X: Any) -> tuple[Any, np.ndarray]:
     """``X - shift`` and ``shift``, which is zero but for filled columns of a sparse X; a dense X can be centred itself.
 
     Sparse rows are squared as they are, and their means are subtracted from the sums. That loses the digits of columns

@@ -15,7 +15,7 @@ import numpy as np
 
 from fairpca.moments._group_moments import WIDE, GroupTotal
 
-__all__ = ["MixedTotal"]
+__all__ = ["MixedPrecisionTotal"]
 
 #: Squares of a float32 column below this (on average) begin to lose digits or vanish.
 _TINY_SQUARE = 1e-30
@@ -28,7 +28,7 @@ _SUM_ROWS = 1024
 _PRODUCT_ROWS = 4096
 
 
-class MixedTotal(GroupTotal):
+class MixedPrecisionTotal(GroupTotal):
     """The sums of float32 rows, multiplied in float32.
 
     A block's squares are taken about some centre near its mean; what that adds is removed at the end for all blocks
