@@ -36,7 +36,7 @@ def test_gradient_and_curvature_by_differences(rng):
         assert np.allclose((ahead.captured - behind.captured) / (2 * step), point.curvature[a], rtol=1e-5)
 
 
-def test_restriction_lies_inside(rng):
+def test_restriction_is_contained_in_the_joint_range(rng):
     joint = random_range(rng)
     span = np.linalg.qr(rng.normal(size=(8, 5)))[0]
     inner = joint.restrict(span)
@@ -78,5 +78,5 @@ def test_incumbent_keeps_the_best_and_stops_when_the_gap_closes(rng):
     assert np.isclose(problem.value(joint.captured(result.basis)), min(values))
     assert np.isclose(problem.bound(result.weights, joint.point(result.weights).support), max(bounds))
     assert result.status is Status.MAX_ITER
-    assert list(found.steps(tol=found.gap, max_iter=100)) == []  # closed
+    assert list(found.steps(tol=found.gap, max_iter=100)) == []  # the gap is closed
     assert found.result(found.gap, Status.MAX_ITER).status is Status.OPTIMAL

@@ -60,7 +60,7 @@ def test_block_bound_holds_for_any_slack(rng, slack):
         assert block_sum_bound(inner, residual, outside, slack, count) >= np.linalg.eigvalsh(matrix)[-count:].sum()
 
 
-def test_bound_notices_an_overlooked_eigenvector(rng):
+def test_bound_is_infinite_if_an_eigenvector_was_missed(rng):
     basis = orthonormalise(rng.normal(size=(40, 40)))
     values = np.linspace(2.0, 1.0, 40)
     matrix = (basis * values) @ basis.T
@@ -109,7 +109,7 @@ def test_geodesic_ends_and_shared_directions(rng):
         basis = path.basis(t)
         assert np.allclose(basis @ basis.T, end @ end.T, atol=1e-12)
     middle = path.basis(0.4)
-    assert np.allclose(middle @ (middle.T @ frame[:, 0]), frame[:, 0])  # what both share stays
+    assert np.allclose(middle @ (middle.T @ frame[:, 0]), frame[:, 0])  # the shared direction stays
     assert np.allclose(middle.T @ frame[:, 5:], 0, atol=1e-12)  # nothing outside their span enters
     matrices = np.stack([symmetric(rng, 8), symmetric(rng, 8)])
     captured = path.captured(path.forms(matrices), 0.4)

@@ -1,8 +1,8 @@
 """The joint range of symmetric matrices: what a d-dimensional subspace captures of each of them.
 
 For weights w of any sign, ``max_P <sum_a w_a A_a, P>`` over rank-d projectors (or their convex hull, the Fantope)
-is attained at the leading eigenvectors. Everything a moment-based method needs is this oracle. :class:`Minimax` is the
-plainest function to minimise over it.
+is attained at the leading eigenvectors. This oracle is all that a moment-based method needs. :class:`Minimax` is the
+simplest function to minimise over the joint range.
 """
 
 from __future__ import annotations
@@ -18,7 +18,7 @@ from fairpca.protocols import Expansion, LineExpansion, RangeProblem, RelaxedSol
 
 __all__ = ["Incumbent", "JointRange", "Minimax", "RangePoint", "Spectrum"]
 
-#: Extra eigenpairs below the cut that iterative calls ask for: they show ties and feed the subspace model.
+#: Extra eigenpairs below the d-th that are computed: they reveal ties and enlarge the subspace of the search.
 _EXTRA = 3
 
 
@@ -88,11 +88,11 @@ class JointRange:
         return RangePoint(weights, float(values[:d].sum()), captured, basis, vectors[:, d:], curvature)
 
     def vertices(self) -> list[RangePoint]:
-        """The points at which each matrix alone is captured best."""
+        """For each matrix, the point at which it alone is captured best."""
         return [self.point(unit) for unit in np.eye(self.n_matrices)]
 
     def proven_support(self, point: RangePoint) -> float:
-        """An upper bound on phi(w) that does not trust the eigensolver; infinite if the solver missed something."""
+        """An upper bound on phi(w) that does not rely on the eigensolver; infinite if it missed an eigenvector."""
         return eigenvalue_sum_bound(self.combine(point.weights), point.basis)
 
     def spectrum(self, weights: np.ndarray) -> Spectrum:
@@ -103,11 +103,11 @@ class JointRange:
         return Spectrum(values, vectors, vectors.T @ self.matrices @ vectors)
 
     def restrict(self, basis: np.ndarray) -> JointRange:
-        """The joint range of subspaces of span(basis): a part of this one, from inside."""
+        """The joint range of the subspaces of span(basis), which is contained in this one."""
         return JointRange(basis.T @ (self.matrices @ basis), self.dimension)
 
     def _curvature(self, images: np.ndarray, values: np.ndarray, vectors: np.ndarray) -> np.ndarray:
-        """Second derivatives of phi; infinite where eigenvalues tie at the cut."""
+        """Second derivatives of phi; huge where the d-th and the next eigenvalue tie."""
         d = self.dimension
         if d == self.size:
             return np.zeros((self.n_matrices, self.n_matrices))
@@ -118,7 +118,7 @@ class JointRange:
 
 
 class Minimax:
-    """F(c) = max_a (offset_a - c_a), the convex function that a search over a joint range needs of its own."""
+    """F(c) = max_a (offset_a - c_a), the convex function that searches over a joint range themselves rely on."""
 
     normalised = True
 
@@ -150,7 +150,7 @@ class Minimax:
 
 
 class Incumbent:
-    """The best subspace and the best bound met so far; it owns the count of steps and says when to stop."""
+    """The best subspace and the best bound so far; counts the steps and decides when to stop."""
 
     def __init__(self, problem: RangeProblem, joint: JointRange) -> None:
         self._problem, self._joint = problem, joint
@@ -165,32 +165,35 @@ class Incumbent:
         return self.value - self.bound
 
     def steps(self, tol: float, max_iter: int) -> Iterator[int]:
-        """Numbers of steps, from 1 on, until the gap closes or all of them are taken."""
+        """Yield step numbers, starting at 1, until the gap closes or ``max_iter`` steps have been taken."""
         while self.gap > tol and self.n_iter < max_iter:
             self.n_iter += 1
             yield self.n_iter
 
     def try_basis(self, value: float, basis: np.ndarray) -> bool:
-        """Whether the subspace is the best so far."""
+        """Keep the subspace if it is the best so far; return whether it is."""
         if not value < self.value:
             return False
         self.value, self.basis = value, basis
         return True
 
     def try_bound(self, bound: float, point: RangePoint) -> bool:
-        """Whether the bound of an oracle point is the best so far."""
+        """Keep the bound of an oracle point if it is the best so far; return whether it is."""
         if not bound > self.bound:
             return False
         self.bound, self.weights, self._support = bound, point.weights, point.support
         return True
 
     def try_point(self, point: RangePoint) -> bool:
-        """The same of an oracle point's subspace, which may be the optimum itself, and of its bound."""
+        """Try both the subspace of an oracle point, which may itself be optimal, and its bound."""
         better = self.try_basis(self._problem.value(point.captured), point.basis)
         return self.try_bound(self._problem.bound(point.weights, point.support), point) or better
 
     def result(self, tol: float, otherwise: Status, relaxed: RelaxedSolution | None = None) -> SolverResult:
-        """With the status OPTIMAL where the gap closed. A subspace that attains the bound solves the relaxation too."""
+        """The result, with the status OPTIMAL if the gap closed and ``otherwise`` if not.
+
+        A subspace that attains the bound also solves the relaxation.
+        """
         closed = self.gap <= tol
         return SolverResult(
             basis=self.basis,

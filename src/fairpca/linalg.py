@@ -29,16 +29,16 @@ __all__ = [
     "top_eigenpairs",
 ]
 
-#: Below this size LAPACK's direct solver is the faster one (p = 500, d = 10: 12 ms against 20).
+#: Up to this size LAPACK's direct solver is faster than the iterative one (p = 500, d = 10: 12 ms against 20 ms).
 _DIRECT_SIZE = 500
-#: Multiplications that one thread does in about a second.
+#: Number of multiplications that one thread performs in about a second.
 _SHORT_WORK = 5e9
-#: What is left of a vector beside a basis is a new direction if it is longer than this.
+#: The part of a vector orthogonal to a basis counts as a new direction if it is longer than this.
 _NEW_DIRECTION = 1e-10
 
 
 class _Library:
-    """A BLAS library, whose number of threads belongs to the process: whoever limits it shares the limit."""
+    """A BLAS library. Its number of threads is global to the process, so all callers that limit it share one limit."""
 
     def __init__(self, controller: LibController) -> None:
         self.path: str = controller.filepath
@@ -47,7 +47,7 @@ class _Library:
 
     @property
     def threads(self) -> int:
-        """As many as there are without our limit."""
+        """The number of threads without our limit."""
         with self._lock:
             return self._before if self._holders else self._controller.get_num_threads()
 
@@ -59,7 +59,7 @@ class _Library:
             self._holders += 1
 
     def __exit__(self, *problem: object) -> None:
-        """The last to leave restores what the first one found."""
+        """The last holder to leave restores the number that the first one found."""
         with self._lock:
             self._holders -= 1
             if not self._holders:
@@ -68,20 +68,21 @@ class _Library:
 
 @functools.cache
 def _libraries() -> list[_Library]:
-    """Those of numpy and scipy, both loaded by now; looking for them takes milliseconds, so once is enough."""
+    """The BLAS libraries of numpy and scipy, which are loaded by now. The search takes milliseconds: cached."""
     return [_Library(found) for found in ThreadpoolController().select(user_api="blas").lib_controllers]
 
 
 def blas_threads() -> int:
-    """How many threads the linear algebra may use, whoever of us holds it to one for now."""
+    """How many threads the linear algebra may use, even while :func:`single_blas_thread` limits it to one."""
     return max((library.threads for library in _libraries()), default=1)
 
 
 @contextmanager
 def single_blas_thread(*, only: str = "") -> Iterator[None]:
-    """Where our own threads share out the rows, those of the linear algebra would only fight them.
+    """Limit BLAS to one thread, for code that divides the rows among its own threads.
 
-    Safe for several threads at once: the limit holds until the last of them leaves.
+    Otherwise both sets of threads would compete for the cores. May be entered by several threads at once: the limit
+    holds until the last of them leaves. ``only`` restricts it to libraries whose path contains this text.
     """
     with ExitStack() as stack:
         for library in _libraries():
@@ -91,15 +92,16 @@ def single_blas_thread(*, only: str = "") -> Iterator[None]:
 
 
 def scipy_threads_only() -> AbstractContextManager:
-    """Keep numpy's BLAS to one thread: where scipy's does the heavy work, waiting threads of numpy's take a core."""
+    """Limit numpy's BLAS to one thread where scipy's does the heavy work: numpy's waiting threads would use a core."""
     return single_blas_thread(only="numpy")
 
 
 def threads_for(multiplications: float) -> AbstractContextManager:
-    """One BLAS thread for work that is short, else as many as there are.
+    """Use one BLAS thread for short work, and all threads otherwise.
 
-    Two threads gain a third at best there, and lose much where another process has the second core: each of
-    thousands of small products waits for it (FairPCA on 1000 x 57: 0.45 s against 0.02; 3000 x 500: 7 s against 0.3).
+    For short work a second thread saves a third of the time at best, and costs a lot if another process occupies the
+    second core, because each of thousands of small products waits for it (FairPCA on 1000 x 57: 0.45 s against
+    0.02 s; on 3000 x 500: 7 s against 0.3 s).
     """
     return single_blas_thread() if multiplications < _SHORT_WORK else nullcontext()
 
@@ -107,7 +109,7 @@ def threads_for(multiplications: float) -> AbstractContextManager:
 def top_eigenpairs(matrix: np.ndarray, count: int, *, start: np.ndarray | None = None) -> tuple[np.ndarray, np.ndarray]:
     """The ``count`` largest eigenvalues of a symmetric matrix, descending, with orthonormal eigenvectors.
 
-    ``start``, a basis near the wanted one, lets the iterative solver begin where an earlier call ended.
+    ``start`` is an optional basis near the wanted one, from which the iterative solver starts.
     """
     size = len(matrix)
     if size <= _DIRECT_SIZE or 4 * count > size:
@@ -115,9 +117,9 @@ def top_eigenpairs(matrix: np.ndarray, count: int, *, start: np.ndarray | None =
     rng = np.random.default_rng(0)
     first = rng.standard_normal(size)
     if start is not None:
-        # A little of every direction stays in, so that no eigenvector is out of reach.
+        # A small random part keeps every eigenvector within reach.
         first = start @ np.ones(start.shape[1]) + 1e-3 * first / np.sqrt(size)
-    # numpy and scipy each bring a BLAS whose threads wait busily; alternating between them costs five times as much.
+    # numpy and scipy each ship a BLAS whose idle threads spin; alternating between the two takes five times as long.
     columns = np.ascontiguousarray(matrix).T
     operator = LinearOperator(matrix.shape, matvec=lambda x: linalg.blas.dsymv(1.0, columns, x), dtype=np.float64)
     try:
@@ -141,8 +143,8 @@ def eigenvalue_sum_bound(matrix: np.ndarray, basis: np.ndarray) -> float:
     """A proven upper bound on the sum of the ``d`` largest eigenvalues, tight when ``basis`` spans them.
 
     In the basis (V, its complement) the matrix is [[T, R^T], [R, N]]; see :func:`block_sum_bound`. One Cholesky
-    factorisation proves N <= tau I, and it overlooks no eigenvalue as an iterative solver may. Returns infinity when
-    the proof fails: then ``basis`` misses a leading eigenvector.
+    factorisation proves N <= tau I; unlike an iterative solver, it cannot miss an eigenvalue. Returns infinity if
+    the proof fails, which means that ``basis`` misses a leading eigenvector.
     """
     image = matrix @ basis
     inner = basis.T @ image
@@ -151,7 +153,7 @@ def eigenvalue_sum_bound(matrix: np.ndarray, basis: np.ndarray) -> float:
     scale = max(np.abs(values).max(), np.finfo(float).tiny)
     slack = max(float(np.linalg.norm(residual)), len(matrix) * np.finfo(float).eps * scale)
     tau = values[0] + slack
-    # The complement block, with the span of V moved out of the way: positive definite iff N < tau I.
+    # tau I - N on the complement and a positive definite block on span(V): positive definite iff N < tau I.
     lift = basis @ (inner + (scale - tau) * np.eye(len(inner))) + residual
     shifted = np.hstack([lift, basis]) @ np.hstack([basis, residual]).T
     shifted -= matrix
@@ -161,17 +163,18 @@ def eigenvalue_sum_bound(matrix: np.ndarray, basis: np.ndarray) -> float:
 
 
 def block_sum_bound(inner: np.ndarray, residual: np.ndarray, outside: float, slack: float, count: int) -> float:
-    """The sum of the ``count`` largest eigenvalues of [[T, R^T], [R, N]] at most, where N <= outside I.
+    """An upper bound on the sum of the ``count`` largest eigenvalues of [[T, R^T], [R, N]], where N <= outside I.
 
-    For every s > 0 the matrix is at most diag(T + R^T R / s, N + s I), here with ``s = slack``. It exceeds the sum
-    of the eigenvalues of T by the squares of the residuals only, where ``outside + slack`` is not above them.
+    For every s > 0 the matrix is at most diag(T + R^T R / s, N + s I), here with ``s = slack``. If
+    ``outside + slack`` does not exceed the eigenvalues of T, the bound exceeds their sum only by a term quadratic in
+    the residuals R.
     """
     lifted = np.linalg.eigvalsh(inner + residual.T @ residual / slack)[-count:]
     return float(np.maximum(lifted, outside + slack).sum())
 
 
 def orthonormalise(vectors: np.ndarray) -> np.ndarray:
-    """An orthonormal basis of full-rank columns (QR)."""
+    """Orthonormal basis of the span of linearly independent columns, by QR."""
     return np.linalg.qr(vectors)[0]
 
 
@@ -187,17 +190,20 @@ def extend_basis(basis: np.ndarray, vectors: np.ndarray) -> np.ndarray:
 
 
 def extend_by_leading(basis: np.ndarray, matrix: np.ndarray, count: int) -> np.ndarray:
-    """Complete an orthonormal ``basis`` to ``count`` columns: the leading eigenvectors of ``matrix`` beside it."""
+    """Complete an orthonormal ``basis`` to ``count`` columns by the leading directions of ``matrix`` orthogonal to it.
+
+    ``matrix`` is positive semidefinite.
+    """
     outside = np.eye(len(basis)) - basis @ basis.T
     missing = count - basis.shape[1]
-    # Lifted, so that what lies in the basis already comes last even where the matrix has nothing left.
+    # The shift puts the directions already in the basis last, even if the matrix vanishes on the complement.
     lift = max(float(np.trace(matrix)), 1.0) * outside
     _, vectors = np.linalg.eigh(outside @ matrix @ outside + lift)
     return orthonormalise(np.hstack([basis, vectors[:, ::-1][:, :missing]]))
 
 
 def fix_signs(basis: np.ndarray) -> np.ndarray:
-    """Flip each column so that its entry of largest magnitude is positive (the first of equals)."""
+    """Flip the sign of each column so that its entry of largest magnitude (the first in a tie) is positive."""
     size = np.abs(basis)
     leading = np.argmax(size > size.max(axis=0) * (1 - 1e-9), axis=0)
     signs = np.sign(basis[leading, np.arange(basis.shape[1])])
@@ -206,13 +212,13 @@ def fix_signs(basis: np.ndarray) -> np.ndarray:
 
 
 def canonical_basis(basis: np.ndarray, covariance: np.ndarray) -> np.ndarray:
-    """The basis of the same subspace whose scores are uncorrelated, by descending variance, signs fixed."""
+    """The basis of the same subspace with uncorrelated scores, in descending order of variance, with fixed signs."""
     _, rotation = np.linalg.eigh(basis.T @ covariance @ basis)
     return fix_signs(orthonormalise(basis @ rotation[:, ::-1]))
 
 
 class PathForms(NamedTuple):
-    """Quadratic forms of several matrices at the start of a path, ahead of it, and between the two."""
+    """Diagonal quadratic forms of several matrices: at the start of a path, mixed with, and along its direction."""
 
     start: np.ndarray
     mixed: np.ndarray
@@ -222,8 +228,8 @@ class PathForms(NamedTuple):
 class Geodesic:
     """The shortest path between two d-dimensional subspaces, from V_0 at t = 0 to V_1 at t = 1.
 
-    It stays inside the span of both and keeps what they share. So when both are leading eigenspaces of one
-    matrix, every subspace on the path is one as well.
+    It stays inside the span of both and contains their intersection. So if both are leading eigenspaces of the same
+    matrix, then so is every subspace on the path.
     """
 
     def __init__(self, first: np.ndarray, last: np.ndarray) -> None:

@@ -1,8 +1,8 @@
-"""What problems and solvers promise each other.
+"""The interface between problems and solvers.
 
 A *problem* is a convex function F of the captured variances c_1..c_k, given together with its dual
 ``F(c) = max_w a(w) - w . c``. A *solver* minimises F(c(V)) over d-dimensional subspaces through the joint
-range of the moment matrices, and knows nothing of what the numbers mean.
+range of the moment matrices, without knowing what the numbers mean.
 """
 
 from __future__ import annotations
@@ -33,24 +33,29 @@ __all__ = [
 
 
 class Status(enum.Enum):
-    """How a search ended; the value says so to the user, and the estimator adds which of its parameters to change."""
+    """How a search ended. The value is a message for the user; the estimator adds which parameters to change."""
 
-    OPTIMAL = "The certificate closes: no subspace of this dimension is better by more than the tolerance."
-    MAX_ITER = "The limit on the number of steps was reached first; the components are the best found."
+    OPTIMAL = "Optimality is certified: no subspace of this dimension is better by more than the tolerance."
+    MAX_ITER = (
+        "The iteration limit was reached before the duality gap closed. The components are the best found, but "
+        "optimality is not certified."
+    )
     GAP = (
-        "The gap did not close: the bound is that of a relaxation, which may need extra dimensions. The components "
-        "are the best found."
+        "The lower bound comes from a convex relaxation, whose optimum may need extra dimensions. The components are "
+        "the best found, but optimality is not certified."
     )
     UNPROVEN = (
-        "The spectrum decays so slowly that the bound could not be proven without p x p matrices: the components may "
-        "well be the best, but optimality is not certified, and the losses are estimates."
+        "The spectrum decays too slowly to prove a bound without forming p x p matrices. The components may well be "
+        "optimal, but optimality is not certified, and the losses are estimates."
     )
     STATIONARY = (
-        "No step from the best of all starts lowers the objective. The bound is that of a relaxation: a gap does not "
-        "mean that something better exists."
+        "The components are stationary: no step from the best of all starts lowers the objective. The lower bound "
+        "comes from a convex relaxation, so a gap does not imply that a better subspace exists."
     )
-    UNCERTIFIED = "All steps were taken; this method has no certificate."
-    RELAXATION_SOLVED = "The conic solver reached its own accuracy; the subspace is what rounding made of its optimum."
+    UNCERTIFIED = "All iterations were run. This method provides no optimality certificate."
+    RELAXATION_SOLVED = (
+        "The conic solver converged to its own accuracy. The components are the rounded optimum of the relaxation."
+    )
 
 
 @dataclass(frozen=True)
@@ -63,7 +68,7 @@ class RelaxedSolution:
 
 @dataclass(frozen=True)
 class SolverResult:
-    """The returned subspace, and the certificate that goes with it."""
+    """The returned subspace and its optimality certificate."""
 
     basis: np.ndarray
     objective: float
@@ -82,7 +87,7 @@ class SolverResult:
 
 @dataclass(frozen=True)
 class RangeSolution:
-    """A result, the b_a (or bounds above them), and what its basis and the relaxed optimum capture of each matrix."""
+    """A result, the b_a or upper bounds on them, and what its basis and the relaxed optimum capture of each matrix."""
 
     result: SolverResult
     best: np.ndarray
@@ -115,10 +120,10 @@ class RangeProblem(Protocol):
         """F at the captured variances."""
 
     def bound(self, weights: np.ndarray, support: float) -> float:
-        """``a(w) - phi(w)``, best over the ray of w: a lower bound on F, given ``phi(w) = support``."""
+        """``a(w) - phi(w)``, maximised over the ray of w: a lower bound on F, given ``phi(w) = support``."""
 
     def dual(self, weights: np.ndarray) -> Expansion:
-        """The function a at w; of its second derivatives, the diagonal."""
+        """Value and gradient of the function a at w, and the diagonal of its Hessian."""
 
     def scaled_weights(self, weights: np.ndarray, support: float) -> np.ndarray:
         """The multiple of w that attains :meth:`bound`."""
@@ -130,15 +135,15 @@ class RangeProblem(Protocol):
         """For k = 2: zero at the optimum, positive while the second group should gain."""
 
     def rescale(self, value: float, scale: float, n_groups: int) -> float:
-        """A value of F for matrices divided by ``scale``, in the units of the matrices themselves."""
+        """Convert a value of F for matrices divided by ``scale`` to the units of the original matrices."""
 
 
-#: Makes the problem from the b_a, the most that d dimensions capture of each matrix alone.
+#: Makes the problem from the b_a, the most that d dimensions can capture of each matrix alone.
 MakeProblem = Callable[[np.ndarray], RangeProblem]
 
 
 class MomentOperators(Protocol):
-    """Symmetric positive semidefinite matrices that are known by their products only."""
+    """Symmetric positive semidefinite matrices, available only through their products with vectors."""
 
     @property
     def n_matrices(self) -> int: ...
@@ -151,10 +156,10 @@ class MomentOperators(Protocol):
 
 
 class ConcavePieces(Protocol):
-    """F(z) = max_m J_m(z), every J_m concave, z_a = tr A_a - <A_a, P> what a projection leaves out of A_a."""
+    """F(z) = max_m J_m(z) with every J_m concave, where z_a = tr A_a - <A_a, P> is what P leaves out of A_a."""
 
     def pieces(self, errors: np.ndarray) -> np.ndarray:
-        """The J_m at z."""
+        """The values J_m(z)."""
 
     def value(self, errors: np.ndarray) -> float:
         """F at z."""
@@ -163,10 +168,10 @@ class ConcavePieces(Protocol):
         """The gradient of each J_m, in rows."""
 
     def cone(self) -> tuple[np.ndarray, np.ndarray]:
-        """For k = 2: directions between which, turning left, all combinations of gradients lie strictly."""
+        """For k = 2: two directions; counterclockwise, all combinations of gradients lie strictly between them."""
 
     def value_and_slopes(self, errors: np.ndarray) -> tuple[float, np.ndarray]:
-        """F and a subgradient of it, finite everywhere."""
+        """F and one of its subgradients, finite everywhere."""
 
     def guarded(self, errors: np.ndarray) -> np.ndarray:
         """A point near z at which all gradients are finite."""
@@ -176,7 +181,7 @@ class ConcavePieces(Protocol):
 
 
 class PenaltyPoint(Protocol):
-    """What is known at one frame."""
+    """Loss and constraints at one frame, with their gradients."""
 
     @property
     def loss(self) -> float: ...
@@ -220,7 +225,7 @@ class PenaltyProblem(Protocol):
     def evaluate(self, basis: np.ndarray) -> PenaltyPoint: ...
 
     def curvature(self, basis: np.ndarray) -> Curvature | None:
-        """Where it is known; None where the quasi-Newton method is on its own."""
+        """An approximate Hessian of the constraints, or None if the problem has none to offer."""
 
 
 class SmoothableProblem(Protocol):

@@ -60,7 +60,7 @@ class ParityPCAWithGroups(WithGroups, ParityPCA):
 
 
 class WithGroupsAndRows:
-    """The same where there is no partial_fit."""
+    """The same for estimators without partial_fit."""
 
     def fit(self, X, y=None, sample_weight=None):
         return super().fit(X, None, sensitive_features=supplied_groups(X), sample_weight=sample_weight)
@@ -212,7 +212,7 @@ def test_groups_of_any_kind(estimator, two_groups, convert):
     expected = clone(estimator).fit(X, sensitive_features=groups)
     fitted = estimator.fit(X, sensitive_features=convert(groups))
     assert len(fitted.groups_) == 2
-    order = np.argsort(fitted.group_counts_)[::-1]  # the order of labels may differ, the figures may not
+    order = np.argsort(fitted.group_counts_)[::-1]  # the order of labels may differ, the values may not
     assert np.allclose(fitted.group_errors_[order], expected.group_errors_)
 
 
@@ -420,7 +420,7 @@ WRONG_PARAMETERS = [
 @pytest.mark.parametrize(
     ("cls", "wrong"), WRONG_PARAMETERS, ids=lambda value: value.__name__ if isinstance(value, type) else str(value)
 )
-def test_wrong_parameters_are_refused_before_the_data_is_read(cls, wrong):
+def test_wrong_parameters_raise_before_the_data_is_read(cls, wrong):
     words = "|".join([*wrong, "seed"])  # scikit-learn's own message about a random_state shows its value
     for method in ("fit", "partial_fit", "fit_moments"):
         if hasattr(cls, method):

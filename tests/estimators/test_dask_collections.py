@@ -18,7 +18,7 @@ ESTIMATORS = {
     "ParityPCA, means": ParityPCA(2),
     "ParityPCA, covariances": ParityPCA(2, covariance_penalty=0.5),
 }
-FIGURES = (
+ATTRIBUTES = (
     "mean_",
     "explained_variance_",
     "group_counts_",
@@ -50,13 +50,13 @@ def fresh(name):
 
 def assert_same(ours, theirs):
     assert ours.groups_.tolist() == theirs.groups_.tolist()
-    for figure in FIGURES:
-        np.testing.assert_allclose(getattr(ours, figure), getattr(theirs, figure), rtol=1e-8, err_msg=figure)
+    for attribute in ATTRIBUTES:
+        np.testing.assert_allclose(getattr(ours, attribute), getattr(theirs, attribute), rtol=1e-8, err_msg=attribute)
     np.testing.assert_allclose(ours.components_, theirs.components_, atol=1e-6)
 
 
 def forms(X, groups):
-    """Every way to give the group beside, or in, a Dask collection; and the features alone."""
+    """Every way to give the group with, or in, a Dask collection, and the features alone."""
     array = da.from_array(X, chunks=(130, 4))
     frame = pd.DataFrame(X, columns=[f"x{j}" for j in range(X.shape[1])])
     features = dd.from_pandas(frame, npartitions=4)
@@ -99,7 +99,7 @@ def test_weights_and_partial_fit(people, in_memory, name):
 
 
 @pytest.mark.parametrize("name", ESTIMATORS)
-def test_whatever_is_taken_in_memory_is_taken_beside_an_array(people, name):
+def test_values_in_memory_are_accepted_with_a_dask_array(people, name):
     X, groups, weights = people
     array = da.from_array(X, chunks=(130, 6))
     mixed = [1 if group == "a" else "1" for group in groups]

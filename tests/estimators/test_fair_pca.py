@@ -34,7 +34,7 @@ def test_two_groups_share_the_loss(german, d, center):
 
 
 @pytest.mark.parametrize("criterion", CRITERIA)
-def test_reported_figures_describe_the_returned_components(german, criterion):
+def test_reported_values_describe_the_returned_components(german, criterion):
     X, sex = german
     pca = FairPCA(4, criterion=criterion).fit(X, sensitive_features=sex)
     errors = reconstruction_error(X, pca, sensitive_features=sex)
@@ -103,7 +103,7 @@ def test_rotation_of_the_data_rotates_the_components(german, rng, criterion):
     assert np.allclose(first.T @ first, second.T @ second, atol=1e-5)
 
 
-def test_scaling_the_data_scales_the_figures(german):
+def test_scaling_the_data_scales_the_attributes(german):
     X, sex = german
     plain = FairPCA(3).fit(X, sensitive_features=sex)
     for factor in (1e-9, 1e9):
@@ -202,15 +202,15 @@ def test_constant_data(rng):
 
 
 def test_directions_of_which_the_deciding_group_has_nothing_serve_the_other(rng):
-    """Three rows span three directions at most; the other components are those of the other group beside them."""
+    """Three rows span three directions at most; the other components are the other group's orthogonal to them."""
     X = np.vstack([rng.normal(size=(3, 8)) * 0.3, rng.normal(size=(200, 8)) * np.linspace(5, 1, 8)])
     X -= X.mean(axis=0)
     groups = np.repeat([0, 1], [3, 200])
     with pytest.warns(UserWarning, match="Groups smaller than"):
         pca = FairPCA(5, criterion="variance").fit(X, sensitive_features=groups)
     own = np.linalg.svd(X[:3])[2][:3]
-    beside = X[3:] - X[3:] @ own.T @ own
-    left_over = (np.linalg.svd(beside, compute_uv=False)[2:] ** 2).sum() / 200
+    remainder = X[3:] - X[3:] @ own.T @ own
+    left_over = (np.linalg.svd(remainder, compute_uv=False)[2:] ** 2).sum() / 200
     assert pca.group_errors_[0] < 1e-6
     assert np.isclose(pca.group_errors_[1], left_over, rtol=1e-5)
     assert pca.components_.shape == (5, 8)

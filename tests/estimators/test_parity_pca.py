@@ -21,7 +21,7 @@ def make_groups(rng, sizes, p, shift=1.0):
     return X, groups
 
 
-def figures(X, groups, basis):
+def gaps_and_variance(X, groups, basis):
     """Mean difference, covariance difference and captured variance, from the rows."""
     scores = X @ basis
     parts = [scores[groups == label] for label in np.unique(groups)]
@@ -65,7 +65,7 @@ def grid(X, groups, d, penalty):
 def test_projected_means_are_equal(rng, n_groups):
     X, groups = make_groups(rng, [70, 50, 40, 30][:n_groups], 8)
     pca = ParityPCA(3).fit(X, sensitive_features=groups)
-    mean, covariance, captured = figures(X, groups, pca.components_.T)
+    mean, covariance, captured = gaps_and_variance(X, groups, pca.components_.T)
     assert mean < 1e-12
     assert pca.mean_difference_ < 1e-12
     assert pca.covariance_difference_ == pytest.approx(covariance, rel=1e-10)
@@ -128,11 +128,11 @@ def test_tolerance_between_parity_and_ordinary_pca(rng):
     X, groups = make_groups(rng, [80, 60], 7)
     strict = ParityPCA(2).fit(X, sensitive_features=groups)
     ordinary = PCA(2).fit(X)
-    free = figures(X, groups, ordinary.components_.T)[0]
+    free = gaps_and_variance(X, groups, ordinary.components_.T)[0]
     previous = strict.objective_
     for share in (0.01, 0.1, 0.5, 0.9):
         pca = ParityPCA(2, mean_tolerance=share * free).fit(X, sensitive_features=groups)
-        assert figures(X, groups, pca.components_.T)[0] <= share * free * (1 + 1e-12)
+        assert gaps_and_variance(X, groups, pca.components_.T)[0] <= share * free * (1 + 1e-12)
         assert pca.mean_difference_ == pytest.approx(share * free, rel=1e-6)  # the limit binds
         assert pca.objective_ < previous
         assert pca.duality_gap_ <= 1e-8 * X.var(axis=0).sum()
@@ -173,7 +173,7 @@ def test_covariance_penalty(rng, n_groups, tolerance):
     for penalty in (0.3, 2.0):
         pca = ParityPCA(3, mean_tolerance=tolerance, covariance_penalty=penalty)
         pca.fit(X, sensitive_features=groups)
-        mean, covariance, captured = figures(X, groups, pca.components_.T)
+        mean, covariance, captured = gaps_and_variance(X, groups, pca.components_.T)
         assert pca.converged_
         assert mean <= tolerance * (1 + 1e-9) + 1e-12
         assert pca.covariance_difference_ == pytest.approx(covariance, rel=1e-9, abs=1e-9)
@@ -195,7 +195,7 @@ def test_small_changes_do_not_improve_it(rng):
         for _ in range(100):
             step = rng.normal(size=(10, 3))
             moved = pca.components_.T + size * (step - np.outer(direction, direction @ step))
-            _, covariance, captured = figures(X, groups, np.linalg.qr(moved)[0])
+            _, covariance, captured = gaps_and_variance(X, groups, np.linalg.qr(moved)[0])
             assert penalty * covariance - captured >= pca.objective_ - 2e-6 * total
 
 
@@ -213,7 +213,7 @@ def test_no_worse_than_the_semidefinite_program(rng, d, tolerance, penalty):
         assert reference.mean_difference_ < 1e-12
     if reference.mean_difference_ <= tolerance + 1e-9:
         assert ours.objective_ <= reference.objective_ + 1e-6 * X.var(axis=0).sum()
-    mean, covariance, captured = figures(X, groups, reference.components_.T)
+    mean, covariance, captured = gaps_and_variance(X, groups, reference.components_.T)
     assert reference.objective_ == pytest.approx((penalty or 0.0) * covariance - captured, rel=1e-9)
     assert reference.mean_difference_ == pytest.approx(mean, abs=1e-9)
 

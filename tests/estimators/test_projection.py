@@ -54,7 +54,7 @@ def test_parts_without_rows_or_weight_change_nothing(two_groups, rng, estimator)
     assert np.allclose(group_moments(chunks).scatters, group_moments(X, groups, sample_weight=weights).scatters)
 
 
-def test_chunks_without_any_weight_are_refused(two_groups):
+def test_chunks_without_any_weight_raise(two_groups):
     X, groups = two_groups
     with pytest.raises(ValueError, match="no row of positive weight"):
         group_moments([(X[:5], groups[:5], np.zeros(5))])

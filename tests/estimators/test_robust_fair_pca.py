@@ -74,7 +74,7 @@ def test_proposition_2_2_of_the_paper_fails():
     assert np.ptp(fitted.group_errors_) < 1e-8
 
 
-def test_figures_describe_the_returned_components(data):
+def test_attributes_describe_the_returned_components(data):
     X, groups = data
     fitted = RobustFairPCA(2, radius=0.4, penalty=1.5).fit(X, sensitive_features=groups)
     centred = X - X.mean(axis=0)

@@ -69,7 +69,7 @@ def folder(tmp_path, monkeypatch):
     return tmp_path
 
 
-def test_every_file_of_the_corpus_is_read_or_refused(corpus, folder):
+def test_every_file_of_the_corpus_is_read_or_rejected(corpus, folder):
     codes = {}
     for name, content in corpus.items():
         (folder / name).write_bytes(content)
@@ -137,7 +137,7 @@ def test_options_in_any_combination(corpus, folder, cases):
         check(arguments, folder, "model.npz")
 
 
-def test_an_unknown_parameter_beside_a_long_value_is_told_in_one_line(corpus, folder):
+def test_an_unknown_parameter_with_a_long_value_is_reported_in_one_line(corpus, folder):
     (folder / "plain.csv").write_bytes(corpus["plain.csv"])
     long = ["--components", "9" * 30, "--set", "criterion=no", "--set", "radius=[1]"]
     assert check(["fit", "plain.csv", "--sensitive", "sex", *long], folder, "model.npz") == 2

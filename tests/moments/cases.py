@@ -1,4 +1,4 @@
-"""Rows of many features, for the tests of what avoids p x p matrices."""
+"""Rows with many features, for tests of methods that avoid p x p matrices."""
 
 from __future__ import annotations
 

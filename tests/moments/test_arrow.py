@@ -1,4 +1,4 @@
-"""Streams of record batches and Parquet files give the moments of the rows they hold."""
+"""Streams of record batches and Parquet files give the moments of the rows they contain."""
 
 from __future__ import annotations
 
@@ -110,7 +110,7 @@ def test_the_result_does_not_depend_on_timing(tmp_path, people):
 
 def test_progress_counts_every_row(tmp_path, people):
     X, sex = people
-    weight = (np.arange(len(X)) % 3 > 0).astype(float)  # also the rows that do not count
+    weight = (np.arange(len(X)) % 3 > 0).astype(float)  # rows of weight zero are counted as well
     pq.write_table(table_of(X, sex=sex, weight=weight), tmp_path / "people.parquet")
     calls = []
     moments_from_parquet(
@@ -197,13 +197,13 @@ def test_files_may_differ_in_width_order_and_encoding(tmp_path):
         ({}, {"columns": []}, "columns is an empty list"),
         ({}, {"columns": ["a"], "sensitive": []}, "sensitive is an empty list"),
         ({}, {"columns": ["a", "x"]}, "no column 'x' in .*'a', 'b', 'sex'"),
-        ({}, {"columns": ["a", "sex"]}, "'sex' cannot be a feature"),
-        ({"sex": [["f"], ["m"], ["f"], ["m"]]}, {"columns": ["a"]}, "'sex' holds list.*no label: give"),
+        ({}, {"columns": ["a", "sex"]}, "'sex' cannot be both a feature"),
+        ({"sex": [["f"], ["m"], ["f"], ["m"]]}, {"columns": ["a"]}, "'sex' holds list.*cannot be a label: give"),
         ({"w": ["1", "2", "1", "1"]}, {"columns": ["a"], "weight": "w"}, "'w' holds string.*weights must be numbers"),
         ({"w": [0.1] * 4}, {"columns": ["a"], "weight": "w"}, "sums to 0.4"),
     ],
 )
-def test_batches_and_files_are_refused_alike(tmp_path, columns, options, message):
+def test_batches_and_files_raise_the_same_errors(tmp_path, columns, options, message):
     table = pa.table({**GOOD, **columns})
     pq.write_table(table, tmp_path / "file.parquet")
     options = {"sensitive": "sex", **options}
@@ -254,7 +254,7 @@ def test_the_summaries_of_many_files_are_not_held_together(tmp_path, monkeypatch
     monkeypatch.setattr(_streams.StreamReducer, "_sequence", watched)
     moments = moments_from_parquet(tmp_path, "sex", n_jobs=2)
     assert len(finished) == n_files
-    assert most <= 2 * _streams.PARTS_AHEAD + 1  # those handed out, and the one that is being merged
+    assert most <= 2 * _streams.PARTS_AHEAD + 1  # those submitted, and the one being merged
     assert moments.total_count == 4 * n_files
 
 
@@ -276,10 +276,10 @@ def test_merging_follows_the_order_of_the_files(tmp_path, monkeypatch, people):
 
 
 @pytest.mark.parametrize("name", [None, "id"])
-def test_the_index_of_a_pandas_frame_is_no_feature(tmp_path, name):
+def test_the_index_of_a_pandas_frame_is_not_a_feature(tmp_path, name):
     pd = pytest.importorskip("pandas", reason="pandas is not installed")
     frame = pd.DataFrame(GOOD).rename_axis(name)
-    frame[frame.a != 3.0].to_parquet(tmp_path / "some.parquet")  # whose index is no range
+    frame[frame.a != 3.0].to_parquet(tmp_path / "some.parquet")  # its index is not a range
     stored = name or "__index_level_0__"
     assert stored in pq.read_schema(tmp_path / "some.parquet").names
     assert feature_columns(tmp_path / "some.parquet", "sex") == ["a", "b"]
@@ -312,7 +312,7 @@ def test_a_damaged_file_is_named(tmp_path, people, damage):
         moments_from_parquet(tmp_path, "sex")
 
 
-def test_folders_without_files_of_their_own(tmp_path):
+def test_folders_without_parquet_files(tmp_path):
     (tmp_path / "part=1").mkdir()
     with pytest.raises(FileNotFoundError, match=r"no \*.parquet file in"):
         moments_from_parquet(tmp_path, "sex")

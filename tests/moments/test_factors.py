@@ -1,4 +1,4 @@
-"""Operators give the products, traces and forms of the moments themselves."""
+"""The operators have the same products, traces and quadratic forms as the moment matrices."""
 
 from __future__ import annotations
 
@@ -37,12 +37,12 @@ def test_a_copy_of_the_groups_is_found_and_no_matrix_is_formed(rng):
     factors = GroupFactors(X, check_groups(groups, 40))
     assert factors.columns_fixed_by_group().tolist() == [4]
     assert factors.size == factors.n_features == 6
-    with pytest.raises(TypeError, match="forms no matrices"):
+    with pytest.raises(TypeError, match="does not form matrices"):
         _ = factors.moments
 
 
 @pytest.mark.parametrize("where", ["counted", "without weight"])
-def test_missing_values_are_refused(rng, where):
+def test_missing_values_raise(rng, where):
     X, groups = rng.normal(size=(40, 6)), np.arange(40) % 2
     weight = np.ones(40)
     X[3, 2], weight[3] = np.nan, float(where == "counted")

@@ -1,4 +1,4 @@
-"""Group statistics against their definitions."""
+"""Group statistics agree with their definitions."""
 
 from __future__ import annotations
 
@@ -45,7 +45,7 @@ def test_definition_near_and_far_from_the_origin(sample, offset, scale):
         assert np.allclose(moments.scatters[a], scatter.astype(float), atol=1e-8 * np.abs(scatter).max())
 
 
-def test_an_outlier_in_front_does_not_spoil_the_rest(rng):
+def test_an_outlier_in_the_first_row_costs_no_precision(rng):
     X = rng.normal(size=(5000, 2)) + 1e8
     X[0] = 0.0
     groups = np.arange(5000) % 2
@@ -74,7 +74,7 @@ def test_chunks_whose_groups_differ(sample):
     assert_same(group_moments(chunks), group_moments(X, groups))
 
 
-def test_weights_are_repetitions(sample, rng):
+def test_weights_count_like_repeated_rows(sample, rng):
     X, groups = sample
     weights = rng.integers(0, 3, len(X))
     weighted = group_moments(X, groups, sample_weight=weights)
@@ -106,7 +106,7 @@ def test_float32_is_accumulated_in_float64(rng):
 
 
 def large_single_precision(rng, offset=0.0, scale=1.0):
-    """Just above the size from which float32 is multiplied in float32; several blocks, groups of unlike size."""
+    """Just above the size from which float32 is multiplied in float32; several blocks, groups of different sizes."""
     X = rng.standard_normal((60_000, 20), dtype=np.float32) * np.linspace(2, 0.5, 20, dtype=np.float32)
     X += X[:, ::-1] + np.float32(offset) * np.linspace(-1, 1, 20, dtype=np.float32)
     return X * np.float32(scale), np.minimum(rng.integers(0, 12, 60_000), 2)
@@ -124,15 +124,15 @@ def test_large_float32_is_within_single_rounding_of_float64(rng, offset, scale, 
     deviation = np.sqrt(np.einsum("ajj->aj", wide.scatters) / wide.counts[:, None])
     size = wide.counts[:, None, None] * deviation[:, :, None] * deviation[:, None, :]
     assert narrow.labels == wide.labels
-    # Products are float32: a few units of roundoff (6e-8), more where the data has few digits itself, as far from zero.
+    # Products are float32: a few units of roundoff (6e-8), more far from zero, where the data itself is less precise.
     assert np.abs((narrow.scatters - wide.scatters) / size).max() < (1e-6 if offset == 1e4 else 5e-7)
     assert np.abs((narrow.means - wide.means) / (deviation + 1e-7 * np.abs(wide.means))).max() < 2e-7
 
 
 @pytest.mark.parametrize("share", [0.1, 0.5, 0.9])
 @pytest.mark.parametrize("weighted", [False, True])
-def test_large_float32_indicators_beside_a_far_column(rng, share, weighted):
-    """Equal numbers round alike, so errors would add up; centres that keep them round prevent it."""
+def test_large_float32_indicators_next_to_a_column_far_from_zero(rng, share, weighted):
+    """Equal numbers have equal rounding errors, which would add up; centres that keep them round prevent that."""
     X = (rng.random((60_000, 20)) < share).astype(np.float32)
     X[:, 0] = rng.normal(5.0, 1.0, 60_000)
     groups = rng.integers(0, 2, 60_000)
@@ -144,7 +144,7 @@ def test_large_float32_indicators_beside_a_far_column(rng, share, weighted):
     assert np.abs((narrow.scatters - wide.scatters) / size).max() < 5e-7
 
 
-def test_large_float32_with_a_drift_and_an_outlier_in_front(rng):
+def test_large_float32_with_a_drift_and_an_outlier_in_the_first_row(rng):
     X, groups = large_single_precision(rng)
     X += np.linspace(0, 1e4, len(X), dtype=np.float32)[:, None]
     X[0] = -1e6
@@ -163,7 +163,7 @@ def test_large_float32_with_tiny_groups(rng):
 
 @pytest.mark.parametrize("dtype", [np.float32, np.float64])
 @pytest.mark.parametrize("weighted", [False, True])
-def test_how_the_rows_lie_in_memory_does_not_matter(rng, dtype, weighted):
+def test_the_memory_layout_does_not_matter(rng, dtype, weighted):
     X, groups = large_single_precision(rng)
     X = X.astype(dtype)
     weight = rng.integers(1, 4, len(X)) if weighted else None
@@ -184,7 +184,7 @@ def test_how_the_rows_lie_in_memory_does_not_matter(rng, dtype, weighted):
         assert np.array_equal(layout, before), f"{name}: the caller's rows were changed"
 
 
-def test_many_groups_are_found_as_few_are(rng):
+def test_many_groups_give_the_same_blocks_as_few(rng):
     X = rng.normal(size=(500, 3))
     groups = rng.choice(np.delete(np.arange(30), [0, 7, 29]), size=500)
     moments = group_moments(X, groups)
@@ -209,15 +209,15 @@ def test_large_float32_constant_columns_are_still_found(rng):
 
 @pytest.mark.parametrize("dtype", [np.float32, np.float64])
 @pytest.mark.parametrize("bad", [np.nan, np.inf])
-def test_values_that_are_no_numbers_in_large_data(rng, dtype, bad):
+def test_non_finite_values_in_large_data(rng, dtype, bad):
     X, groups = large_single_precision(rng)
-    X = np.tile(X.astype(dtype), (4, 1))  # enough for several threads, whose warnings must not escape
+    X = np.tile(X.astype(dtype), (4, 1))  # enough for several threads, whose warnings must not reach the user
     X[12_345, 6] = bad
     with pytest.raises(ValueError, match="X contains"):
         group_moments(X, np.tile(groups, 4))
 
 
-def test_a_row_that_does_not_count_must_still_be_sound(sample):
+def test_a_row_of_weight_zero_must_still_be_finite(sample):
     X, groups = sample
     X[3, 2] = np.nan
     with pytest.raises(ValueError, match="NaN"):
@@ -277,7 +277,7 @@ def test_columns_fixed_by_group(rng, far):
     groups = rng.integers(0, 3, 500)
     X = rng.normal(size=(500, 5)) + far
     X[:, 1] = far + (groups == 2)  # one level of the group
-    X[:, 3] = far  # constant: no copy
+    X[:, 3] = far  # constant: not a copy
     assert group_moments(X, groups).columns_fixed_by_group().tolist() == [1]
 
 
@@ -289,12 +289,12 @@ def test_threads_change_nothing(monkeypatch, rng):
     assert_same(group_moments(X, groups, sample_weight=weights), alone)
 
 
-@pytest.mark.parametrize("rows_a_block", [1, 7, 100])
-def test_many_blocks_equal_one(monkeypatch, sample, rows_a_block):
+@pytest.mark.parametrize("rows_per_block", [1, 7, 100])
+def test_many_blocks_equal_one(monkeypatch, sample, rows_per_block):
     X, groups = sample
     X = X + np.arange(1000)[:, None]  # a drift: block means differ
     monkeypatch.setattr("fairpca.moments._accumulate._BLOCK_MAX_ROWS_OF_WIDE", 1)
-    monkeypatch.setattr("fairpca.moments._accumulate._BLOCK_BYTES", rows_a_block * 8 * 5)
+    monkeypatch.setattr("fairpca.moments._accumulate._BLOCK_BYTES", rows_per_block * 8 * 5)
     moments = group_moments(X, groups)
     for a, label in enumerate(moments.labels):
         _, mean, scatter = by_definition(X, groups, label)
@@ -302,7 +302,7 @@ def test_many_blocks_equal_one(monkeypatch, sample, rows_a_block):
         assert np.allclose(moments.scatters[a], scatter.astype(float), rtol=1e-10)
 
 
-def test_selected_and_standardised_moments_are_those_of_such_rows(rng):
+def test_selected_and_standardised_moments_equal_those_of_transformed_rows(rng):
     X, groups = rng.normal(3, 2, size=(50, 4)) * [1, 10, 0.1, 5], np.arange(50) % 3
     moments = group_moments(X, groups)
     offsets, scales = moments.pooled_mean[[2, 0]], np.sqrt(moments.pooled_variances()[[2, 0]])
@@ -327,7 +327,7 @@ def test_selected_and_standardised_moments_are_those_of_such_rows(rng):
         ({"labels": ("a", "a")}, "repeat a group"),
     ],
 )
-def test_moments_of_no_rows_are_refused(changes, message):
+def test_invalid_moments_raise(changes, message):
     sound = {"counts": [3.0, 2.0], "means": [[0.0, 1.0], [1.0, 1.0]], "scatters": [np.eye(2), 2 * np.eye(2)]}
     given = {"labels": ("a", "b"), **sound, **changes}
     arrays = {name: np.array(given[name], dtype=float) for name in sound}
@@ -338,7 +338,7 @@ def test_moments_of_no_rows_are_refused(changes, message):
 
 def test_moments_of_single_precision_pass_the_check(rng):
     X = rng.normal(size=(2000, 600)).astype(np.float32) * np.float32(1e-3) + np.float32(5.0)
-    X[:, 300:] = X[:, :300]  # half of the eigenvalues are rounding
+    X[:, 300:] = X[:, :300]  # half of the eigenvalues are zero up to rounding
     group_moments(X, rng.integers(0, 2, 2000)).check()
 
 
@@ -367,7 +367,7 @@ def test_from_covariances_is_the_summary_of_the_rows(rng, ddof):
         ({"covariances": [np.diag([1.0, -1.0]), np.eye(2)]}, "without negative eigenvalues"),
     ],
 )
-def test_covariances_that_describe_no_rows(arguments, message):
+def test_invalid_covariances_raise(arguments, message):
     good = {"covariances": [np.eye(2), np.eye(2)], "counts": [5, 6]}
     with pytest.raises(ValueError, match=message):
         GroupMoments.from_covariances(**(good | arguments))

@@ -1,4 +1,4 @@
-"""The space that few rows span: its coordinates describe the rows, and its moments are theirs."""
+"""The space spanned by few rows: its coordinates describe the rows, and the moments agree."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ def rows(rng):
 def test_coordinates_describe_the_rows(rows, rng):
     X, groups = rows
     space = RowSpace(X, check_groups(groups, N_ROWS), n_spare=2)
-    assert space.moments.n_features == N_ROWS - 1 + 2  # centring takes one dimension
+    assert space.moments.n_features == N_ROWS - 1 + 2  # centring removes one dimension
     basis = np.linalg.qr(rng.normal(size=(N_ROWS + 1, 4)))[0]
     lifted = space.lift(basis)
     moments = group_moments(X, groups)
@@ -40,7 +40,7 @@ def test_coordinates_describe_the_rows(rows, rng):
 
 @pytest.mark.parametrize("kind", ["dense", "sparse", "weighted"])
 @pytest.mark.parametrize("center", ["pooled", "group"])
-def test_what_depends_on_no_coordinates_is_that_of_the_features(rows, rng, kind, center):
+def test_statistics_independent_of_coordinates_equal_those_of_the_features(rows, rng, kind, center):
     X, groups = rows
     X = sparse.csr_array(X * (rng.random(X.shape) < 0.4)) if kind == "sparse" else X
     weight = rng.integers(0, 3, N_ROWS).astype(float) if kind == "weighted" else None
@@ -56,7 +56,7 @@ def test_what_depends_on_no_coordinates_is_that_of_the_features(rows, rng, kind,
     assert (space.counts == moments.counts).all()
 
 
-def test_missing_values_are_refused(rows):
+def test_missing_values_raise(rows):
     X, groups = rows
     X[3, 5] = np.nan
     with pytest.raises(ValueError, match="NaN"):

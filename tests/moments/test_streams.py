@@ -1,4 +1,4 @@
-"""Blocks of arrays give the moments of the rows they hold."""
+"""Blocks of arrays give the moments of the rows they contain."""
 
 from __future__ import annotations
 

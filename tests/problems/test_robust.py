@@ -101,7 +101,7 @@ def test_minorants_lie_below_on_the_box_and_meet_at_its_corners(rng):
 
 
 def test_gradients_stay_inside_the_cone(rng):
-    """What the sweep relies on: every combination of gradients lies strictly between the two directions."""
+    """The sweep relies on this: every combination of gradients lies strictly between the two directions."""
 
     def angle(direction):
         return np.arctan2(direction[1], direction[0])
@@ -144,6 +144,6 @@ def test_radii_follow_the_group_sizes():
         (np.nan, "finite"),
     ],
 )
-def test_bad_radii_are_named(radius, message):
+def test_invalid_radii_raise(radius, message):
     with pytest.raises(ValueError, match=message):
         group_radii(radius, ["a", "b"], np.array([4.0, 9.0]))

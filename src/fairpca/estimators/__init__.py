@@ -1,4 +1,4 @@
-"""The scikit-learn objects in which data, problems and solvers meet."""
+"""The scikit-learn estimators, which connect data, problems and solvers."""
 
 from fairpca.estimators._base import Fit, LinearProjection, MomentEstimator
 from fairpca.estimators.fair_pca import FairPCA
@@ -19,7 +19,7 @@ __all__ = [
     "RobustFairPCA",
 ]
 
-#: The estimators by name; what else is exported here are base classes for estimators of one's own.
+#: The estimators by name; the other exports are base classes for custom estimators.
 ESTIMATORS: dict[str, type] = {
     one.__name__: one for one in (FairPCA, KernelParityPCA, MMDFairPCA, ParityPCA, RobustFairPCA)
 }

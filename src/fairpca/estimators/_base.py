@@ -35,13 +35,13 @@ from fairpca.protocols import SolverResult, Status
 
 __all__ = ["Fit", "LinearProjection", "MomentEstimator", "label_array"]
 
-#: Above this many features p x p matrices are avoided where possible ...
+#: Above this many features, p x p matrices are avoided where possible ...
 MANY_FEATURES = 3000
-#: ... and with at most this many rows the problem is solved in the space they span.
+#: ... and with at most this many rows, the problem is solved in the space they span.
 FEW_ROWS = 2000
-#: Numbers of X that are centred at a time.
+#: How many numbers of X are centred at a time.
 _BLOCK_NUMBERS = 1_000_000
-#: Multiplications of a short search, in units of p^3: up to a thousand features it takes less than a second.
+#: Estimated multiplications of a search in units of p^3, which decide whether it counts as short.
 _PRODUCTS_OF_A_SEARCH = 5.0
 _CONVERGED = (Status.OPTIMAL, Status.STATIONARY, Status.RELAXATION_SOLVED)
 
@@ -61,12 +61,12 @@ _MOMENTS: dict[str, Declared] = {
 
 
 class FloatTransformer(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimator):
-    """Takes dense and sparse rows, and keeps their precision."""
+    """A transformer that accepts dense and sparse rows and preserves their precision."""
 
     _saved_attributes: ClassVar = FITTED
 
     def _check_transform_parameters(self) -> None:
-        """Refuse parameters with which ``transform`` fails; a saved model may have come from anywhere."""
+        """Raise for parameters with which ``transform`` would fail: a saved model may come from an untrusted source."""
 
     def __sklearn_tags__(self) -> Any:
         tags = super().__sklearn_tags__()
@@ -76,9 +76,9 @@ class FloatTransformer(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEs
 
 
 class LinearProjection(FloatTransformer, metaclass=ABCMeta):
-    """Projection on orthonormal components about the pooled mean; subclasses only learn."""
+    """Projection on orthonormal components about the pooled mean; subclasses implement only the fit."""
 
-    # The group column travels through Pipeline, GridSearchCV and cross_validate without a call by the user.
+    # Pipeline, GridSearchCV and cross_validate pass the groups on without a request by the user.
     __metadata_request__fit = {"sensitive_features": True}  # noqa: RUF012 (scikit-learn reads a plain dict)
 
     _saved_attributes: ClassVar = LINEAR | GROUPED | {"group_errors_": PER_GROUP, "group_losses_": PER_GROUP}
@@ -99,7 +99,7 @@ class LinearProjection(FloatTransformer, metaclass=ABCMeta):
             return X @ components.T - offset
 
     def inverse_transform(self, X: Any) -> np.ndarray:
-        """Rows in the original space whose scores are X; lazy for a Dask array."""
+        """Map scores back to the original space; lazy for a Dask array."""
         check_is_fitted(self)
         if not is_dask(X):
             X = check_plain_matrix(X)
@@ -132,13 +132,13 @@ class LinearProjection(FloatTransformer, metaclass=ABCMeta):
             return max(float(total - np.einsum("ij,ij->", scores, scores)), 0.0)
         step, total = max(_BLOCK_NUMBERS // X.shape[1], 1), 0.0
         for start in range(0, X.shape[0], step):
-            rows = X[start : start + step] - self.mean_  # centred first: means may be large next to what is left over
+            rows = X[start : start + step] - self.mean_  # centred first: means may be large relative to the residuals
             scores = rows @ self.components_.T
             total += float(np.einsum("ij,ij->", rows, rows) - np.einsum("ij,ij->", scores, scores))
         return max(total, 0.0)
 
     def get_covariance(self) -> np.ndarray:
-        """Covariance of the probabilistic model: the components' variances, and one level for all that is left."""
+        """Covariance of the probabilistic model: the components' variances, and one noise variance for the rest."""
         check_is_fitted(self)
         excess = (self.explained_variance_ - self.noise_variance_)[:, None] * self.components_
         covariance = self.components_.T @ excess
@@ -150,7 +150,7 @@ class LinearProjection(FloatTransformer, metaclass=ABCMeta):
         return self.components_.shape[0]
 
     def _set_projection(self, basis: np.ndarray, reduction: Reduction) -> None:
-        """Attributes that scikit-learn's PCA has, for an orthonormal basis, in coordinates, of the chosen subspace."""
+        """Set the attributes of scikit-learn's PCA from an orthonormal basis, in coordinates of the reduction."""
         values, rotation = np.linalg.eigh(reduction.pooled_form(basis))
         basis = fix_signs(reduction.lift(orthonormalise(basis @ rotation[:, ::-1])))
         p, d = basis.shape
@@ -175,7 +175,7 @@ class LinearProjection(FloatTransformer, metaclass=ABCMeta):
         if small:
             warnings.warn(
                 f"Groups smaller than n_components={n_components}: {', '.join(small)}. Their own best projection "
-                "is exact, so their figures say little; merge small groups or lower n_components.",
+                "is exact, so their errors and losses say little; merge small groups or lower n_components.",
                 UserWarning,
                 stacklevel=4,
             )
@@ -184,13 +184,13 @@ class LinearProjection(FloatTransformer, metaclass=ABCMeta):
             names = getattr(self, "feature_names_in_", None)
             columns = ", ".join(repr(names[j]) if names is not None else f"column {j}" for j in copies[:5])
             warnings.warn(
-                f"X contains the sensitive feature or a copy of it: {columns}. Drop it from X unless that is meant.",
+                f"X contains the sensitive feature or a copy of it: {columns}. Drop it from X unless this is intended.",
                 UserWarning,
                 stacklevel=4,
             )
 
     def _set_groups(self, moments: GroupMoments, matrices: np.ndarray) -> None:
-        """Values of each group at the returned components; ``matrices`` are the M_a of the chosen centring."""
+        """Set the group attributes for the returned components; ``matrices`` are the M_a of the chosen centring."""
         basis = self.components_.T
         self._set_labels(moments)
         self.group_errors_ = group_errors(matrices, basis)
@@ -203,10 +203,10 @@ class LinearProjection(FloatTransformer, metaclass=ABCMeta):
 
 @dataclass(frozen=True)
 class Fit:
-    """A search's result in the units of the data, and what goes with it for each group.
+    """The result of a search in the units of the data, with statistics of each group.
 
     The basis of the result is in the coordinates of the reduction. ``totals``, ``captured`` and ``best`` are the
-    ``tr M_a``, the ``<M_a, V V^T>`` and the most that any projection of this rank captures of each group alone.
+    ``tr M_a``, the ``<M_a, V V^T>`` and the most that any projection of this rank can capture of each group alone.
     """
 
     result: SolverResult
@@ -224,7 +224,7 @@ class Fit:
 
 
 class MomentEstimator(LinearProjection):
-    """An estimator that needs nothing of the data but its :class:`~fairpca.moments.GroupMoments`."""
+    """An estimator that needs only the :class:`~fairpca.moments.GroupMoments` of the data."""
 
     __metadata_request__partial_fit = {"sensitive_features": True}  # noqa: RUF012
 
@@ -240,9 +240,9 @@ class MomentEstimator(LinearProjection):
         X : array-like, sparse matrix, or Dask array or data frame of shape (n_samples, n_features)
         y : ignored
         sensitive_features : array-like of shape (n_samples,) or (n_samples, n_columns)
-            The group of each row: numbers, strings, booleans, a Series, a categorical; several columns make
-            groups of the combinations that occur. Required. With a Dask X: a Dask collection with the same chunks, or
-            the name of a column of X, which is then no feature.
+            The group of each row: numbers, strings, booleans, a Series, a categorical. With several columns, every
+            combination that occurs is a group. Required. With a Dask X: a Dask collection with the same chunks, or
+            the name of a column of X, which is then not a feature.
         sample_weight : array-like of shape (n_samples,), optional
             Counts like repeated rows.
 
@@ -256,27 +256,27 @@ class MomentEstimator(LinearProjection):
         return self._learn(reduction)
 
     def partial_fit(self, X: Any, y: Any = None, *, sensitive_features: Any = None, sample_weight: Any = None) -> Self:
-        """Fit to all rows seen so far and these. A chunk may hold a single group; groups may appear later."""
+        """Fit to these rows and all rows seen before. A chunk may contain a single group; groups may appear later."""
         self._check_parameters()
         before = getattr(self, "_moments", None)
         if before is None and hasattr(self, "_moments"):
             raise ValueError(
-                "fit on so many features kept no moments to add to; use partial_fit from the first chunk on, or a new "
-                "estimator."
+                "With this many features, fit keeps no moments that partial_fit could update; use partial_fit from the "
+                "first chunk on, or a new estimator."
             )
         moments = self._reduce_chunk(X, sensitive_features, sample_weight, reset=before is None)
         merged = moments if before is None else before.merge(moments)
         if merged.labels and self._can_learn_from(merged):
             return self._learn(merged)
-        self._moments = merged  # nothing to learn from yet: no rows, no weight, or too few of a group
+        self._moments = merged  # not enough to learn from yet: no rows, no weight, or no variance in a group
         return self
 
     def _can_learn_from(self, moments: GroupMoments) -> bool:
-        """Whether chunks seen so far are enough; those to come may bring what is missing."""
+        """Whether the chunks seen so far are enough; later ones may add what is missing."""
         return True
 
     def fit_moments(self, moments: GroupMoments) -> Self:
-        """Fit to a summary made elsewhere, for example merged from chunks or from several sites.
+        """Fit to a summary computed elsewhere, for example merged from chunks or from several sites.
 
         Examples
         --------
@@ -297,11 +297,11 @@ class MomentEstimator(LinearProjection):
         return self._learn(moments)
 
     def _reduce(self, X: Any, sensitive_features: Any, sample_weight: Any) -> Reduction:
-        """All that is read of the data, in the form that suits its shape."""
+        """Reduce the data to group statistics, in the form that suits its shape."""
         if is_dask(X):
             return self._reduce_dask(X, sensitive_features, sample_weight, reset=True)
         check_groups_given(sensitive_features)
-        X = check_matrix(self, X, reset=True, min_samples=2, finite=False)  # checked by whoever reads the rows
+        X = check_matrix(self, X, reset=True, min_samples=2, finite=False)  # finiteness is checked in the reduction
         groups = check_groups(sensitive_features, X.shape[0])
         weights = check_sample_weight(sample_weight, X.shape[0])
         if X.shape[1] > MANY_FEATURES and X.shape[0] <= FEW_ROWS and self._depends_on_subspace_only():
@@ -311,7 +311,7 @@ class MomentEstimator(LinearProjection):
         return accumulate(X, groups, weights)
 
     def _reduce_chunk(self, X: Any, sensitive_features: Any, sample_weight: Any, *, reset: bool) -> GroupMoments:
-        """The same for a part of the rows, which may have no rows, or no weight."""
+        """The same for one chunk, which may have no rows or no positive weight."""
         if is_dask(X):
             return self._reduce_dask(X, sensitive_features, sample_weight, reset=reset)
         check_groups_given(sensitive_features)
@@ -341,16 +341,16 @@ class MomentEstimator(LinearProjection):
         return self
 
     def _check_parameters(self) -> None:
-        """Refuse parameters that no data could suit; nothing is read before. Subclasses add their own."""
+        """Raise for parameters that are invalid for any data, before any data is read. Subclasses add their own."""
         check_n_components(self.n_components)
-        legacy_generator(getattr(self, "random_state", None))  # refuses what is not a random state
+        legacy_generator(getattr(self, "random_state", None))  # raises if it is not a valid random state
 
     @abstractmethod
     def _solve(self, reduction: Reduction, n_components: int) -> Fit:
-        """Search; no attribute is set."""
+        """Run the search, without setting any attributes."""
 
     def _store(self, reduction: Reduction, fit: Fit) -> None:
-        """Set the fitted attributes. The bound never exceeds the objective, not even by rounding."""
+        """Set the fitted attributes. The lower bound never exceeds the objective, not even by rounding."""
         result = fit.result
         self._set_projection(result.basis, reduction)
         self._set_labels(reduction)
@@ -363,17 +363,17 @@ class MomentEstimator(LinearProjection):
         self.converged_ = result.status in _CONVERGED
 
     def _rng(self) -> np.random.Generator:
-        """Reproducible with ``random_state=None`` too."""
+        """The random generator; reproducible even with ``random_state=None``."""
         return generator(self.random_state)
 
     def _advice(self, status: Status) -> str:
-        """Which parameters to change after a search that ended so."""
+        """Which parameters to change after a search that ended with this status."""
         return "To close the gap, raise max_iter or tol." if status is Status.MAX_ITER else ""
 
     def _warn_unless_converged(self, status: Status) -> None:
         if self.converged_ or status is Status.UNCERTIFIED:
             return
-        message = f"{type(self).__name__} stopped with a gap of {self.duality_gap_:.3g}. {status.value}"
+        message = f"{type(self).__name__} stopped with a duality gap of {self.duality_gap_:.3g}. {status.value}"
         warnings.warn(f"{message} {self._advice(status)}".rstrip(), ConvergenceWarning, stacklevel=4)
 
 

@@ -1,4 +1,4 @@
-"""Where the parity problems meet their solvers; everything here is scaled to a total variance of 1."""
+"""Connects the parity problems to their solvers; everything here is scaled to a total variance of 1."""
 
 from __future__ import annotations
 
@@ -21,12 +21,12 @@ __all__ = [
     "solve_parity",
 ]
 
-#: The mean part is cheap enough to be solved much more accurately than asked.
+#: The problem of means is cheap enough to be solved much more accurately than requested.
 _MEAN_SHARE = 1e-4
 
-#: Below this, relative to the total variance, rounding decides.
+#: Smallest tolerance relative to the total variance; differences below it are dominated by rounding errors.
 _FINEST = 1e-9
-#: A limit passed by less than this share is met by a Newton step; by more, the penalty was too small.
+#: A limit exceeded by less than this share is restored by a Newton step; by more, the penalty was too small.
 _LIMIT_SHARE = 1e-6
 _LIMIT_ROUNDING = 1e-12
 _LARGEST_PENALTY = 1e12
@@ -63,7 +63,7 @@ def solve_parity(
 
 
 def _leading(problem: MomentParity, dimension: int) -> SolverResult:
-    """No limit and no penalty: ordinary PCA, with a proof that no eigenvector was overlooked."""
+    """No limit and no penalty: ordinary PCA, with a proof that no eigenvector was missed."""
     basis = top_eigenpairs(problem.covariance, dimension)[1]
     bound = -eigenvalue_sum_bound(problem.covariance, basis)
     return SolverResult(basis, problem.value(basis), bound, np.zeros(0), Status.OPTIMAL, 1, 1)
@@ -99,8 +99,8 @@ def solve_mean_tolerance(
 ) -> SolverResult:
     """``max <S, P>`` within the mean limits alone, by an exact penalty on the joint range.
 
-    Limits enter as they are passed, and the penalty grows until it exceeds their multipliers. For two groups the
-    joint range is that of two matrices and the search is exact; the bound holds for any number.
+    Limits are added once they are exceeded, and the penalty grows until it exceeds their multipliers. For two groups
+    the joint range is that of two matrices, and the search is exact; the bound holds for any number of groups.
     """
     _check_feasible(problem, dimension, tol=tol, max_iter=max_iter, rng=rng)
     rounds = _PenaltyRounds(problem, dimension)
@@ -108,7 +108,7 @@ def solve_mean_tolerance(
         rounds.solve(tol=tol, max_iter=max_iter, rng=rng)
     basis, feasible = restore_limits(problem, rounds.result.basis)
     if not (feasible and _keeps_limits(problem, basis)):
-        basis = _equal_means(problem, dimension)  # no penalty is large enough for a tolerance that is nearly nothing
+        basis = _equal_means(problem, dimension)  # no penalty is large enough for a tolerance near zero
     objective = -float(np.einsum("pi,pi->", basis, problem.covariance @ basis))
     return SolverResult(
         basis=basis,
@@ -135,7 +135,7 @@ def _equal_means(problem: MomentParity, dimension: int) -> np.ndarray:
 
 
 class _PenaltyRounds:
-    """Minimisations with a growing penalty on the limits that were passed so far."""
+    """Repeated minimisation with a growing penalty on the limits exceeded so far."""
 
     def __init__(self, problem: MomentParity, dimension: int) -> None:
         self._problem, self._dimension = problem, dimension
@@ -147,10 +147,10 @@ class _PenaltyRounds:
         self._penalty = 10.0 / max(largest, problem.tolerance**2)
 
     def raise_penalty(self) -> bool:
-        """Whether a limit is passed; a limit that is penalised already needs a larger penalty.
+        """Return whether a limit is exceeded; if it is already penalised, raise the penalty.
 
-        One that is not penalised may be passed by no more than rounding: where the subspace contains the difference
-        of means, no small turn lowers it to first order, and a Newton step would lead anywhere.
+        A limit that is not yet penalised may be exceeded only by rounding: if the subspace contains the difference of
+        means, no small rotation lowers it to first order, and a Newton step could lead anywhere.
         """
         squares = ((self._problem.directions @ self.result.basis) ** 2).sum(axis=1)
         accepted = np.where(self._active, _LIMIT_SHARE, _LIMIT_ROUNDING)
@@ -178,7 +178,7 @@ class _PenaltyRounds:
 def _check_feasible(
     problem: MomentParity, dimension: int, *, tol: float, max_iter: int, rng: np.random.Generator
 ) -> None:
-    """Raise where it is proven that no subspace keeps the limits; only a nearly full dimension can be so large."""
+    """Raise if provably no subspace satisfies the limits, which can only happen for a nearly full dimension."""
     directions = problem.directions
     if dimension <= directions.shape[1] - np.linalg.matrix_rank(directions):
         return
@@ -191,7 +191,7 @@ def _check_feasible(
 def _raise_infeasible(dimension: int) -> None:
     raise ValueError(
         f"mean_tolerance is too small for n_components={dimension}: no projection with that many dimensions was "
-        "found whose group means are so close. Raise mean_tolerance or lower n_components."
+        "found whose group means are that close. Raise mean_tolerance or lower n_components."
     )
 
 
@@ -211,7 +211,7 @@ def _on_range(
 def solve_covariance_parity(
     problem: MomentParity, start: np.ndarray, *, tol: float, max_iter: int, rng: np.random.Generator
 ) -> SmoothedResult:
-    """The penalised problem, from the solution without penalty, from the relaxation and from random frames."""
+    """Solve the penalised problem, starting from the unpenalised solution, the relaxation and random frames."""
     starts = [start, _relaxed(problem, start, np.zeros(len(problem.directions)), tol, max_iter, rng).basis]
     starts += [random_frame(rng, *start.shape) for _ in range(_RANDOM_STARTS)]
     return minimise_smoothed(problem, starts, tol=tol, max_iter=max_iter)
@@ -220,7 +220,7 @@ def solve_covariance_parity(
 def covariance_lower_bound(
     problem: MomentParity, basis: np.ndarray, multipliers: np.ndarray, *, tol: float, max_iter: int
 ) -> float:
-    """A proven bound on the penalised problem: its Lagrangian at these multipliers, relaxed to a joint range."""
+    """A proven lower bound on the penalised problem: its Lagrangian at these multipliers, relaxed to a joint range."""
     rng = np.random.default_rng(0)
     result = _relaxed(problem, basis, multipliers, tol, max_iter, rng)
     return result.lower_bound - float(multipliers.sum()) * problem.tolerance**2

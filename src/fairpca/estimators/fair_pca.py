@@ -1,4 +1,4 @@
-"""FairPCA: the worst group's reconstruction loss as small as possible."""
+"""FairPCA: principal components that minimise the largest reconstruction loss of any group."""
 
 from __future__ import annotations
 
@@ -22,15 +22,15 @@ from fairpca.solvers import minimise_on_operators, minimise_on_range, multiplica
 __all__ = ["FairPCA", "RelaxedProjection", "complete_basis"]
 
 _SOLVERS = ("auto", "dual", "mw", "sdp")
-#: The gap where data is used as an operator, relative to the total variance: each digit costs a pass over the rows.
+#: The gap if the data is used as an operator, relative to the total variance: each digit costs a pass over the rows.
 _OPERATOR_TOL = 1e-5
-#: A share of the largest weighted capture below which a direction captures nothing.
+#: A direction captures nothing if its weighted variance is below this share of the largest.
 _NOTHING = 1e-12
 
 
 @dataclasses.dataclass(frozen=True)
 class RelaxedProjection:
-    """The 2018 paper's solution: an optimum of the relaxation, of rank d or a little more.
+    """The solution of the 2018 paper: an optimum of the relaxation, of rank d or slightly more.
 
     Attributes
     ----------
@@ -55,7 +55,7 @@ class RelaxedProjection:
         return len(self.eigenvalues)
 
     def transform(self, X: Any) -> np.ndarray:
-        """The paper's embedding, of ``rank`` coordinates."""
+        """The paper's embedding, with ``rank`` coordinates."""
         return (np.asarray(X) - self.mean) @ self.components.T * self.shrinkage
 
     def inverse_transform(self, X: Any) -> np.ndarray:
@@ -78,7 +78,7 @@ _RELAXED = Record(
 
 @dataclasses.dataclass(frozen=True)
 class BalancedFit(Fit):
-    """With the optimum of the relaxation, in coordinates, what it captures of each group, and its objective."""
+    """A fit with the optimum of the relaxation, in coordinates, what it captures of each group, and its objective."""
 
     relaxed: RelaxedSolution
     relaxed_captured: np.ndarray
@@ -112,7 +112,7 @@ class FairPCA(MomentEstimator):
         Largest accepted gap between objective and bound, relative to the total variance.
     max_iter : int, default=500
     random_state : int, RandomState or None
-        Used only where three or more groups need several roundings; results are reproducible with None too.
+        Used only if three or more groups need several roundings; results are reproducible even with None.
 
     Attributes
     ----------
@@ -127,9 +127,9 @@ feature_names_in_, n_samples_seen_
     group_losses_ : ndarray of shape (n_groups,)
         Equal for two groups (criterion "loss").
     group_weights_ : ndarray of shape (n_groups,)
-        The dual solution: how much each group counts in the weighted PCA that the result is.
+        The dual solution: the weight of each group in the weighted PCA that gives the result.
     objective_, lower_bound_, duality_gap_ : float
-        The minimised quantity at the returned components, a bound that no projection can beat, and the difference.
+        The minimised quantity at the returned components, a lower bound for any projection, and the difference.
     relaxed_ : RelaxedProjection
         The optimum of the convex relaxation, which may have extra dimensions with three or more groups.
     n_iter_, n_oracle_calls_ : int
@@ -141,13 +141,13 @@ feature_names_in_, n_samples_seen_
 
     Notes
     -----
-    With two groups the relaxation loses nothing, so the result is the exact optimum in n_components dimensions,
-    without the extra dimension of the 2018 paper. With three or more, where the relaxation needs extra rank,
-    ``duality_gap_`` is valid and the components are the best found.
+    With two groups the relaxation is tight, so the result is the exact optimum in n_components dimensions, without the
+    extra dimension of the 2018 paper. With three or more groups the relaxation may need extra rank; then
+    ``duality_gap_`` is valid but not zero, and the components are the best found.
 
-    With more than 3000 features no p x p matrix is formed. At most 2000 rows: the problem is solved, exactly, in the
-    space that they span. More rows: the data serves as an operator, the gap is closed to 1e-5 of the total variance (or
-    ``tol``, if larger), and the bound holds up to a probability of 1e-10 (see docs/scaling.md).
+    With more than 3000 features no p x p matrix is formed. With at most 2000 rows, the problem is solved exactly in the
+    space that they span. With more rows, the data is used as an operator, the gap is closed to 1e-5 of the total
+    variance (or ``tol``, if larger), and the bound fails with a probability below 1e-10 (see docs/scaling.md).
 
     Equal losses do not mean equal errors: a group that is harder to compress keeps a larger error.
 
@@ -220,14 +220,14 @@ feature_names_in_, n_samples_seen_
         if constant:
             warnings.warn(
                 f"criterion='nash' needs variance in every group, and the rows of {quoted(constant[0])} have none so "
-                "far: the chunk is kept, and nothing is learnt before others bring some.",
+                "far: the chunk is kept, but no components are learned until later chunks add some.",
                 UserWarning,
                 stacklevel=3,
             )
         return not constant
 
     def _constant_groups(self, reduction: Reduction) -> list[Any]:
-        """Groups without more variance than the rounding of the means; only one criterion minds."""
+        """Groups whose variance is within the rounding error of the means; matters only for criterion "nash"."""
         if self.criterion != "nash":
             return []
         rounding = float((reduction.mean_rounding() ** 2).sum())
@@ -249,7 +249,7 @@ feature_names_in_, n_samples_seen_
 
         matrices = reduction.second_moments(self.center)
         if isinstance(matrices, np.ndarray):
-            matrices /= scale  # made for this search, so that no copy is needed
+            matrices /= scale  # in place: the array was made for this search
             solution = self._solve_on_matrices(make_problem, JointRange(matrices, n_components))
         else:
             tol, rng = max(self.tol, _OPERATOR_TOL), self._rng()
@@ -288,7 +288,7 @@ feature_names_in_, n_samples_seen_
 
 
 def _in_units(solution: RangeSolution, problem: RangeProblem, totals: np.ndarray, scale: float) -> BalancedFit:
-    """A solution for matrices divided by ``scale``, in the units of the data; ``totals`` are so already."""
+    """Convert a solution for matrices divided by ``scale`` to the units of the data, in which ``totals`` are given."""
     result, k = solution.result, len(totals)
     return BalancedFit(
         result=dataclasses.replace(
@@ -307,10 +307,11 @@ def _in_units(solution: RangeSolution, problem: RangeProblem, totals: np.ndarray
 
 
 def complete_basis(problem: RangeProblem, joint: JointRange, result: SolverResult) -> SolverResult:
-    """Give directions of which the weighted matrices have nothing to all matrices together.
+    """Replace directions that capture nothing of the weighted matrices by the leading ones of all matrices together.
 
-    None of the weighted matrices loses by it, since they are positive semidefinite; should another one come to decide
-    and the value rise, everything stays as it is. A basis of fewer than d columns is completed in the same way.
+    None of the weighted matrices captures less as a result, since they are positive semidefinite. If the value rises
+    because of another matrix, the result is left unchanged. A basis of fewer than d columns is completed in the same
+    way.
     """
     basis = result.basis
     values, vectors = np.linalg.eigh(basis.T @ joint.combine(result.weights) @ basis)

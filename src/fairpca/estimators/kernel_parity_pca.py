@@ -30,11 +30,11 @@ from fairpca.problems.parity import mean_differences, mean_gaps, mean_parity_bas
 __all__ = ["KernelParityPCA"]
 
 _KERNELS = ("rbf", "poly", "linear")
-#: Up to this many rows each of them is a landmark, and the result is exact.
+#: Up to this many rows, each row is a landmark, and the result is exact.
 _EXACT_ROWS = 2000
-#: Landmarks beyond that.
+#: Number of landmarks beyond that.
 _LANDMARKS = 500
-#: Directions of the feature space with less than this share of the leading eigenvalue are rounding.
+#: Directions of the feature space with less than this share of the leading eigenvalue are rounding errors.
 _RANK_SHARE = 1e-10
 #: Rows whose features are computed at a time.
 _BLOCK_ROWS = 4096
@@ -62,18 +62,18 @@ class KernelParityPCA(FloatTransformer):
     degree : int, default=3
         At least 1.
     coef0 : float, default=1
-        Not negative: the polynomial would have no feature space.
+        Must not be negative, or the polynomial would not be a valid kernel.
     n_landmarks : int or None, default=None
         Rows, drawn at random, in whose span the features are represented. None takes all rows up to 2000, which is
         exact, and 500 of them beyond. The group means are equal to rounding either way; fewer landmarks cost
         variance, not parity.
     random_state : int, RandomState or None
-        For the choice of landmarks; results are reproducible with None too.
+        For the choice of landmarks; results are reproducible even with None.
 
     Attributes
     ----------
     landmarks_ : array or sparse matrix of shape (n_landmarks, n_features)
-        With the linear kernel on dense rows: about the mean of all rows.
+        With the linear kernel on dense rows, centred at the mean of all rows.
     dual_coef_ : ndarray of shape (n_landmarks, n_components)
         Scores are ``k(x, landmarks_) @ dual_coef_`` up to a shift; the largest entry of each column is positive.
     explained_variance_ : ndarray of shape (n_components,)
@@ -113,7 +113,7 @@ class KernelParityPCA(FloatTransformer):
     True
     """
 
-    # The group column travels through Pipeline, GridSearchCV and cross_validate without a call by the user.
+    # Pipeline, GridSearchCV and cross_validate pass the groups on without a request by the user.
     __metadata_request__fit = {"sensitive_features": True}  # noqa: RUF012 (scikit-learn reads a plain dict)
 
     _saved_attributes = GROUPED | {
@@ -162,7 +162,7 @@ class KernelParityPCA(FloatTransformer):
         weights = check_sample_weight(sample_weight, X.shape[0])
         self.landmarks_ = X[self._choose_landmarks(X.shape[0], weights)]
         if self.kernel == "linear" and not sparse.issparse(X):
-            # A shift of the features changes no direction of theirs; far from the origin it would hide all of them.
+            # Shifting the rows does not change the directions, but rows far from the origin would lose precision.
             self.landmarks_ = self.landmarks_ - np.average(X, axis=0, weights=weights)
         with threads_for(X.shape[0] * self.landmarks_.shape[0] ** 2):
             kernel = self._kernel(self.landmarks_)
@@ -189,7 +189,7 @@ class KernelParityPCA(FloatTransformer):
         self.check_kernel()
 
     def check_kernel(self) -> None:
-        """Refuse parameters that make no kernel."""
+        """Raise if the parameters do not define a valid kernel."""
         check_choice("kernel", self.kernel, _KERNELS)
         gamma: Any = self.gamma
         number = isinstance(gamma, numbers.Real) and not isinstance(gamma, bool)
@@ -203,7 +203,7 @@ class KernelParityPCA(FloatTransformer):
         self.check_kernel()
         if self.n_landmarks is not None:
             check_number("n_landmarks", self.n_landmarks, at_least=1, integer=True)
-        legacy_generator(self.random_state)  # refuses what is not a random state
+        legacy_generator(self.random_state)  # raises if it is not a valid random state
 
     @property
     def _n_features_out(self) -> int:
@@ -256,7 +256,7 @@ class KernelParityPCA(FloatTransformer):
     def _set_components(self, moments: GroupMoments, whitening: np.ndarray, basis: np.ndarray) -> None:
         covariance = moments.pooled_covariance()
         basis = canonical_basis(basis, covariance)
-        # Signs of eigenvectors are arbitrary, the weights of the rows are not: the rule applies to these.
+        # The signs in the whitened coordinates are arbitrary, so the sign rule is applied to the row coefficients.
         dual = whitening @ basis
         signed = fix_signs(dual)
         basis = basis * np.sign(np.einsum("mi,mi->i", signed, dual))
@@ -283,5 +283,5 @@ def _whitening(kernel: np.ndarray) -> np.ndarray:
 
 
 def _rounding(kernel: np.ndarray, whitening: np.ndarray) -> np.ndarray:
-    """That of the coordinates ``k(x, landmarks) @ W``, one value per column: rounded kernel values, times W."""
+    """Rounding error of the coordinates ``k(x, landmarks) @ W``, one value per column: that of the kernel, times W."""
     return np.finfo(float).eps * np.abs(kernel).max() * np.sqrt(len(kernel)) * np.linalg.norm(whitening, axis=0)

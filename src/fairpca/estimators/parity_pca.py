@@ -1,4 +1,4 @@
-"""ParityPCA: components along which the groups have equal means and, if wanted, similar covariances."""
+"""ParityPCA: components along which the groups have equal means and, optionally, similar covariances."""
 
 from __future__ import annotations
 
@@ -23,16 +23,16 @@ _SOLVERS = ("auto", "sdp")
 
 @dataclasses.dataclass(frozen=True)
 class ParityFit(Fit):
-    """With the largest distances between two groups' means and covariances."""
+    """A fit with the largest distances between the means and between the covariances of two groups."""
 
     mean_difference: float
     covariance_difference: float
 
 
 class ParityPCA(MomentEstimator):
-    """Principal components that tell little about the group: equal means, and covariances as close as wanted.
+    """Principal components that reveal little about the group: equal means and, optionally, similar covariances.
 
-    Over orthonormal bases V of d columns it solves (Olfat and Aswani 2019, at rank d)
+    Over orthonormal bases V with d columns it solves (Olfat and Aswani 2019, at rank d)
 
     ``max <S, V V^T> - mu max_ab ||V^T (Sigma_a - Sigma_b) V||_2``
 
@@ -46,10 +46,10 @@ class ParityPCA(MomentEstimator):
         mean differences (one less than the number of groups).
     mean_tolerance : float, default=0.0
         delta: the largest accepted distance between two group means after projection, in the units of the data.
-        With 0 the means are equal to rounding.
+        With 0 the means are equal up to rounding.
     covariance_penalty : float or None, default=None
-        mu: how much variance a unit of covariance difference is worth. A pure number, since both are variances; None
-        or 0 asks for parity of means only. Around 0.5 the difference begins to vanish, and beyond some value (2 on
+        mu: how much variance to give up per unit of covariance difference. It has no units, since both are variances.
+        None or 0 requests parity of means only. Around 0.5 the difference begins to vanish, and beyond some value (2 on
         the data of the papers) nothing changes any more.
     solver : {"auto", "sdp"}, default="auto"
         "auto" works on the subspace itself: closed form or exact search for the means, smoothing and quasi-Newton
@@ -60,7 +60,7 @@ class ParityPCA(MomentEstimator):
     max_iter : int, default=500
         Quasi-Newton steps at each temperature of the smoothing.
     random_state : int, RandomState or None
-        For the additional random starts; results are reproducible with None too.
+        For the additional random starts; results are reproducible even with None.
 
     Attributes
     ----------
@@ -71,8 +71,8 @@ feature_names_in_, n_samples_seen_
         As in :class:`sklearn.decomposition.PCA`.
     groups_, group_counts_ : ndarray of shape (n_groups,)
     group_errors_, group_losses_ : ndarray of shape (n_groups,)
-        Mean squared reconstruction error about the pooled mean, and what of it a projection for this group alone
-        would spare.
+        Mean squared reconstruction error about the pooled mean, and how much lower it would be with the best projection
+        for this group alone.
     mean_difference_ : float
         The largest ``||V^T (m_a - m_b)||`` over all pairs.
     covariance_difference_ : float
@@ -81,9 +81,9 @@ feature_names_in_, n_samples_seen_
         The minimised quantity at the returned components: ``mu * covariance_difference_`` minus the captured
         variance ``<S, V V^T>`` (divisor N).
     lower_bound_, duality_gap_ : float
-        A bound that no projection within the mean limits can beat, and the distance from it. It closes for parity of
-        means (with three or more groups and a tolerance, where the relaxation allows) and for one component; with a
-        covariance penalty and several components it is valid but loose.
+        A lower bound for any projection within the mean limits, and the distance from it. The gap closes for parity of
+        means (with three or more groups and a tolerance, if the relaxation is tight) and for one component; with a
+        covariance penalty and several components the bound is valid but loose.
     n_iter_, n_oracle_calls_ : int
         Steps, and eigenproblems or evaluations of objective and gradient.
     converged_ : bool

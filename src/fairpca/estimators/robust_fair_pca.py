@@ -1,4 +1,4 @@
-"""RobustFairPCA: total error against the gap between groups, under shifts of every group's distribution."""
+"""RobustFairPCA: trades total error against the gap between groups, robustly to shifts of each group's distribution."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ _SOLVERS = ("auto", "spectral", "subgradient")
 
 @dataclasses.dataclass(frozen=True)
 class RobustFit(Fit):
-    """With the eps_a and the largest error of each group within them."""
+    """A fit with the eps_a and the largest error of each group within its radius."""
 
     radii: np.ndarray
     worst_case_errors: np.ndarray
@@ -37,12 +37,12 @@ class RobustFairPCA(MomentEstimator):
     ``min_P  sup_Q  E_Q[error] + penalty * max_{a != a'} |E_Q[error | a] - E_Q[error | a']|``,
 
     where Q ranges over all distributions whose moments of group a lie within eps_a of the observed ones
-    (squared Wasserstein distance between Gaussians with these moments), the shares of the groups kept. With
-    z_a = tr M_a - <M_a, P> the worst case has a closed form, F(z) = max over pairs of groups of
+    (squared Wasserstein distance between Gaussians with these moments), with the shares of the groups fixed. With
+    z_a = tr M_a - <M_a, P> the worst case has a closed form: F(z) is the maximum over pairs of groups of
 
     ``sum_b u_b (sqrt(z_b) +- sqrt(eps_b))^2``,  ``u_b = p_b + penalty [b = a] - penalty [b = a']``,
 
-    with + where u_b >= 0, - (not below zero under the square) where u_b < 0. It holds for every penalty.
+    with + where u_b >= 0, and - (with the difference clipped at zero) where u_b < 0. It holds for every penalty.
 
     Parameters
     ----------
@@ -54,58 +54,54 @@ class RobustFairPCA(MomentEstimator):
     penalty : float, default=1.0
         The weight lambda >= 0 of the gap. Zero, with radius zero, is ordinary PCA.
     solver : {"auto", "spectral", "subgradient"}, default="auto"
-        "spectral" (= "auto"): for two groups a global optimum with a certificate, for three or more a
-        stationary point, the best of several starts. "subgradient" is the paper's Algorithm 1, as a
-        reference: it has no certificate, and ``lower_bound_`` is then minus infinity.
+        "spectral" (= "auto"): for two groups a global optimum with an optimality certificate, for three or more the
+        best stationary point from several starts. "subgradient" is the paper's Algorithm 1, as a reference: it has no
+        certificate, and ``lower_bound_`` is then minus infinity.
     center : {"pooled", "group"}, default="pooled"
-        Whether M_a is taken about the pooled mean or the group's own. ``mean_`` and ``transform`` stay
-        pooled.
+        Whether M_a is taken about the pooled mean or the group's own. ``mean_`` and ``transform`` stay pooled.
     retraction : {"qr", "polar"}, default="qr"
-        Of solver "subgradient".
+        The retraction used by solver "subgradient".
     n_init : int, default=20
-        Random starts of solver "subgradient", besides the one from the pooled eigenvectors.
+        Number of random starts of solver "subgradient", in addition to the one from the pooled eigenvectors.
     max_iter : int, default=1000
-        Eigenproblems of the sweep for two groups; steps of each start of the other solvers.
+        Largest number of eigenproblems of the sweep for two groups, or of steps per start of the other solvers.
     tol : float, default=1e-9
-        Largest accepted gap between objective and bound, relative to both the objective and the total
-        variance.
+        Largest accepted gap between objective and bound, relative to both the objective and the total variance.
     n_jobs : int or None, default=None
-        Starts of solver "subgradient" that run in parallel.
+        Number of starts of solver "subgradient" that run in parallel.
     random_state : int, RandomState or None
-        Of the random starts; results are reproducible with None too.
+        For the random starts; results are reproducible even with None.
 
     Attributes
     ----------
     components_ : ndarray of shape (n_components, n_features)
-        Orthonormal rows with uncorrelated scores, by descending variance; the largest entry of each is
-        positive.
+        Orthonormal rows with uncorrelated scores, by descending variance; the largest entry of each is positive.
     mean_, explained_variance_, explained_variance_ratio_, noise_variance_, n_components_, n_features_in_, \
 feature_names_in_, n_samples_seen_
         As in :class:`sklearn.decomposition.PCA`.
     groups_, group_counts_ : ndarray of shape (n_groups,)
     group_errors_, group_losses_ : ndarray of shape (n_groups,)
-        Mean squared reconstruction error of each group, and what of it is due to sharing the projection.
+        Mean squared reconstruction error of each group, and the part of it that is due to sharing the projection.
     worst_case_group_errors_ : ndarray of shape (n_groups,)
         ``(sqrt(error) + sqrt(eps))^2``: the largest error of each group within its radius.
     radii_ : ndarray of shape (n_groups,)
         The eps_a.
     group_weights_ : ndarray of shape (n_groups,)
-        Weights w, of any sign and with absolute values summing to one, by which the result trades the groups'
-        errors: as a rule it is the PCA of ``sum_a w_a M_a``. Where the best projection is the PCA of no weighted sum
-        (the errors that can be had form no convex set), they are those of the bound (two groups) or make the
-        result stationary (three or more). A negative weight means that the gap is closed by raising that
-        group's error.
+        Weights w, of any sign and with absolute values summing to one, by which the result trades off the errors of
+        the groups: usually it is the PCA of ``sum_a w_a M_a``. If the best projection is not the PCA of any weighted
+        sum (because the attainable errors do not form a convex set), they are the weights of the bound (two groups)
+        or weights for which the result is stationary (three or more). A negative weight means that the gap is closed
+        by raising the error of that group.
     objective_, lower_bound_, duality_gap_ : float
-        The minimised quantity at the returned components, a bound that no projection can beat, and the
-        difference. For three or more groups the bound is that of a convex relaxation, tight only where the
-        radii are small.
+        The minimised quantity at the returned components, a lower bound for any projection, and the difference. For
+        three or more groups the bound comes from a convex relaxation and is tight only for small radii.
     history_ : list of dict
-        Progress: objective and bound after every split of the sweep; or the objective after every step, one
-        array for each start of solver "subgradient".
+        Progress: objective and bound after every split of the sweep; or the objective after every step, with one
+        array per start of solver "subgradient".
     n_iter_, n_oracle_calls_ : int
     converged_ : bool
         Whether the gap closed (two groups), or no further descent was found (three or more). Always False for
-        solver "subgradient", which cannot tell.
+        solver "subgradient", which has no such test.
 
     See Also
     --------
@@ -114,12 +110,12 @@ feature_names_in_, n_samples_seen_
 
     Notes
     -----
-    Equal errors are within reach of some projection exactly when the sum of the p - d smallest eigenvalues of
-    M_1 - M_2 is at most zero and the sum of its p - d largest is at least zero. The condition given in the
-    paper (Proposition 2.2, rank(M_1 - M_2) <= d) is too strong; see docs/robust.md.
+    Some projection attains equal errors if and only if the sum of the p - d smallest eigenvalues of M_1 - M_2 is at
+    most zero and the sum of its p - d largest is at least zero. The condition given in the paper (Proposition 2.2,
+    rank(M_1 - M_2) <= d) is too strong; see docs/robust.md.
 
-    A small gap can be bought by raising the error of the group that is better off: look at ``group_errors_``,
-    not only at their difference.
+    A small gap may come from a larger error of the group that is better off: look at ``group_errors_``, not only at
+    their difference.
 
     References
     ----------
@@ -181,7 +177,7 @@ feature_names_in_, n_samples_seen_
         check_number("tol", self.tol, at_least=0)
 
     def _depends_on_subspace_only(self) -> bool:
-        return self.solver != "subgradient"  # the length of whose steps is that of the paper, for p features
+        return self.solver != "subgradient"  # its step length, that of the paper, depends on p
 
     def _solve(self, reduction: Reduction, n_components: int) -> RobustFit:
         totals = reduction.traces(self.center)
@@ -189,7 +185,7 @@ feature_names_in_, n_samples_seen_
         scale = scale if scale > 0 else 1.0  # tol is relative, and so is every threshold in the solvers
         radii = group_radii(self.radius, reduction.labels, reduction.counts)
         matrices = reduction.second_moments(self.center)
-        matrices /= scale  # made for this search, so that no copy is needed
+        matrices /= scale  # in place: the array was made for this search
         joint = JointRange(matrices, n_components)
         scaled = RobustGap(reduction.shares, radii / scale, self.penalty, totals / scale)
         result = self._run(scaled, joint)
@@ -212,8 +208,8 @@ feature_names_in_, n_samples_seen_
 
     def _run(self, problem: RobustGap, joint: JointRange) -> SolverResult:
         if self.solver == "subgradient" and joint.dimension < joint.size:
-            # The paper's step 1 / sqrt(T + 1) belongs to standardised columns, whose total variance is p.
-            # Taken relative to the total variance it means the same for data in other units.
+            # The paper's step 1 / sqrt(T + 1) is for standardised columns, whose total variance is p. Taken relative to
+            # the total variance, it means the same for data in other units.
             step = joint.size / np.sqrt(self.max_iter + 1.0)
             return descend_subgradient(
                 problem, joint, problem.shares, step=step, n_starts=self.n_init, max_iter=self.max_iter,

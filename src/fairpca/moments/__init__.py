@@ -1,4 +1,4 @@
-"""Group statistics: the only home of a group's count, mean and covariance."""
+"""Group statistics: the only place where a group's count, mean and covariance are computed."""
 
 from fairpca.moments._accumulate import accumulate, chunk_moments, group_moments
 from fairpca.moments._factors import GroupFactors

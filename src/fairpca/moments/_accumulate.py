@@ -1,9 +1,9 @@
 """One pass over the rows: blocks are sorted by group, centred and multiplied while they are in the cache.
 
-The work is that of a single covariance, N p^2 flops in symmetric rank-k updates, for any number of groups.
-Each block is centred by its own group means before it is squared, so nothing is lost far from the origin; the
-scatter between block means is added at the end. Everything is summed in float64, and so are the products, except
-for large float32 data (see :mod:`fairpca.moments._mixed_sums`).
+The cost is that of a single covariance matrix, N p^2 flops in symmetric rank-k updates, for any number of groups.
+Each block is centred at its own group means before it is squared, so no precision is lost far from the origin; the
+scatter between block means is added at the end. Sums and products are in float64, except for the products of large
+float32 data (see :mod:`fairpca.moments._mixed_precision`).
 """
 
 from __future__ import annotations
@@ -20,52 +20,52 @@ from fairpca._validation import Groups, check_finite, check_groups, check_plain_
 from fairpca.linalg import blas_threads, single_blas_thread, threads_for
 from fairpca.moments._block_sums import GroupTotal
 from fairpca.moments._group_moments import GroupMoments
-from fairpca.moments._mixed_sums import MixedTotal
+from fairpca.moments._mixed_precision import MixedPrecisionTotal
 
 __all__ = ["accumulate", "accumulate_columns", "blocks_by_group", "chunk_moments", "group_moments"]
 
 #: A block of rows should stay in the second-level cache while it is sorted, centred and multiplied ...
 _BLOCK_BYTES = 2 << 20
-#: ... but a rank-k update of a large matrix needs enough rows to be worth reading that matrix: two a column.
+#: ... but a rank-k update of a large matrix needs enough rows to be worth reading that matrix: two per column.
 _BLOCK_MAX_ROWS_OF_WIDE = 4096
 #: From this many numbers on, and up to this many features, ranges of rows are worth a thread each.
 _PARALLEL_SIZE = 4_000_000
 _PARALLEL_FEATURES = 512
-#: From this many numbers on, float32 data is multiplied in float32; below, float64 costs nothing that matters.
+#: From this many numbers on, float32 data is multiplied in float32; below, the cost of float64 is negligible.
 _MIXED_SIZE = 1_000_000
-#: Such data is gathered in larger blocks, which hide the cost of the calls that threads must take turns at ...
+#: Such data is gathered in larger blocks, which hide the cost of calls that only one thread can make at a time ...
 _MIXED_BYTES = 8 << 20
 _MIXED_MAX_ROWS = 32_768
 #: ... but not in smaller ones than this.
 _MIXED_MIN_ROWS = 8192
-#: Rows are sorted by group over this many blocks at a time: few groups then fill their blocks, many have larger ones,
-#: and what a block leaves of the lines of memory it reads is still near for the next one.
+#: Rows are sorted by group over this many blocks at a time. A few groups then fill their blocks, many groups get larger
+#: ones, and cache lines that one block reads only in part are still in the cache for the next.
 _SPAN = 8
-#: Up to this many groups, the rows of each are searched for; beyond, all are sorted at once.
+#: Up to this many groups, the rows of each group are searched for separately; beyond that, all rows are sorted at once.
 _FEW_GROUPS = 8
-#: Rows of such a block of columns, where it takes a call for each of them.
+#: Rows per block of float32 data stored column by column, where every column takes one call.
 _MIXED_ROWS_OF_COLUMNS = 20_480
 
 
 def group_moments(X: Any, sensitive_features: Any = None, *, sample_weight: Any = None) -> GroupMoments:
-    """Reduce data to count, mean and scatter of each group.
+    """Reduce data to the count, mean and scatter matrix of each group.
 
     Parameters
     ----------
     X : array-like or sparse matrix of shape (N, p), or iterable of chunks
-        An iterable yields ``(X, sensitive_features)`` or ``(X, sensitive_features, sample_weight)``; the
-        chunks are merged as they come and never held together.
+        An iterable yields ``(X, sensitive_features)`` or ``(X, sensitive_features, sample_weight)``. The chunks are
+        merged one at a time and never held in memory together.
     sensitive_features : array-like, optional
-        The group of each row; left out when X is an iterable of chunks.
+        The group of each row; omitted if X is an iterable of chunks.
     sample_weight : array-like of shape (N,), optional
         Counts like repeated rows.
 
     Notes
     -----
-    float64 data is summed in float64 throughout. float32 data of a million numbers or more (in one call or chunk) is
-    multiplied in float32 by parts of a few thousand rows and summed over the parts in float64: each scatter is then
-    within 1e-6 of its largest entry at worst (measured: 2e-8 for a million rows), twice as fast. Convert X to
-    float64 to have every digit.
+    float64 data is processed in float64 throughout. float32 data of a million numbers or more (in one call or chunk) is
+    multiplied in float32 in parts of a few thousand rows, and the parts are summed in float64. This is twice as fast,
+    and the error of a scatter matrix is at most 1e-6 of its largest entry (measured: 2e-8 for a million rows). Convert
+    X to float64 for full precision.
 
     Examples
     --------
@@ -79,13 +79,13 @@ def group_moments(X: Any, sensitive_features: Any = None, *, sample_weight: Any 
     """
     if sensitive_features is None:
         return _merge_chunks(X)
-    X = check_plain_matrix(X, finite=False)  # accumulate sees to it
+    X = check_plain_matrix(X, finite=False)  # finiteness is checked in accumulate
     groups = check_groups(sensitive_features, X.shape[0])
     return accumulate(X, groups, check_sample_weight(sample_weight, X.shape[0]))
 
 
 def chunk_moments(X: Any, sensitive_features: Any, sample_weight: Any) -> GroupMoments:
-    """The same for a part of the rows, which may have no rows, or no weight."""
+    """Moments of one chunk, which may have no rows or no positive weight."""
     X = check_plain_matrix(X, min_samples=0, finite=False)
     weights = check_sample_weight(sample_weight, X.shape[0], part=True)
     if not X.shape[0]:
@@ -106,26 +106,26 @@ def _merge_chunks(chunks: Iterable[tuple]) -> GroupMoments:
     if merged is None:
         raise ValueError("X is an empty iterable of chunks; give at least one.")
     if not merged.labels:
-        raise ValueError("The chunks hold no row of positive weight; give at least two.")
+        raise ValueError("The chunks contain no row of positive weight; give at least two.")
     return merged
 
 
 def accumulate(
     X: Any, groups: Groups, sample_weight: np.ndarray | None = None, *, parallel: bool = True
 ) -> GroupMoments:
-    """Moments of checked data: X dense or CSR, groups encoded, weights finite; ``parallel`` allows threads."""
+    """Moments of validated data: X dense or CSR, groups encoded, weights finite; ``parallel`` allows threads."""
     if sample_weight is not None and not sample_weight.all():
-        check_finite(X)  # a row that does not count must still be sound
+        check_finite(X)  # rows of weight zero must be finite too
         kept = sample_weight > 0
         if not kept.any():
             return GroupMoments.empty(X.shape[1])
         X, sample_weight = X[kept], sample_weight[kept]
         groups = Groups(groups.labels, groups.codes[kept])
     work = X.shape[0] * X.shape[1] ** 2
-    with np.errstate(over="ignore", invalid="ignore"), threads_for(work):  # not finite: reported once, below
+    with np.errstate(over="ignore", invalid="ignore"), threads_for(work):  # non-finite results are reported below
         moments = _moments_of(X, groups, sample_weight, parallel)
-    if not np.isfinite(np.einsum("ajj->aj", moments.scatters)).all():  # no entry exceeds those on the diagonal
-        check_finite(X)  # checked only now: a missing value always reaches the scatter, and most data has none
+    if not np.isfinite(np.einsum("ajj->aj", moments.scatters)).all():  # no entry exceeds the largest on the diagonal
+        check_finite(X)  # only now: missing values always reach the scatter, so clean data is spared this pass
         raise ValueError("X has entries so large that their squares overflow; rescale its columns first.")
     return moments
 
@@ -142,9 +142,9 @@ def _moments_of(X: Any, groups: Groups, sample_weight: np.ndarray | None, parall
 def _from_dense_in_parallel(
     X: np.ndarray, groups: Groups, sample_weight: np.ndarray | None, mixed: bool
 ) -> GroupMoments:
-    """Ranges of rows on as many threads as the linear algebra may use; each works with single-threaded products.
+    """Divide the rows among as many threads as the linear algebra may use, each with single-threaded products.
 
-    With few features sorting and centring cost as much as the products, and only this way do they run in parallel.
+    With few features, sorting and centring cost as much as the products; this way they run in parallel as well.
     """
     n_threads = blas_threads()
     if n_threads == 1:
@@ -153,7 +153,7 @@ def _from_dense_in_parallel(
 
     def part(start: int, stop: int) -> GroupMoments:
         weights = None if sample_weight is None else sample_weight[start:stop]
-        with np.errstate(over="ignore", invalid="ignore"):  # a thread does not inherit the caller's
+        with np.errstate(over="ignore", invalid="ignore"):  # threads do not inherit the caller's setting
             return _from_dense(X[start:stop], Groups(groups.labels, groups.codes[start:stop]), weights, mixed)
 
     with single_blas_thread(), ThreadPoolExecutor(n_threads) as pool:
@@ -163,13 +163,13 @@ def _from_dense_in_parallel(
 
 def _from_dense(X: np.ndarray, groups: Groups, sample_weight: np.ndarray | None, mixed: bool) -> GroupMoments:
     n_rows, n_features = X.shape
-    if X.strides[0] == X.itemsize and not X.flags.c_contiguous:  # column by column, as frames often are
+    if X.strides[0] == X.itemsize and not X.flags.c_contiguous:  # stored column by column, as data frames often are
         return _from_columns(list(X.T), groups, sample_weight, mixed)
     step = min(n_rows, _block_rows(n_features, mixed))
     buffer = np.empty((step, n_features), dtype=X.dtype)
 
     def gather(rows: np.ndarray) -> np.ndarray:
-        # "take" copies all of X first, unless its rows are contiguous; "clip" only spares it a protective copy of out.
+        # "take" would copy all of X first if its rows were not contiguous; mode="clip" lets it write into out directly.
         whole = X.flags.c_contiguous
         gathered = X.take(rows, axis=0, out=buffer[: len(rows)], mode="clip") if whole else X[rows]
         return gathered if mixed else gathered.astype(np.float64, copy=False)
@@ -180,10 +180,10 @@ def _from_dense(X: np.ndarray, groups: Groups, sample_weight: np.ndarray | None,
 def accumulate_columns(
     columns: Sequence[np.ndarray], groups: Groups, sample_weight: np.ndarray | None = None
 ) -> GroupMoments:
-    """The same for checked data that comes as columns; they are gathered block by block, never turned into rows.
+    """Moments of validated data given as columns, which are gathered block by block and never converted to rows.
 
-    Single-threaded: whoever has columns (Arrow, Parquet) has many batches to spread over threads. Missing values
-    are left in the sums for the caller to find.
+    Single-threaded: data that comes as columns (Arrow, Parquet) comes in many batches, which the caller distributes
+    over threads. Missing values propagate to the sums, where the caller detects them.
     """
     narrow = all(column.dtype == np.float32 for column in columns)
     with np.errstate(over="ignore", invalid="ignore"):
@@ -222,7 +222,7 @@ def _sum_blocks(
     step: int,
     mixed: bool,
 ) -> GroupMoments:
-    """``gather`` returns the rows of the given indices, at most ``step``, in memory that may be overwritten."""
+    """Sum block by block; ``gather`` returns rows by index, at most ``step``, in memory that may be overwritten."""
     totals = _totals(groups, n_features, mixed)
     for code, rows in blocks_by_group(groups.codes, len(totals), step):
         totals[code].add_dense(gather(rows), None if sample_weight is None else sample_weight[rows])
@@ -230,7 +230,7 @@ def _sum_blocks(
 
 
 def blocks_by_group(codes: np.ndarray, n_groups: int, step: int) -> Iterator[tuple[int, np.ndarray]]:
-    """Indices of rows, group by group within each span: at most ``step`` of them, evenly divided."""
+    """Row indices in blocks of at most ``step``, of nearly equal size, group by group within each span of rows."""
     span = _SPAN * step
     for start in range(0, len(codes), span):
         for code, members in _members(codes[start : start + span], n_groups):
@@ -242,7 +242,7 @@ def blocks_by_group(codes: np.ndarray, n_groups: int, step: int) -> Iterator[tup
 
 
 def _members(codes: np.ndarray, n_groups: int) -> Iterator[tuple[int, np.ndarray]]:
-    """The rows of each group that has any. A search for each of a few groups is faster than sorting."""
+    """The rows of each non-empty group. For a few groups, one search per group is faster than sorting."""
     if n_groups <= _FEW_GROUPS:
         for code in range(n_groups):
             members = np.flatnonzero(codes == code)
@@ -267,11 +267,11 @@ def _from_sparse(X: Any, groups: Groups, sample_weight: np.ndarray | None) -> Gr
 
 def _totals(groups: Groups, n_features: int, mixed: bool = False) -> list[GroupTotal]:
     product = np.empty((n_features, n_features), dtype=np.float32 if mixed else np.float64)
-    return [(MixedTotal if mixed else GroupTotal)(product) for _ in groups.labels]
+    return [(MixedPrecisionTotal if mixed else GroupTotal)(product) for _ in groups.labels]
 
 
 def _finish(groups: Groups, totals: list[GroupTotal]) -> GroupMoments:
-    """Only groups that have rows here: a range of rows, or weights of zero, may leave some out."""
+    """Keep only groups with rows: in a range of rows, or after dropping rows of weight zero, some may be missing."""
     present = [(label, *total.finish()) for label, total in zip(groups.labels, totals, strict=True) if total.has_rows]
     labels, counts, means, scatters = zip(*present, strict=True)
     return GroupMoments(labels, np.array(counts, dtype=np.float64), np.stack(means), np.stack(scatters))

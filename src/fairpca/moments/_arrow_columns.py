@@ -1,4 +1,4 @@
-"""Which columns of Arrow data are read, and as what: every schema is checked before any number is."""
+"""The roles of the columns of Arrow data; every schema is checked before any values are read."""
 
 from __future__ import annotations
 
@@ -14,26 +14,26 @@ _LEAVE_OUT = "leave it out by listing the features in columns="
 
 
 class ColumnRoles:
-    """The features, the sensitive columns and the weight; files and batches must agree on what they hold."""
+    """The feature, sensitive and weight columns; their types must be compatible in all files and batches."""
 
     def __init__(self, features: Sequence[str], sensitive: str | Sequence[str], weight: str | None) -> None:
         self.features, self.sensitive, self.weight = _as_names(features), _as_names(sensitive), weight
-        self._kinds: dict[str, tuple[str, str]] = {}  # of labels, and where they were first seen
+        self._kinds: dict[str, tuple[str, str]] = {}  # kind of the labels, and where it was first seen
         if not self.sensitive:
             raise ValueError("sensitive is an empty list; name at least one column that holds the group.")
         if not self.features:
             raise ValueError("columns is an empty list; name at least one feature.")
         both = [name for name in self.features if name in self._others]
         if both:
-            raise ValueError(f"Column {both[0]!r} cannot be a feature and the sensitive feature or weight as well.")
+            raise ValueError(f"Column {both[0]!r} cannot be both a feature and the sensitive feature or weight.")
 
     @classmethod
     def from_schema(cls, schema: Any, where: str, sensitive: str | Sequence[str], weight: str | None) -> Self:
-        """Every column is a feature, but those with another role and the index of a pandas frame."""
+        """Every column is a feature, except those with another role and the index of a pandas data frame."""
         others = [*_as_names(sensitive), weight, *row_index(schema)]
         features = [name for name in schema.names if name not in others]
         if not features:
-            raise ValueError(f"There is no feature column in {where} beside the sensitive one; add the features to it.")
+            raise ValueError(f"There is no feature column in {where} besides the sensitive one; add the features.")
         return cls(features, sensitive, weight)
 
     @property
@@ -45,7 +45,7 @@ class ColumnRoles:
         return [*self.sensitive, *([self.weight] if self.weight else [])]
 
     def check(self, schema: Any, where: str) -> None:
-        """Refuse a schema that lacks a column, or holds something else in it; ``where`` names it in the error."""
+        """Raise if a schema lacks a column or has the wrong type in one; ``where`` names the source in the error."""
         self._check_present(schema.names, where)
         for name in self.features:
             _check_numbers(schema.field(name), where, f"{_LEAVE_OUT}, or encode it as numbers first")
@@ -75,7 +75,7 @@ class ColumnRoles:
 
 
 def _as_names(names: str | Sequence[str]) -> list[str]:
-    """A single name is a list of one."""
+    """Return a list of names; a single name becomes a list of one."""
     return [names] if isinstance(names, str) else list(names)
 
 
@@ -88,14 +88,14 @@ def _check_numbers(field: Any, where: str, remedy: str) -> None:
 
 
 def _kind_of_labels(field: Any, where: str) -> str:
-    """Labels of one kind can be equal whatever their width or unit."""
+    """Labels of the same kind can be equal even if their Arrow types differ in width or unit."""
     from pyarrow import types
 
     kind = field.type.value_type if types.is_dictionary(field.type) else field.type
     if types.is_nested(kind):
         raise ValueError(
-            f"The sensitive column {field.name!r} holds {kind} in {where}, which is no label: give a column of text or "
-            "numbers, or the names of several."
+            f"The sensitive column {field.name!r} holds {kind} in {where}, which cannot be a label: give a column of "
+            "text or numbers, or the names of several columns."
         )
     if str(kind) in ("string", "large_string", "string_view"):
         return "text"

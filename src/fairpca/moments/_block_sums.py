@@ -6,11 +6,11 @@ import numpy as np
 from scipy import sparse
 from scipy.linalg import blas
 
-from fairpca.moments._filled_columns import DENSE_COLUMN
+from fairpca.moments._sparse_shift import DENSE_COLUMN
 
 __all__ = ["WIDE", "GroupTotal"]
 
-#: From this many features on, filling in and mirroring a symmetric matrix is worth avoiding.
+#: From this many features on, it pays to compute only one triangle of a symmetric matrix.
 WIDE = 256
 _TILE = 128
 
@@ -20,8 +20,8 @@ class GroupTotal:
 
     def __init__(self, product: np.ndarray) -> None:
         self._within = np.zeros(product.shape)
-        self._product = product  # working space, shared between groups; float32 for a MixedTotal
-        self._triangular = False  # whether only the upper triangle is summed so far
+        self._product = product  # work space, shared by all groups; float32 for a MixedPrecisionTotal
+        self._triangular = False  # whether only the upper triangle has been summed so far
         self._counts: list[float] = []
         self._means: list[np.ndarray] = []
 
@@ -34,20 +34,20 @@ class GroupTotal:
         count = float(len(rows)) if weights is None else float(weights.sum())
         factors = np.ones(len(rows)) if weights is None else weights
         wide = rows.shape[1] >= WIDE and rows.flags.c_contiguous
-        # Both libraries have threads of their own, which wait busily for a while: one of them per block, not both.
+        # numpy and scipy each have BLAS threads that spin for a while after a call: use only one of the two per block.
         mean = blas.dgemv(1.0 / count, rows.T, factors) if wide else factors @ rows / count
-        rows -= mean  # a mean off by rounding changes the scatter by the square of that only
+        rows -= mean  # a rounding error of the mean changes the scatter only by its square
         if weights is not None:
             rows *= np.sqrt(weights)[:, None]
         if wide:  # adds the upper triangle in place; numpy would fill, mirror and add a whole matrix
             self._within = blas.dsyrk(1.0, rows.T, beta=1.0, c=self._within.T, lower=1, overwrite_c=1).T
             self._triangular = True
         else:
-            self._within += np.matmul(rows.T, rows, out=self._product)  # a symmetric rank-k update inside
+            self._within += np.matmul(rows.T, rows, out=self._product)  # numpy uses a symmetric rank-k update for it
         self._remember(count, mean)
 
     def add_sparse(self, rows: sparse.csr_matrix, weights: np.ndarray | None) -> None:
-        """Add sparse rows without making them dense, except for columns that are dense already."""
+        """Add sparse rows without converting them to dense, except for columns that are mostly nonzero."""
         weights = np.ones(rows.shape[0]) if weights is None else weights
         count = float(weights.sum())
         rows = rows.tocsc().astype(np.float64)
@@ -60,7 +60,7 @@ class GroupTotal:
         scatter[np.ix_(~filled, ~filled)] = (thin.T @ thin).toarray() - count * np.outer(thin_mean, thin_mean)
         if filled.any():
             full = (rows[:, filled].toarray() - mean[filled]) * root
-            # The centred dense columns sum to zero, so the sparse ones need no centring against them.
+            # The centred dense columns sum to zero, so their products with sparse columns need no further centring.
             cross = (thin.T @ full).T
             scatter[np.ix_(filled, filled)] = full.T @ full
             scatter[np.ix_(filled, ~filled)] = cross
@@ -85,7 +85,7 @@ class GroupTotal:
         return float(total), mean, self._within
 
     def _mirror(self) -> None:
-        """Copy the upper triangle to the lower one, by tiles: a plain transpose would miss the cache throughout."""
+        """Copy the upper triangle to the lower one in tiles: a plain transpose would cause a cache miss per entry."""
         size = len(self._within)
         for start in range(0, size, _TILE):
             stop = min(start + _TILE, size)

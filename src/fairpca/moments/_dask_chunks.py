@@ -1,4 +1,4 @@
-"""Chunks of Dask collections, each with its rows of groups, weights and labels; Dask is imported when it is used."""
+"""Chunks of Dask collections with the matching groups, weights and labels; Dask is imported only when it is used."""
 
 from __future__ import annotations
 
@@ -13,12 +13,12 @@ from fairpca.linalg import single_blas_thread
 
 __all__ = ["aligned_chunks", "compute", "count_features", "tree", "whole_rows"]
 
-#: Summaries merged by one task: wide enough for few tasks, narrow enough to spread the work.
+#: Summaries merged by one task: enough to keep the number of tasks small, few enough to spread the work.
 _FAN_IN = 8
 
 
 def compute(*tasks: Any) -> tuple:
-    """Run tasks; where they run on threads of this process, those replace the threads of the linear algebra."""
+    """Run tasks with single-threaded BLAS: the scheduler's threads in this process take the place of its own."""
     import dask
 
     with single_blas_thread():
@@ -26,7 +26,7 @@ def compute(*tasks: Any) -> tuple:
 
 
 def tree(merge: Callable, level: list[Any]) -> Any:
-    """One value from many, a few at a time."""
+    """Merge many values into one, a few at a time."""
     while len(level) > 1:
         level = [merge(level[i : i + _FAN_IN]) for i in range(0, len(level), _FAN_IN)]
     return level[0]
@@ -37,7 +37,7 @@ def count_features(X: Any) -> int:
 
 
 def aligned_chunks(X: Any, **columns: Any) -> list[tuple]:
-    """Each chunk of X with its pieces of the columns; what is None, or one weight for all rows, stays so."""
+    """Each chunk of X with its parts of the columns; None, or one weight for all rows, is repeated for each chunk."""
     rows = whole_rows(X)
     parts = list(rows.to_delayed().ravel()) if hasattr(rows, "chunks") else rows.to_delayed()
     pieces = [
@@ -78,13 +78,14 @@ def _aligned(name: str, values: Any, X: Any, n_parts: int) -> list[Any]:
 
 
 def _slices(name: str, values: Any, X: Any) -> list[Any]:
-    """Cut what is in memory as X is cut, where the lengths of its chunks are known; it is checked as a whole."""
+    """Divide values in memory into the chunks of X, whose lengths must be known; they are checked as a whole."""
     if isinstance(values, str):
         _refuse_name(name, values)
     if not hasattr(X, "chunks") or np.isnan(np.sum(X.chunks[0])):
-        by_name = ", or the name of a column," if name == "sensitive_features" and hasattr(X, "columns") else ""
+        by_name = ", or the name of a column of X," if name == "sensitive_features" and hasattr(X, "columns") else ""
         raise ValueError(
-            f"{name} must be a Dask collection cut like X{by_name} because the lengths of its chunks are not known."
+            f"{name} must be a Dask collection with the same chunks as X{by_name} because the lengths of the chunks of "
+            "X are not known."
         )
     ends = np.cumsum(X.chunks[0])
     rows = [slice(end - size, end) for end, size in zip(ends.tolist(), X.chunks[0], strict=True)]
@@ -93,13 +94,13 @@ def _slices(name: str, values: Any, X: Any) -> list[Any]:
         return [Groups(groups.labels, groups.codes[part]) for part in rows]
     values = check_sample_weight(values, X.shape[0]) if name == "sample_weight" else np.asarray(values)
     if values.ndim == 0 or len(values) != X.shape[0]:
-        raise ValueError(f"{name} has shape {values.shape}, but X has {X.shape[0]} rows: give one entry a row.")
+        raise ValueError(f"{name} has shape {values.shape}, but X has {X.shape[0]} rows: give one entry per row.")
     return [values[part] for part in rows]
 
 
 def _refuse_name(name: str, column: str) -> None:
     if name == "sensitive_features":
-        check_groups(column, 0)  # raises, in the words used everywhere
+        check_groups(column, 0)  # always raises; reuses the standard message
     raise TypeError(
         f"{name}={column!r} is a single string, but only sensitive_features may be the name of a column: give the "
         f"column itself, for example X[{column!r}], and drop it from X."

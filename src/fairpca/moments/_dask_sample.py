@@ -1,7 +1,7 @@
-"""Sorted rows of Dask collections, for the methods that compare whole distributions.
+"""Rows of Dask collections sorted by group, for the methods that compare whole distributions.
 
-:class:`DaskSample` is the counterpart of :class:`~fairpca.moments.GroupedSample`: sums over chunks, or over pairs of
-chunks, of any function of their rows.
+:class:`DaskSample` is the counterpart of :class:`~fairpca.moments.GroupedSample`: it sums any function of the rows
+over chunks, or over pairs of chunks.
 """
 
 from __future__ import annotations
@@ -19,15 +19,15 @@ from fairpca.moments._grouped_sample import GroupedSample
 
 __all__ = ["GATHERED_NUMBERS", "GATHERED_ROWS", "DaskSample"]
 
-#: Chunks that one task compares with another chunk.
+#: Number of chunks that one task compares with another chunk.
 _PARTNERS = 16
-#: Never more rows than this, nor more numbers, are brought together.
+#: At most this many rows, and this many numbers, are ever gathered in one place.
 GATHERED_ROWS, GATHERED_NUMBERS = 64_000, 20_000_000
 
 
 @dataclass(frozen=True, eq=False)
 class _Plan:
-    """How a chunk becomes a :class:`GroupedSample`: the cells of all chunks, their weights, and the common centre."""
+    """How to turn a chunk into a :class:`GroupedSample`: the cells of all chunks, their total weights, one centre."""
 
     labels: tuple[Any, ...]
     cells: Callable[[Groups, Any], tuple[Groups, np.ndarray]]
@@ -35,7 +35,7 @@ class _Plan:
     totals: np.ndarray
 
     def part(self, X: Any, sensitive_features: Any, sample_weight: Any, y: Any) -> GroupedSample:
-        """Rows sorted by cell; weights count in all chunks together, so they do not sum to one here."""
+        """Rows sorted by cell; weights are normalised over all chunks, so they do not sum to one within a chunk."""
         k, n = len(self.labels), X.shape[0]
         if n == 0:
             return GroupedSample(self.labels, np.zeros((0, len(self.centre))), np.zeros(k + 1, np.intp), np.zeros(0))
@@ -54,18 +54,18 @@ class _Plan:
 
 
 class DaskSample:
-    """Rows of every chunk sorted by group, where they are: what :class:`GroupedSample` is to an array.
+    """The rows of every chunk sorted by group, in place: what :class:`GroupedSample` is for an array.
 
-    Nothing but sums and small random samples ever leave the chunks. On a cluster the sorted chunks are kept in the
-    workers' memory; other schedulers prepare them again for every sum, so that memory holds a few chunks only.
+    Only sums and small random samples ever leave the chunks. On a cluster the sorted chunks are kept in the workers'
+    memory; other schedulers prepare them again for every sum, so that only a few chunks are in memory at a time.
 
     Attributes
     ----------
     labels : tuple of length k
     counts : ndarray of shape (k,)
-        Rows of each group.
+        Number of rows in each group.
     weight_squares : ndarray of shape (k,)
-        Sums of the squared weights, where the weights of each group sum to one over all chunks.
+        Sums of the squared weights; the weights of each group sum to one over all chunks.
 
     Examples
     --------
@@ -75,7 +75,7 @@ class DaskSample:
     >>> sample = DaskSample.from_dask(X, groups, labels=("a", "b"), centre=np.zeros(2))
     >>> sample.counts
     array([1, 3])
-    >>> sample.sum_over_parts(lambda part: part.weights @ part.rows)  # both group means together
+    >>> sample.sum_over_parts(lambda part: part.weights @ part.rows)  # the sum of both group means
     array([4., 6.])
     """
 
@@ -95,7 +95,7 @@ class DaskSample:
         centre: np.ndarray,
         cells: Callable[[Groups, Any], tuple[Groups, np.ndarray]] | None = None,
     ) -> DaskSample:
-        """Count rows and weights of each group; ``cells`` may divide a chunk's groups further, or leave rows out."""
+        """Count rows and weights of each group; ``cells`` may subdivide a chunk's groups or leave rows out."""
         import dask
 
         divide = cells or _as_they_are
@@ -119,7 +119,7 @@ class DaskSample:
 
     @property
     def largest_gathered(self) -> int:
-        """Rows that may be brought together."""
+        """The largest number of rows that may be gathered in one place."""
         return min(GATHERED_ROWS, GATHERED_NUMBERS // len(self._plan.centre))
 
     def sum_over_parts(self, function: Callable[..., np.ndarray], *arguments: Any) -> np.ndarray:
@@ -130,9 +130,10 @@ class DaskSample:
         return compute(tree(add, [apply(part, *arguments) for part in self._parts]))[0]
 
     def sum_over_pairs(self, basis: np.ndarray, function: Callable[..., np.ndarray], *arguments: Any) -> np.ndarray:
-        """``sum_{c, c'} function(scores of chunk c, of chunk c', *arguments)``, where exchanging both transposes.
+        """``sum_{c, c'} function(scores of chunk c, scores of chunk c', *arguments)``.
 
-        A task sees the scores (not the rows) of one chunk and of a few others.
+        Exchanging the two chunks must transpose the value of the function. A task receives the scores (not the rows)
+        of one chunk and of a few others.
         """
         import dask
 
@@ -146,7 +147,7 @@ class DaskSample:
         return compute(tree(dask.delayed(_add, pure=False), sums))[0]
 
     def subsample(self, size: int, rng: np.random.Generator) -> GroupedSample | DaskSample:
-        """About ``size`` rows, as :meth:`GroupedSample.subsample` draws them; all chunks, where those are too many."""
+        """About ``size`` rows, drawn as in :meth:`GroupedSample.subsample`, or self if they are too many to gather."""
         if min(size, self.n_rows) > self.largest_gathered:
             return self
         shares = self.counts / self.n_rows
@@ -162,7 +163,7 @@ class DaskSample:
     def scores_at_random(
         self, basis: np.ndarray, size: int, rng: np.random.Generator
     ) -> tuple[np.ndarray, np.ndarray | None]:
-        """Scores of rows drawn uniformly from all groups together, and their weights (None where all are 1)."""
+        """Scores of rows drawn uniformly from all groups together, and their weights (None if all are 1)."""
         if size >= self.n_rows:
             picked = self._sizes
         else:
@@ -175,7 +176,7 @@ class DaskSample:
     def _pick(
         self, wanted: np.ndarray, rng: np.random.Generator, basis: np.ndarray | None = None
     ) -> list[GroupedSample]:
-        """So many rows of each chunk and group."""
+        """Draw the ``wanted`` number of rows, given per chunk and group."""
         import dask
 
         pick = dask.delayed(_pick_rows, pure=False)
@@ -193,7 +194,7 @@ def _prepare(plan: _Plan, *chunk: Any) -> GroupedSample:
 
 
 def _sizes_and_weights(plan: _Plan, *chunk: Any) -> np.ndarray:
-    """Rows, weights and squared weights of each group, of shape (3, k)."""
+    """Number of rows and sums of weights and squared weights of each group, of shape (3, k)."""
     part = plan.part(*chunk)
     codes, k = np.repeat(np.arange(len(plan.labels)), part.counts), len(plan.labels)
     return np.stack(
@@ -232,7 +233,7 @@ def _pick_rows(part: GroupedSample, wanted: np.ndarray, seed: int, basis: np.nda
 
 
 def _divide(rng: np.random.Generator, sizes: np.ndarray, count: int) -> np.ndarray:
-    """How many of ``count`` rows, drawn without replacement, lie in each of several sets."""
+    """How many of ``count`` rows, drawn without replacement, fall into each of several sets."""
     return rng.multivariate_hypergeometric(sizes, int(count), method="marginals")
 
 

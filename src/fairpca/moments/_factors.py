@@ -1,4 +1,4 @@
-"""The moments of very many features, as operators: products with M_a, never the p x p matrix itself."""
+"""The moments of very many features as linear operators: products with M_a, never the p x p matrix itself."""
 
 from __future__ import annotations
 
@@ -10,8 +10,8 @@ import numpy as np
 from scipy import sparse
 
 from fairpca._validation import Groups, check_choice, check_finite
-from fairpca.moments._filled_columns import shift_filled_columns
 from fairpca.moments._group_moments import Reduction, fixed_by_group
+from fairpca.moments._sparse_shift import shift_dense_columns
 
 __all__ = ["GroupFactors", "MomentProducts"]
 
@@ -20,9 +20,9 @@ _BLOCK_SIZE = 4_000_000
 
 
 class GroupFactors(Reduction):
-    """Rows sorted by group, from which ``M_a V = X_a^T (X_a V)`` is formed with the centring as a rank-one term.
+    """Rows sorted by group, from which ``M_a V = X_a^T (X_a V)`` is computed, with the centring as a rank-one term.
 
-    A dense X is copied once if its rows are not sorted by group already; a sparse one stays sparse. The attributes
+    A dense X is copied once unless its rows are already sorted by group; a sparse X stays sparse. The attributes
     ``labels``, ``counts``, ``means`` and ``pooled_mean`` are those of :class:`~fairpca.moments.GroupMoments`.
 
     Examples
@@ -49,12 +49,12 @@ class GroupFactors(Reduction):
         codes, starts = np.unique(groups.codes[order], return_index=True)
         ends = np.append(starts[1:], len(order))
         self._parts = [slice(start, end) for start, end in zip(starts, ends, strict=True)]
-        self._X, shift = shift_filled_columns(X)
+        self._X, shift = shift_dense_columns(X)
         self.labels = tuple(groups.labels[code] for code in codes)
         self.counts = np.array([self._weights[part].sum() for part in self._parts])
         means = np.stack([self._sum(part, self._weights[part]) for part in self._parts]) / self.counts[:, None]
         if not np.isfinite(means).all() or len(order) < len(weights):
-            check_finite(given)  # a missing value always reaches the mean, so this pass is spared as a rule
+            check_finite(given)  # missing values always reach the mean, so clean data is usually spared this pass
         self._means, self._centre = means, self.shares @ means
         self.means, self.pooled_mean = means + shift, self._centre + shift
         self._within = np.stack([self._variation(part, mean) for part, mean in zip(self._parts, means, strict=True)])
@@ -86,7 +86,7 @@ class GroupFactors(Reduction):
         return np.asarray(self._X[part].T @ weights, dtype=np.float64)
 
     def _variation(self, part: slice, mean: np.ndarray) -> np.ndarray:
-        """Weighted squares about the mean, by column."""
+        """Weighted sum of squares about the mean, for each column."""
         rows, weights = self._X[part], self._weights[part]
         if sparse.issparse(rows):
             rows = rows.astype(np.float64)
@@ -102,7 +102,7 @@ class GroupFactors(Reduction):
 
 @dataclass(frozen=True, eq=False)
 class MomentProducts:
-    """Products with the ``M_a`` about given centres; ``parts`` are the rows of each group."""
+    """Products with the ``M_a`` about given centres; ``parts`` are the row ranges of the groups."""
 
     X: Any
     weights: np.ndarray
@@ -119,7 +119,7 @@ class MomentProducts:
         return self.X.shape[1]
 
     def images(self, vectors: np.ndarray) -> np.ndarray:
-        """``M_a V`` for every group, of shape (k, p, m): one pass forth and one back over the rows."""
+        """``M_a V`` for every group, of shape (k, p, m); takes two products with the rows of each group."""
         narrow = vectors.astype(self.X.dtype, copy=False)
         images = np.empty((self.n_matrices, *vectors.shape))
         for a, part in enumerate(self.parts):

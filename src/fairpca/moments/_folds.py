@@ -1,4 +1,4 @@
-"""Moments of every group in every fold, from one pass over the rows: cross-validation without another look at them."""
+"""Moments of every group in every fold from one pass over the rows: cross-validation needs no further pass."""
 
 from __future__ import annotations
 
@@ -11,13 +11,13 @@ from fairpca.moments._sources import Cells, RowSource, cell_moments
 
 __all__ = ["FoldMoments"]
 
-#: Up to this many features the merged moments of every training set are kept: they are asked for several times.
+#: Up to this many features the merged moments of every training set are cached, because they are used several times.
 _FEW_FEATURES = 200
 
 
 @dataclass(frozen=True, eq=False)
 class FoldMoments:
-    """The moments of each fold; those of a training set are the merge of the other folds.
+    """The moments of each fold; the moments of a training set are merged from the other folds.
 
     Attributes
     ----------
@@ -39,7 +39,7 @@ class FoldMoments:
 
     @classmethod
     def from_source(cls, source: RowSource, cells: Cells) -> FoldMoments:
-        """One pass; every group has as many cells as there are folds."""
+        """Compute the folds in one pass over the rows; every group must have one cell per fold."""
         moments, n_folds = cell_moments(source, cells), cells.n_cells[0]
         by_fold: list[list[int]] = [[] for _ in range(n_folds)]
         for position, cell in enumerate(moments.labels):
@@ -56,12 +56,12 @@ class FoldMoments:
 
     @functools.cached_property
     def by_fold(self) -> GroupMoments:
-        """Every fold as one group: random blocks of all rows."""
+        """The moments with each fold as one group: random blocks of all rows."""
         parts = [part.merge_groups(fold) for fold, part in enumerate(self.parts)]
         return parts[0].merge(*parts[1:])
 
     def training(self, fold: int) -> GroupMoments:
-        """The moments of all rows but those of one fold."""
+        """The moments of all rows except those of one fold."""
         if self.parts[0].n_features > _FEW_FEATURES:
             return self._without(fold)
         return self._trainings[fold]

@@ -1,4 +1,4 @@
-"""The summary of the data on which every moment-based method works."""
+"""The summary of the data that every moment-based method works on."""
 
 from __future__ import annotations
 
@@ -15,16 +15,16 @@ from fairpca._validation import check_choice, ordered_labels
 
 __all__ = ["GroupMoments", "Reduction", "fixed_by_group"]
 
-#: Operations between a row and a mean whose rounding counts even where rows are few.
+#: Operations between a row and a mean whose rounding matters even for few rows.
 _ROUNDED_OPERATIONS = 16
-#: Entries of a scatter are off by this share of the largest at most, where rows are multiplied in single precision.
+#: Largest error of a scatter matrix relative to its largest entry, if rows are multiplied in single precision.
 _SCATTER_ROUNDING = 1e-6
 
 
 class Reduction(ABC):
-    """Group statistics in the form that suits the data: matrices, coordinates in the space of few rows, or operators.
+    """Group statistics in the form that suits the data: matrices, coordinates in the span of few rows, or operators.
 
-    Bases are given in the reduction's own ``size`` coordinates; :meth:`lift` takes them to features.
+    Bases are given in the reduction's own ``size`` coordinates; :meth:`lift` maps them to features.
     """
 
     labels: tuple[Any, ...]
@@ -51,16 +51,16 @@ class Reduction(ABC):
 
     @property
     def moments(self) -> GroupMoments:
-        """Of the coordinates, where there are few enough for matrices."""
-        raise TypeError(f"{type(self).__name__} forms no matrices; use second_moments.")
+        """The moments of the coordinates, if there are few enough of them to form matrices."""
+        raise TypeError(f"{type(self).__name__} does not form matrices; use second_moments.")
 
     def lift(self, basis: np.ndarray) -> np.ndarray:
-        """Orthonormal coordinates as an orthonormal basis of the features."""
+        """Map an orthonormal basis in coordinates to an orthonormal basis in the feature space."""
         return basis
 
     @abstractmethod
     def second_moments(self, center: str = "pooled") -> Any:
-        """The ``M_a``: an array of shape (k, size, size) or, where that would be too large, operators."""
+        """The ``M_a``: an array of shape (k, size, size) or, if that would be too large, operators."""
 
     @abstractmethod
     def traces(self, center: str = "pooled") -> np.ndarray:
@@ -82,10 +82,10 @@ class Reduction(ABC):
         """
 
     def mean_rounding(self) -> np.ndarray:
-        """What rounding alone can make of the difference between two means of each feature, of shape (p,).
+        """The size of a difference between two means that rounding alone can cause, for each feature: shape (p,).
 
-        The sums of N rows round in proportion to how far they are from the origin, at random, so like sqrt(N); an
-        eigenvector mixes the features, so that none is known better than the spread of all of them allows.
+        Rounding errors of a sum over N rows are proportional to their distance from the origin and grow like sqrt(N),
+        as random errors do. An eigenvector mixes the features, so the spread of all limits the accuracy of each.
         """
         steps = _ROUNDED_OPERATIONS + np.sqrt(self.total_count)
         return np.finfo(float).eps * steps * (np.abs(self.means).max(axis=0) + np.sqrt(self.pooled_variance()))
@@ -95,15 +95,15 @@ class Reduction(ABC):
 class GroupMoments(Reduction):
     """Count, mean and centred scatter of each group; frozen and mergeable.
 
-    Merging is associative and commutative up to rounding, with :meth:`empty` as its neutral element, so a
-    summary of chunks does not depend on how rows were divided among them or in which order they came.
+    Merging is associative and commutative up to rounding, with :meth:`empty` as its identity element, so the
+    summary does not depend on how the rows were divided into chunks or on the order of the chunks.
 
     Attributes
     ----------
     labels : tuple of length k
         Group labels, in a fixed order.
     counts : ndarray of shape (k,)
-        Rows of each group, or their total weight.
+        Number of rows in each group, or their total weight.
     means : ndarray of shape (k, p)
     scatters : ndarray of shape (k, p, p)
         ``sum_i (x_i - mean_a)(x_i - mean_a)^T`` over the rows of each group.
@@ -136,7 +136,7 @@ class GroupMoments(Reduction):
         if len(set(self.labels)) != k:
             raise ValueError(f"labels {self.labels!r} repeat a group; merge its parts first, with GroupMoments.merge.")
         for name in ("counts", "means", "scatters"):
-            array = getattr(self, name).view()  # frozen here without freezing the caller's own array
+            array = getattr(self, name).view()  # read-only here, without freezing the caller's own array
             array.flags.writeable = False
             object.__setattr__(self, name, array)
 
@@ -147,18 +147,18 @@ class GroupMoments(Reduction):
 
     @classmethod
     def from_covariances(cls, covariances: Any, counts: Any, means: Any = None, ddof: float = 0) -> GroupMoments:
-        """The summary of rows of which only covariance matrices are known: published ones, or those of several sites.
+        """The summary of data known only by its covariance matrices, such as published ones or those of several sites.
 
         Parameters
         ----------
         covariances : dict of label -> array-like of shape (p, p), or array-like of shape (k, p, p)
-            The groups of an array are called 0, 1, ...
+            The groups of an array are labelled 0, 1, ...
         counts : dict of label -> number, or array-like of shape (k,)
-            Rows of each group.
+            Number of rows in each group.
         means : dict of label -> array-like of shape (p,), or array-like of shape (k, p), optional
-            Without them all groups have the same mean, zero.
+            By default, all group means are zero.
         ddof : float, default=0
-            The covariances are sums divided by ``count - ddof``: 1 for those of :func:`numpy.cov` and pandas.
+            The divisor of the covariances is ``count - ddof``: use 1 for those of :func:`numpy.cov` and pandas.
 
         Returns
         -------
@@ -193,7 +193,7 @@ class GroupMoments(Reduction):
         return self.shares @ self.means
 
     def pooled_covariance(self) -> np.ndarray:
-        """``S``: covariance of all rows about the pooled mean, with the divisor N."""
+        """``S``: covariance of all rows about the pooled mean, with divisor N."""
         offsets = self.means - self.pooled_mean
         between = (offsets * self.shares[:, None]).T @ offsets
         return self.scatters.sum(axis=0) / self.total_count + between
@@ -205,7 +205,7 @@ class GroupMoments(Reduction):
         return float(self.pooled_variances().sum())
 
     def check(self) -> GroupMoments:
-        """Return self if these can be the moments of rows; raise otherwise.
+        """Return self if these can be the moments of data; raise otherwise.
 
         Examples
         --------
@@ -223,12 +223,12 @@ class GroupMoments(Reduction):
             )
         for name in ("means", "scatters"):
             if not np.isfinite(getattr(self, name)).all():
-                raise ValueError(f"{name} contain missing or infinite values; drop or fill such rows before summing.")
+                raise ValueError(f"{name} contain missing or infinite values; drop or fill them in before summing.")
         for label, scatter in zip(self.labels, self.scatters, strict=True):
             if not _is_scatter(scatter):
                 raise ValueError(
-                    f"scatters of the group {quoted(label)} are not those of any rows: the matrix must be symmetric "
-                    "without negative eigenvalues. Sum (x - mean)(x - mean)^T over its rows."
+                    f"scatters of the group {quoted(label)} are not a valid scatter matrix: it must be symmetric "
+                    "without negative eigenvalues. Sum (x - mean)(x - mean)^T over the group's rows."
                 )
         return self
 
@@ -261,24 +261,24 @@ class GroupMoments(Reduction):
         return np.einsum("ajj->j", self.scatters) / self.total_count + self.shares @ offsets**2
 
     def select(self, columns: np.ndarray | Sequence[int]) -> GroupMoments:
-        """The moments of some of the features, in this order."""
+        """The moments of the given features, in the given order."""
         chosen = np.asarray(columns, dtype=np.intp)
         return GroupMoments(
             self.labels, self.counts, self.means[:, chosen], self.scatters[:, chosen[:, None], chosen[None, :]]
         )
 
     def pick(self, positions: Sequence[int] | np.ndarray, labels: tuple[Any, ...]) -> GroupMoments:
-        """Some of the groups, under other names."""
+        """The moments of the groups at the given positions, with new labels."""
         chosen = list(positions)
         return GroupMoments(labels, self.counts[chosen], self.means[chosen], self.scatters[chosen])
 
     def merge_groups(self, label: Any) -> GroupMoments:
-        """All groups as one."""
+        """The moments of all groups combined into one, with the given label."""
         count, mean, scatter = _merge_one(list(zip(self.counts, self.means, self.scatters, strict=True)))
         return GroupMoments((label,), np.array([count]), mean[None], scatter[None])
 
     def standardised(self, offsets: np.ndarray, scales: np.ndarray) -> GroupMoments:
-        """The moments of ``(x - offsets) / scales``, without another look at the rows.
+        """The moments of ``(x - offsets) / scales``, without another pass over the rows.
 
         Examples
         --------
@@ -293,7 +293,7 @@ class GroupMoments(Reduction):
         return GroupMoments(self.labels, self.counts, means, self.scatters / (scales[:, None] * scales))
 
     def merge(self, *others: GroupMoments) -> GroupMoments:
-        """The summary of all rows together; groups may occur in some of the parts only."""
+        """The summary of all rows together; a group need not occur in every part."""
         parts = (self, *others)
         for part in others:
             if part.n_features != self.n_features:
@@ -353,13 +353,13 @@ def fixed_by_group(counts: np.ndarray, means: np.ndarray, within: np.ndarray) ->
 def _merge_one(
     parts: Sequence[tuple[float, np.ndarray, np.ndarray]],
 ) -> tuple[float, np.ndarray, np.ndarray]:
-    """Pool count, mean and scatter of one group (Chan, Golub and LeVeque's update, for any number of parts)."""
+    """Combine the count, mean and scatter of one group from its parts (the update of Chan, Golub and LeVeque)."""
     if len(parts) == 1:
         return parts[0]
     counts = np.array([count for count, _, _ in parts])
     means = np.stack([mean for _, mean, _ in parts])
     total = counts.sum()
-    # Averaging differences from one of the means keeps the digits that a mean far from zero would lose.
+    # Averaging differences from one of the means keeps the precision that means far from zero would lose.
     mean = means[0] + (counts / total) @ (means - means[0])
     offsets = (means - mean) * np.sqrt(counts)[:, None]
     scatter = np.add.reduce([scatter for _, _, scatter in parts]) + offsets.T @ offsets

@@ -1,4 +1,4 @@
-"""Fewer rows than features: the same moments in coordinates of the space that the centred rows span."""
+"""For fewer rows than features: the same moments in coordinates of the space spanned by the centred rows."""
 
 from __future__ import annotations
 
@@ -11,14 +11,14 @@ from scipy import linalg, sparse
 from fairpca._validation import Groups, check_finite
 from fairpca.linalg import orthonormalise, threads_for
 from fairpca.moments._accumulate import accumulate
-from fairpca.moments._filled_columns import shift_filled_columns
 from fairpca.moments._group_moments import GroupMoments, Reduction, fixed_by_group
+from fairpca.moments._sparse_shift import shift_dense_columns
 
 __all__ = ["RowSpace"]
 
-#: Numbers centred at a time.
+#: How many numbers are centred at a time.
 _BLOCK_SIZE = 4_000_000
-#: Squared singular values below this share of the largest are rounding of the Gram matrix.
+#: Squared singular values below this share of the largest are rounding errors of the Gram matrix.
 _RANK_TOLERANCE = 1e-13
 
 
@@ -26,16 +26,16 @@ class RowSpace(Reduction):
     """Coordinates ``Y`` with ``X - mean = Y Q^T``, Q orthonormal, from the n x n Gram matrix of the centred rows.
 
     With ``X_c X_c^T = U s^2 U^T``, ``Y = U s`` and ``Q = X_c^T U / s``. Every second moment about a mean lies in the
-    span of Q, so a problem on subspaces may be solved there. ``n_spare`` directions orthogonal to it, along which no
-    row varies, are added: a projection of that many dimensions never needs more. No p x p matrix is formed, Q neither,
-    and sparse X stays sparse.
+    span of Q, so a problem on subspaces can be solved there. ``n_spare`` directions orthogonal to the span, along which
+    the rows do not vary, are added: a projection of that many dimensions never needs more. Neither a p x p matrix nor
+    Q is formed, and a sparse X stays sparse.
 
     Attributes
     ----------
     moments : GroupMoments
-        Of the coordinates, with the spare directions last.
+        The moments of the coordinates, with the spare directions last.
     labels, counts, pooled_mean
-        As in :class:`~fairpca.moments.GroupMoments`, of the features.
+        As in :class:`~fairpca.moments.GroupMoments`, for the features.
 
     Examples
     --------
@@ -59,7 +59,7 @@ class RowSpace(Reduction):
         if not weights.all():
             kept = weights > 0
             X, weights, groups = X[kept], weights[kept], Groups(groups.labels, groups.codes[kept])
-        self._X, shift = shift_filled_columns(X)
+        self._X, shift = shift_dense_columns(X)
         self._members = np.zeros((len(weights), len(groups)))  # weights in the column of each row's group
         self._members[np.arange(len(weights)), groups.codes] = weights
         self._members = self._members[:, self._members.any(axis=0)]
@@ -100,7 +100,7 @@ class RowSpace(Reduction):
         return self.moments.mean_rounding()
 
     def lift(self, basis: np.ndarray) -> np.ndarray:
-        """Orthonormal coordinates as an orthonormal basis of the features, column by column but for rounding."""
+        """Map an orthonormal basis in coordinates to one in the feature space, column by column up to rounding."""
         rank = len(self._roots)
         lifted = self._spread(self._vectors @ (basis[:rank] / self._roots[:, None])) + self._spare @ basis[rank:]
         basis = orthonormalise(lifted)
@@ -110,14 +110,14 @@ class RowSpace(Reduction):
         return fixed_by_group(self.counts, self.means, self._within())
 
     def _blocks(self) -> Iterator[tuple[slice, np.ndarray]]:
-        """Some columns of a dense X at a time, in double precision."""
+        """Yield a few columns of a dense X at a time, in double precision."""
         step = max(_BLOCK_SIZE // self._X.shape[0], 1)
         for start in range(0, self.n_features, step):
             columns = slice(start, start + step)
             yield columns, self._X[:, columns].astype(np.float64)
 
     def _gram(self) -> np.ndarray:
-        """``X_c X_c^T``; dense rows are centred first, which keeps the digits of rows far from the origin."""
+        """``X_c X_c^T``; dense rows are centred first, which preserves precision far from the origin."""
         if sparse.issparse(self._X):
             X = self._X.astype(np.float64)
             towards_mean = X @ self._centre
@@ -130,7 +130,7 @@ class RowSpace(Reduction):
         return gram
 
     def _within(self) -> np.ndarray:
-        """Weighted squares about the groups' means, by column."""
+        """Weighted sum of squares about the group means, for each column."""
         if sparse.issparse(self._X):
             squares = self._X.multiply(self._X).T @ self._members.sum(axis=1)
             return np.maximum(squares - self.counts @ self._means**2, 0.0)
@@ -142,7 +142,7 @@ class RowSpace(Reduction):
         return within
 
     def _spread(self, coefficients: np.ndarray) -> np.ndarray:
-        """``X_c^T C``, of shape (p, columns of C)."""
+        """``X_c^T C``, of shape (p, n_columns of C)."""
         spread = np.empty((self.n_features, coefficients.shape[1]))
         if sparse.issparse(self._X):
             spread[:] = self._X.T @ coefficients
@@ -160,7 +160,7 @@ class RowSpace(Reduction):
         return scores - self._centre @ vectors
 
     def _orthogonal_directions(self, count: int) -> np.ndarray:
-        """Random directions, less their part in the row space; twice, since once leaves rounding behind."""
+        """Random directions projected on the complement of the row space, twice to remove rounding errors."""
         directions = np.random.default_rng(0).standard_normal((self.n_features, count))
         for _ in range(2 if count else 0):
             inside = (self._vectors.T @ self._scores(directions)) / self._roots[:, None] ** 2

@@ -1,7 +1,8 @@
-"""Row by row: the squared length of a centred row, and the part of it that given bases capture.
+"""For each row: its squared length after centring, and the part of it that given bases capture.
 
-The declared way back from moments to rows: standard errors of group values need the spread of row values, which no
-second moment holds. Rows are visited once, sorted by cell within blocks as in :mod:`fairpca.moments._accumulate`.
+This is a declared exception to the use of moments only: standard errors of group statistics need the spread over the
+rows, which second moments do not contain. Rows are visited once, sorted by cell within blocks as in
+:mod:`fairpca.moments._accumulate`.
 """
 
 from __future__ import annotations
@@ -19,7 +20,7 @@ from fairpca.moments._accumulate import blocks_by_group
 
 __all__ = ["Views", "on_row_ranges", "row_squares"]
 
-#: Numbers of X in a block: it should stay in the cache while it is centred and multiplied.
+#: How many numbers of X form a block, which should stay in the cache while it is centred and multiplied.
 _BLOCK_NUMBERS = 250_000
 #: From this many numbers on, ranges of rows are worth a thread each.
 _PARALLEL_SIZE = 1_000_000
@@ -27,7 +28,7 @@ _PARALLEL_SIZE = 1_000_000
 
 @dataclass(frozen=True)
 class Views:
-    """What is asked of the rows of each cell: a centre, and several bases whose captured squares are wanted.
+    """For each cell, the centre of its rows and several bases whose captured squares are wanted.
 
     Attributes
     ----------
@@ -45,20 +46,20 @@ class Views:
 
 
 def row_squares(X: Any, cells: np.ndarray, views: Views) -> Iterator[tuple[int, np.ndarray, np.ndarray]]:
-    """Squared length of each row about its cell's centre, then what each basis of the cell captures of it.
+    """Squared length of each row about its cell's centre, and what each basis of the cell captures of it.
 
     Parameters
     ----------
-    X : dense or CSR matrix of shape (n, p), checked
+    X : dense or CSR matrix of shape (n, p), validated
     cells : integer array of shape (n,)
-        Which centre and bases concern a row.
+        The cell of each row, which determines its centre and bases.
     views : Views
 
     Yields
     ------
     cell : int
     rows : ndarray
-        Numbers of some of its rows.
+        Indices of some of the cell's rows.
     squares : ndarray of shape (len(rows), 1 + n_bases)
 
     Examples
@@ -86,7 +87,7 @@ def row_squares(X: Any, cells: np.ndarray, views: Views) -> Iterator[tuple[int, 
 
 
 def _gather(X: Any, rows: np.ndarray, out: np.ndarray) -> np.ndarray:
-    """Rows in float64, in memory that may be overwritten; a new array for each block would cost page faults."""
+    """Rows in float64, in reused memory that may be overwritten: a new array per block would cause page faults."""
     if sparse.issparse(X):
         out[:] = X[rows].toarray()
     elif X.flags.c_contiguous and X.dtype == out.dtype:
@@ -97,13 +98,13 @@ def _gather(X: Any, rows: np.ndarray, out: np.ndarray) -> np.ndarray:
 
 
 def _owners(bases: Sequence[np.ndarray]) -> np.ndarray:
-    """Indicators that add up the squared scores of each basis: of shape (all dimensions, n_bases)."""
+    """Indicator matrix that sums the squared scores of each basis, of shape (sum of all dimensions, n_bases)."""
     sizes = [basis.shape[1] for basis in bases]
     return np.repeat(np.eye(len(sizes)), sizes, axis=0)
 
 
 def on_row_ranges(X: Any, function: Callable[[slice], Any], *, parallel: bool = True) -> list[Any]:
-    """Apply a function to ranges of the rows, each on a thread of its own where X is large enough."""
+    """Apply a function to ranges of the rows, each on its own thread if X is large enough."""
     n_rows = X.shape[0]
     n_threads = blas_threads() if parallel and n_rows * X.shape[1] >= _PARALLEL_SIZE else 1
     if n_threads == 1:

@@ -1,7 +1,7 @@
-"""Where rows come from when they are visited more than once: memory, an iterable of chunks, a Dask collection.
+"""Sources of rows that are visited more than once: memory, an iterable of chunks, a Dask collection.
 
-A source applies one function to every chunk and merges what comes back. Cells divide each group further: into folds
-for cross-validation, or into blocks that a permutation test moves between groups.
+A source applies a function to every chunk and merges the results. Cells subdivide each group: into folds for
+cross-validation, or into blocks that a permutation test moves between groups.
 """
 
 from __future__ import annotations
@@ -36,14 +36,14 @@ __all__ = [
     "spread_evenly",
 ]
 
-#: Rows per cell from which on they are drawn one by one.
+#: Above this many rows per cell, the cell of each row is drawn independently.
 _DRAWN_ROWS = 10_000
 #: ``function(number of the chunk, X, groups, weights) -> value``
 ChunkFunction = Callable[[int, Any, Groups, "np.ndarray | None"], Any]
 
 
 class RowSource(Protocol):
-    """Rows that can be visited again; ``owns_threads`` if no scheduler runs chunks at the same time."""
+    """Rows that can be visited repeatedly; ``owns_threads`` if no scheduler processes chunks in parallel."""
 
     owns_threads: bool
 
@@ -56,7 +56,7 @@ class RowSource(Protocol):
 
 @dataclass(frozen=True)
 class MemorySource:
-    """Checked rows in memory, as a single chunk."""
+    """Validated rows in memory, as a single chunk."""
 
     X: Any
     groups: Groups
@@ -72,7 +72,7 @@ class MemorySource:
 
 
 class ChunkSource:
-    """An iterable that yields ``(X, sensitive_features[, sample_weight])`` every time it is asked."""
+    """An iterable that yields ``(X, sensitive_features[, sample_weight])`` tuples anew in every pass."""
 
     owns_threads = True
 
@@ -111,7 +111,7 @@ class ChunkSource:
 
 
 class Cells(Protocol):
-    """Divides the rows of every group into cells, the same way at every visit."""
+    """Divides the rows of every group into cells, in the same way in every pass."""
 
     @property
     def labels(self) -> tuple[Any, ...]: ...
@@ -120,12 +120,12 @@ class Cells(Protocol):
     def n_cells(self) -> tuple[int, ...]: ...
 
     def codes(self, number: int, groups: Groups) -> np.ndarray:
-        """The cell of each row of a chunk: those of the first group come first, then those of the second, ..."""
+        """The cell of each row of a chunk; cells are numbered group by group, starting with the first group."""
 
 
 @dataclass(frozen=True)
 class GivenCells:
-    """Cells of rows in memory."""
+    """Cells given as an array, for rows in memory."""
 
     labels: tuple[Any, ...]
     n_cells: tuple[int, ...]
@@ -137,7 +137,7 @@ class GivenCells:
 
 @dataclass(frozen=True)
 class RandomCells:
-    """Every row to a cell of its group at random, in each chunk as evenly as can be."""
+    """Assigns every row to a random cell of its group, as evenly as possible within each chunk."""
 
     labels: tuple[Any, ...]
     n_cells: tuple[int, ...]
@@ -155,9 +155,9 @@ class RandomCells:
 
 
 def spread_evenly(n_rows: int, n_cells: int, rng: np.random.Generator) -> np.ndarray:
-    """A cell for each row at random; sizes differ by one at most, and which cells are larger is random as well.
+    """A random cell for each row; sizes differ by at most one, and which cells are larger is random as well.
 
-    Of very many rows each is drawn by itself, which is much faster: sizes then differ by a fraction of a percent.
+    For very many rows each cell is drawn independently, which is much faster; sizes then vary by one percent or less.
     """
     if n_rows > _DRAWN_ROWS * n_cells:
         return rng.integers(n_cells, size=n_rows, dtype=np.uint16)

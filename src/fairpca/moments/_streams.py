@@ -1,6 +1,6 @@
-"""Moments of a stream of blocks of rows: several threads accumulate while the next block is being made.
+"""Moments of a stream of row blocks: several threads accumulate while the next block is being read.
 
-Memory holds a few blocks, and the result does not depend on which thread is faster.
+Only a few blocks are in memory at a time, and the result does not depend on the timing of the threads.
 """
 
 from __future__ import annotations
@@ -23,13 +23,13 @@ from fairpca.moments._group_moments import GroupMoments
 
 __all__ = ["PARTS_AHEAD", "RowBlock", "StreamReducer", "moments_from_blocks", "n_threads"]
 
-#: Parts handed out for each thread: it has another at hand when it is done, and few summaries wait for their turn.
+#: Parts submitted per thread: enough that no thread has to wait for work, few enough that few summaries are pending.
 PARTS_AHEAD = 2
 
 
 @dataclass(frozen=True)
 class RowBlock:
-    """Some rows: columns of features in single or double precision, the group of each row, and perhaps weights > 0."""
+    """Some rows: feature columns in single or double precision, the group of each row, optional positive weights."""
 
     columns: Sequence[np.ndarray]
     groups: Groups
@@ -42,21 +42,21 @@ class RowBlock:
 def moments_from_blocks(
     blocks: Iterable[RowBlock], feature_names: Sequence[str], *, n_jobs: int | None = None
 ) -> GroupMoments:
-    """Reduce blocks of rows as they come: this thread asks for the next one while others accumulate.
+    """Reduce blocks of rows as they arrive: the calling thread fetches the next block while other threads accumulate.
 
     Parameters
     ----------
     blocks : iterable of RowBlock
-        Of any sizes; they may hold different groups, and some may have no rows.
+        Blocks of any size; they may contain different groups, and some may have no rows.
     feature_names : list of str
-        Names of the columns, for errors.
+        Names of the columns, for error messages.
     n_jobs : int, optional
-        Threads; default: one per core, as is -1; -2 leaves one core free.
+        Number of threads. None and -1 mean one per core; -2 leaves one core free.
 
     Returns
     -------
     GroupMoments
-        Without groups where there were no rows.
+        Without any groups if there were no rows.
 
     Examples
     --------
@@ -73,7 +73,7 @@ def moments_from_blocks(
 
 
 def n_threads(n_jobs: int | None) -> int:
-    """Negative numbers count back from all cores, as in joblib."""
+    """Number of threads; negative numbers count back from the number of cores, as in joblib."""
     cores = os.cpu_count() or 1
     if n_jobs is None:
         return cores
@@ -83,7 +83,7 @@ def n_threads(n_jobs: int | None) -> int:
 
 
 class StreamReducer:
-    """Moments of whatever ``decode`` makes a block of; threads decode what they accumulate."""
+    """Moments of items that ``decode`` converts to row blocks; each thread decodes what it accumulates."""
 
     def __init__(
         self,
@@ -96,7 +96,7 @@ class StreamReducer:
         self._n_rows, self._done, self._progress, self._lock = n_rows, 0, progress, Lock()
 
     def side_by_side(self, parts: Iterable[Iterable[Any]], workers: int) -> GroupMoments:
-        """A thread for each part; merged in their order, and as they finish: the summary of a part may be large."""
+        """One task per part; results are merged in order and as early as possible, because summaries may be large."""
         total, running = self._nothing(), deque[Future]()
         with single_blas_thread(), ThreadPoolExecutor(workers) as pool:
             for part in parts:
@@ -114,7 +114,7 @@ class StreamReducer:
         return total
 
     def in_turns(self, items: Iterable[Any], workers: int) -> GroupMoments:
-        """This thread reads while others accumulate; each takes its turn, so the result does not depend on timing."""
+        """This thread reads while others accumulate in a fixed rotation, so the result does not depend on timing."""
         totals = [self._nothing() for _ in range(workers)]
         running: list[Future | None] = [None] * workers
         with single_blas_thread(), ThreadPoolExecutor(workers) as pool:
@@ -139,7 +139,7 @@ class StreamReducer:
             moments = accumulate_columns(block.columns, block.groups, block.weights)
         if not np.isfinite(moments.scatters).all():
             self._raise_not_finite(block.columns)
-        self._report(len(item))  # also rows that do not count
+        self._report(len(item))  # includes rows of weight zero
         return moments
 
     def _raise_not_finite(self, columns: Sequence[np.ndarray]) -> None:

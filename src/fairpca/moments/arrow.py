@@ -1,6 +1,6 @@
-"""Group statistics of Arrow record batches and Parquet files, streamed: needs the extra ``fairpca[arrow]``.
+"""Streaming group statistics of Arrow record batches and Parquet files; needs the extra ``fairpca[arrow]``.
 
-Decoding and accumulation overlap on all cores, and memory holds a few batches, whatever the size of the file.
+Decoding and accumulation overlap on all cores, and only a few batches are in memory at a time, whatever the file size.
 """
 
 from __future__ import annotations
@@ -23,7 +23,7 @@ from fairpca.moments._streams import RowBlock, StreamReducer, n_threads
 __all__ = ["ParquetChunks", "feature_columns", "moments_from_batches", "moments_from_parquet"]
 
 
-#: Numbers in a batch: enough to hide the cost of a call, few enough for several batches to share the cache.
+#: Numbers per batch: enough to hide the overhead of a call, few enough for several batches to share the cache.
 _BATCH_SIZE = 4_000_000
 
 
@@ -37,26 +37,26 @@ def moments_from_parquet(
     n_jobs: int | None = None,
     progress: Report | None = None,
 ) -> GroupMoments:
-    """Reduce a Parquet file, a folder of them or a list to the moments of each group, in one pass.
+    """Reduce a Parquet file, a folder of Parquet files or a list of them to the moments of each group, in one pass.
 
     Parameters
     ----------
     path : path, or list of paths
-        A folder stands for all ``*.parquet`` files in it, not in its subfolders. All files must hold the same kind of
-        data in the columns that are read.
+        A folder stands for all ``*.parquet`` files directly in it, not in its subfolders. All files must hold the same
+        kind of data in the columns that are read.
     sensitive : str or list of str
-        The column that holds the group; several make groups of the combinations that occur.
+        The column that holds the group. With several columns, every combination that occurs is a group.
     columns : list of str, optional
-        Features, in this order; default: every column of the first file but ``sensitive``, ``weight`` and the index of
-        a pandas frame. All must be numbers.
+        Names of the feature columns, in this order. By default, every column of the first file except ``sensitive``,
+        ``weight`` and the index of a pandas data frame. All must be numeric.
     weight : str, optional
         A column of weights, which count like repeated rows.
     batch_rows : int, optional
-        Rows decoded at a time; default: about 4,000,000 numbers.
+        Number of rows decoded at a time. By default, about 4,000,000 numbers.
     n_jobs : int, optional
-        Threads; default: one per core, as is -1; -2 leaves one core free.
+        Number of threads. None and -1 mean one per core; -2 leaves one core free.
     progress : callable, optional
-        Called as ``progress(rows_done, rows_in_all, "rows read")`` after each batch, from one thread at a time.
+        Called as ``progress(rows_done, rows_in_total, "rows read")`` after each batch, from one thread at a time.
 
     Examples
     --------
@@ -77,7 +77,7 @@ def moments_from_parquet(
     batch_rows = _rows_of_batch(batch_rows, roles)
     reducer = _reducer(roles, sum(file.n_rows for file in files), progress)
     parts = [part for file in files for part in file.split(workers if len(files) < workers else 1)]
-    if len(parts) < workers:  # too few row groups to give each thread its own: threads decode the columns
+    if len(parts) < workers:  # too few row groups for one per thread: threads decode columns in parallel instead
         batches = (batch for part in parts for batch in _batches(part, roles, batch_rows, use_threads=True))
         return _checked(reducer.in_turns(batches, workers), roles)
     streams = (_batches(part, roles, batch_rows, use_threads=False) for part in parts)
@@ -85,10 +85,11 @@ def moments_from_parquet(
 
 
 class ParquetChunks:
-    """A Parquet file, a folder of them or a list as chunks of rows, read from disk again at every pass.
+    """A Parquet file, a folder or a list of files as chunks of rows, read from disk again in every pass.
 
-    For what needs more than one pass: :func:`fairpca.inference.cross_validate_groups` and
-    :func:`fairpca.inference.loss_test`. Memory holds one batch. Parameters as in :func:`moments_from_parquet`.
+    For functions that need more than one pass: :func:`fairpca.inference.cross_validate_groups` and
+    :func:`fairpca.inference.loss_test`. Only one batch is in memory at a time. The parameters are those of
+    :func:`moments_from_parquet`.
 
     Examples
     --------
@@ -102,8 +103,8 @@ class ParquetChunks:
     >>> with tempfile.TemporaryDirectory() as folder:
     ...     file = os.path.join(folder, "people.parquet")
     ...     pyarrow.parquet.write_table(table, file)
-    ...     figures = cross_validate_groups(FairPCA(1), ParquetChunks(file, "sex"), cv=5)
-    >>> figures.counts
+    ...     held_out = cross_validate_groups(FairPCA(1), ParquetChunks(file, "sex"), cv=5)
+    >>> held_out.counts
     {'f': 60.0, 'm': 30.0}
     """
 
@@ -134,9 +135,10 @@ def moments_from_batches(
     weight: str | None = None,
     n_jobs: int | None = None,
 ) -> GroupMoments:
-    """The same for any stream of :class:`pyarrow.RecordBatch`: an IPC file, Flight, a database cursor.
+    """Reduce any stream of :class:`pyarrow.RecordBatch` to the moments of each group.
 
-    A :class:`pyarrow.Table`, a single batch or a :class:`pyarrow.dataset.Dataset` will do as well.
+    The batches may come from an IPC file, Flight or a database cursor. A :class:`pyarrow.Table`, a single batch or a
+    :class:`pyarrow.dataset.Dataset` is accepted as well. The parameters are those of :func:`moments_from_parquet`.
     """
     roles = ColumnRoles(columns, sensitive, weight)
     return _checked(_reducer(roles).in_turns(_checked_batches(batches, roles), n_threads(n_jobs)), roles)
@@ -145,14 +147,14 @@ def moments_from_batches(
 def feature_columns(
     path: Any, sensitive: str | Sequence[str], *, columns: Sequence[str] | None = None, weight: str | None = None
 ) -> list[str]:
-    """The features that :func:`moments_from_parquet` will use; an error names a column that is absent or no number."""
+    """The features that :func:`moments_from_parquet` will use; raises if a column is missing or not numeric."""
     return _checked_files(path, sensitive, columns, weight)[0].features
 
 
 def _checked_files(
     path: Any, sensitive: str | Sequence[str], columns: Sequence[str] | None, weight: str | None
 ) -> tuple[ColumnRoles, list[ArrowFile]]:
-    """What to read, and the files, all of which have it."""
+    """The roles of the columns, and the files, all of which have these columns."""
     roles = None if columns is None else ColumnRoles(columns, sensitive, weight)
     files = []
     for file in _files(path):
@@ -175,7 +177,7 @@ def _checked_batches(batches: Any, roles: ColumnRoles) -> Iterator[Any]:
 
 
 def _record_batches(batches: Any) -> Iterator[Any]:
-    """Batches of what is one, has some or yields some."""
+    """Yield the batches of a single batch, a table, a dataset, or an iterable of batches and tables."""
     if hasattr(batches, "to_batches"):
         yield from batches.to_batches()
     elif _is_batch(batches):
@@ -204,7 +206,7 @@ def _no_batches(found: str) -> TypeError:
 
 
 def _batches(file: ArrowFile, roles: ColumnRoles, rows: int, *, use_threads: bool) -> Iterator[Any]:
-    """Sensitive columns of strings are decoded to codes."""
+    """Batches of a file, with sensitive columns of strings decoded to integer codes."""
     return file.batches(roles.all, rows, categories=roles.sensitive, use_threads=use_threads)
 
 
@@ -216,7 +218,7 @@ def _checked(moments: GroupMoments, roles: ColumnRoles) -> GroupMoments:
     if not moments.labels:
         raise ValueError("There are no rows (of positive weight) to learn from.")
     if roles.weight is not None:
-        check_sample_weight([moments.total_count], 1)  # a batch may weigh little, all of them may not
+        check_sample_weight([moments.total_count], 1)  # a single batch may have little weight, all together may not
     return moments
 
 
@@ -225,7 +227,7 @@ def _rows_of_batch(batch_rows: int | None, roles: ColumnRoles) -> int:
 
 
 def _decode(roles: ColumnRoles, batch: Any) -> RowBlock:
-    """Features, groups and weights of the rows that count."""
+    """Features, groups and weights of the rows with positive weight."""
     columns = [_numbers(batch, name) for name in roles.features]
     encoded = [_groups(batch, name) for name in roles.sensitive]
     groups = encoded[0] if len(encoded) == 1 else intersect_groups(encoded)
@@ -256,18 +258,18 @@ def _groups(batch: Any, name: str) -> Groups:
     column = batch.column(name)
     if column.null_count:
         raise ValueError(
-            f"The sensitive column {name!r} contains nulls; drop those rows or give them a label of their own, such as "
+            f"The sensitive column {name!r} contains nulls; drop those rows or give them their own label, such as "
             "'unknown'."
         )
     encoded = column if hasattr(column, "dictionary") else column.dictionary_encode()
     labels = [_label(value) for value in python_values(encoded.dictionary)]
     if any(label is None or label != label for label in labels):
-        raise ValueError(f"The sensitive column {name!r} contains missing values; give them a label of their own.")
+        raise ValueError(f"The sensitive column {name!r} contains missing values; give them their own label.")
     return groups_from_codes(encoded.indices.to_numpy(zero_copy_only=False), labels)
 
 
 def _label(value: Any) -> Any:
-    """0.0 and 1.0 are the labels 0 and 1, as for arrays."""
+    """Convert 0.0 and 1.0 to the labels 0 and 1, as for arrays."""
     return int(value) if isinstance(value, float) and value.is_integer() else value
 
 
@@ -283,7 +285,7 @@ def _files_in(folder: Path) -> list[Path]:
     if not files and any(folder.glob("*/**/*.parquet")):
         raise FileNotFoundError(
             f"There is no *.parquet file in {folder} itself, and subfolders are not searched: list the files, for "
-            f"example sorted(Path({str(folder)!r}).rglob('*.parquet')); values in the names of folders are not read."
+            f"example sorted(Path({str(folder)!r}).rglob('*.parquet')); values in folder names are not read."
         )
     if not files:
         raise FileNotFoundError(f"There is no *.parquet file in {folder}; give the files themselves.")

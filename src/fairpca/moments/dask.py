@@ -1,8 +1,8 @@
 """Group statistics of Dask arrays and data frames: one task per chunk, then a tree of merges.
 
-Every task is a pure function of its chunk, so the engine may repeat it elsewhere when a worker is lost. The rows
-stay where they are; what travels is one (k, p, p) summary per chunk. Needs the extra ``fairpca[dask]``; Dask is only
-imported once a Dask collection has been given.
+Every task is a pure function of its chunk, so the scheduler can repeat it elsewhere if a worker is lost. The rows
+stay where they are; only one (k, p, p) summary per chunk is transferred. Needs the extra ``fairpca[dask]``; Dask is
+imported only once a Dask collection has been given.
 """
 
 from __future__ import annotations
@@ -35,9 +35,9 @@ __all__ = [
 
 
 def as_dask_features(X: Any, sensitive_features: Any) -> tuple[Any, Any]:
-    """Split off the sensitive column, or columns, where they are given by name; what is left must be numbers."""
+    """Split off sensitive columns given by name; the remaining columns must be numeric."""
     if sensitive_features is None:
-        check_groups(None, 0)  # raises, in the words used everywhere
+        check_groups(None, 0)  # always raises; reuses the standard message
     _check_dimensions(X)
     if hasattr(X, "columns") and _is_by_name(sensitive_features):
         X, sensitive_features = _split_off(X, sensitive_features)
@@ -46,7 +46,7 @@ def as_dask_features(X: Any, sensitive_features: Any) -> tuple[Any, Any]:
 
 
 def _is_by_name(sensitive_features: Any) -> bool:
-    """A name, or several; labels in memory cannot be meant, since no one knows where the chunks of a frame begin."""
+    """Whether this is one or more column names. It cannot be labels in memory: a frame's chunk lengths are unknown."""
     if isinstance(sensitive_features, list | tuple):
         return bool(sensitive_features) and all(map(_is_name, sensitive_features))
     return _is_name(sensitive_features)
@@ -62,7 +62,8 @@ def _split_off(X: Any, sensitive_features: Any) -> tuple[Any, Any]:
     for name in names:
         if name not in X.columns:
             raise ValueError(
-                f"sensitive_features={name!r} is no column of X; name its columns, or give a collection cut like X."
+                f"sensitive_features={name!r} is not a column of X; give the name of a column, or a Dask collection "
+                "with the same chunks as X."
             )
     return X.drop(columns=names), X[names if several else names[0]]
 
@@ -77,10 +78,10 @@ def _check_dimensions(X: Any) -> None:
 
 
 def _check_numbers(X: Any) -> None:
-    """Told from the types alone, before a placeholder row of text reaches a conversion that cannot name the column."""
+    """Raise if X is not numeric, judging by the types alone: later conversions could not name the column."""
     if not hasattr(X, "columns"):
         if X.dtype.kind in "SUMm":
-            raise ValueError(f"X holds {X.dtype}, not numbers: encode it as numbers first.")
+            raise ValueError(f"X holds {X.dtype}, not numbers; encode it as numbers first.")
         return
     for name, dtype in X.dtypes.items():
         kind = (dtype.categories.dtype if hasattr(dtype, "categories") else dtype).kind
@@ -92,7 +93,7 @@ def _check_numbers(X: Any) -> None:
 
 
 def sample_of(X: Any) -> Any:
-    """Two rows of the right columns and types, for checks that need no data."""
+    """Two placeholder rows with the columns and types of X, for checks that need no data."""
     _check_dimensions(X)
     return X._meta_nonempty if hasattr(X, "_meta_nonempty") else np.zeros((2, X.shape[1]), dtype=X.dtype)
 
@@ -104,8 +105,10 @@ def moments_from_dask(X: Any, sensitive_features: Any, sample_weight: Any = None
     ----------
     X : dask array or data frame
     sensitive_features : dask array, series or data frame, array-like, dict of such, or names of columns of X
-        Chunks must hold the same rows as those of X. What is in memory needs a Dask array X of known chunks.
+        The chunks must hold the same rows as those of X. Values in memory require X to be a Dask array with known chunk
+        sizes.
     sample_weight : dask array or series, array-like, or one number for all rows, optional
+        Weights count like repeated rows.
     """
     import dask
 
@@ -117,7 +120,7 @@ def moments_from_dask(X: Any, sensitive_features: Any, sample_weight: Any = None
     if not moments.labels:
         raise ValueError("X has no rows (of positive weight).")
     if sample_weight is not None:
-        check_sample_weight([moments.total_count], 1)  # a chunk may weigh little, all of them may not
+        check_sample_weight([moments.total_count], 1)  # a single chunk may have little weight, all together may not
     return moments
 
 
@@ -136,7 +139,7 @@ def project_lazily(X: Any, components: np.ndarray, mean: np.ndarray) -> Any:
 
 
 def distinct_values(X: Any, values: Any, name: str) -> np.ndarray:
-    """The different values of a column cut like X, such as a label."""
+    """The distinct values of a column with the same chunks as X, such as a label."""
     import dask
 
     unique = dask.delayed(_unique, pure=False)
@@ -144,7 +147,7 @@ def distinct_values(X: Any, values: Any, name: str) -> np.ndarray:
 
 
 class DaskSource:
-    """Rows of a Dask collection, visited chunk by chunk where they are: a :class:`~fairpca.moments.RowSource`."""
+    """The rows of a Dask collection, processed chunk by chunk in place: a :class:`~fairpca.moments.RowSource`."""
 
     owns_threads = False
 
@@ -154,7 +157,7 @@ class DaskSource:
         self._chunks = aligned_chunks(X, sensitive_features=sensitive_features, sample_weight=sample_weight)
 
     def map_reduce(self, function: Callable[..., Any], merge: Callable[[Sequence[Any]], Any]) -> Any:
-        """Values of chunks without rows are left out."""
+        """Apply ``function`` to every chunk that has rows, and merge the values."""
         import dask
 
         apply, combine = dask.delayed(_apply_to_chunk, pure=False), dask.delayed(_merge_present, pure=False)
@@ -190,11 +193,11 @@ def _chunk_moments(X: Any, sensitive_features: Any, sample_weight: Any, n_featur
     checked = _checked_chunk(X, sensitive_features, sample_weight)
     if checked is None:
         return GroupMoments.empty(n_features)
-    return accumulate(*checked, parallel=False)  # the scheduler has its own threads
+    return accumulate(*checked, parallel=False)  # the scheduler uses its own threads
 
 
 def _checked_chunk(X: Any, sensitive_features: Any, sample_weight: Any) -> tuple[Any, Groups, np.ndarray | None] | None:
-    """Rows, groups and weights of a chunk, or None if it has no rows, or no weight."""
+    """Rows, groups and weights of a chunk, or None if it has no rows or no positive weight."""
     if X.shape[0] == 0:
         return None
     X = check_plain_matrix(X, finite=False)
@@ -204,7 +207,7 @@ def _checked_chunk(X: Any, sensitive_features: Any, sample_weight: Any) -> tuple
         if isinstance(sample_weight, numbers.Number):
             weights = np.full(X.shape[0], weights)
         if weights.shape != (X.shape[0],) or not (np.isfinite(weights) & (weights >= 0)).all():
-            check_sample_weight(weights, X.shape[0])  # raises, in the words used everywhere
+            check_sample_weight(weights, X.shape[0])  # always raises; reuses the standard message
         if not weights.any():
-            return None  # only all chunks together need a positive weight
+            return None  # only the total weight of all chunks must be positive
     return X, groups, weights

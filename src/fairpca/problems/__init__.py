@@ -1,4 +1,4 @@
-"""Pure mathematics: what is minimised, as a function of group statistics."""
+"""Pure mathematics: the objectives, as functions of group statistics."""
 
 from fairpca.joint_range import Minimax
 from fairpca.problems.balanced import (

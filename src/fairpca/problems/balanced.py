@@ -1,6 +1,6 @@
-"""Balanced quality: no group represented worse than need be.
+"""Balanced quality: no group is represented worse than necessary.
 
-With c_a = <M_a, P> the variance of group a that a projection P captures, b_a the largest possible c_a and
+Let c_a = <M_a, P> be the variance of group a that a projection P captures, b_a the largest possible c_a, and
 t_a = tr M_a:
 
 ==========  ======================================  ===============================================
@@ -12,7 +12,7 @@ variance    max_a -c_a                              -phi(w)
 nash        -sum_a log c_a                          sum_a log w_a - k log(phi(w) / k),  any w > 0
 ==========  ======================================  ===============================================
 
-phi(w) is the sum of the d largest eigenvalues of sum_a w_a M_a. "variance" and "nash" are those of
+phi(w) is the sum of the d largest eigenvalues of sum_a w_a M_a. The criteria "variance" and "nash" are due to
 Tantipongpipat et al. (2019).
 """
 
@@ -73,7 +73,7 @@ class NashWelfare:
 
 
 def balanced_problem(criterion: str, totals: np.ndarray, best: np.ndarray) -> RangeProblem:
-    """The problem of a criterion, from the t_a and the b_a."""
+    """The problem for a criterion, given the t_a and the b_a."""
     if criterion == "nash":
         return NashWelfare()
     offsets = {"loss": best, "error": totals, "variance": np.zeros_like(totals)}
@@ -81,7 +81,7 @@ def balanced_problem(criterion: str, totals: np.ndarray, best: np.ndarray) -> Ra
 
 
 def best_captured(matrices: np.ndarray, dimension: int) -> np.ndarray:
-    """``b_a``: the most that any projection of this rank captures of each group alone."""
+    """``b_a``: the most that any projection of this rank can capture of each group alone."""
     return np.array([top_eigenpairs(matrix, dimension)[0].sum() for matrix in matrices])
 
 

@@ -1,16 +1,16 @@
-"""Moment parity: projected groups with equal means and, weighed against variance, equal covariances.
+"""Moment parity: equal means of the projected groups and, traded off against variance, equal covariances.
 
 With S the pooled covariance, mu_a and Sigma_a the mean and covariance of group a (about its own mean) and V
-an orthonormal basis of d columns, Olfat and Aswani's FPCA (2019) at rank d is
+an orthonormal basis with d columns, the FPCA of Olfat and Aswani (2019) at rank d is
 
 ``max <S, V V^T> - mu max_ab ||V^T (Sigma_a - Sigma_b) V||_2``  subject to  ``||V^T (mu_a - mu_b)|| <= delta``
 
-for every pair of groups. Both the penalty and the limit are those of the *worst* pair; for two groups there
-is one pair, and this is the problem of the paper.
+for every pair of groups. Both the penalty and the limit apply to the *worst* pair; with two groups there is only
+one pair, and this is the problem of the paper.
 
 Without the penalty and with delta = 0 the solution is ordinary PCA in the null space of the mean differences
 (Kleindessner et al. 2023). With delta > 0 it depends on V only through ``<S, V V^T>`` and the
-``||V^T (mu_a - mu_b)||^2``, so it is a problem on a joint range, and for two groups the search is exact.
+``||V^T (mu_a - mu_b)||^2``, so it is a problem on a joint range, and for two groups it is solved exactly.
 """
 
 from __future__ import annotations
@@ -41,14 +41,14 @@ __all__ = [
 def mean_differences(moments: GroupMoments, rounding: np.ndarray | float = 0.0) -> np.ndarray:
     """Orthonormal basis, of shape (p, r), of the span of all differences between group means.
 
-    Differences within the rounding of the means themselves count as none: removing such a direction would cost
-    variance and gain nothing. ``rounding``, one value per feature, is that of features which are themselves the
-    result of a computation; it adds to that of the sums.
+    Differences within the rounding error of the means are ignored: removing such a direction would cost variance and
+    gain nothing. ``rounding``, one value per feature, is the rounding error of features that were themselves
+    computed; it is added to that of the sums.
     """
     differences = (moments.means - moments.means[:1])[1:].T
     level = moments.mean_rounding() + rounding
     level = np.broadcast_to(np.where(level > 0, level, 1.0), moments.n_features)
-    # In units of the rounding a difference of noise alone has entries below 1.
+    # In units of the rounding error, a difference that is only noise has entries below 1.
     _, sizes, combinations = np.linalg.svd(differences / level[:, None], full_matrices=False)
     kept = differences @ combinations[sizes > np.sqrt(moments.n_features)].T
     return orthonormalise(kept / np.maximum(np.linalg.norm(kept, axis=0), np.finfo(float).tiny))
@@ -70,7 +70,7 @@ def mean_parity_basis(moments: GroupMoments, dimension: int, rounding: np.ndarra
     _check_available(differences, dimension)
     covariance = moments.pooled_covariance()
     image = covariance @ differences
-    # Eigenvalues of a covariance are not negative; those of the excluded directions are made so.
+    # The eigenvalues of a covariance are not negative; those of the excluded directions are made negative.
     shift = np.trace(covariance) * np.eye(differences.shape[1]) - differences.T @ image
     covariance -= differences @ image.T + image @ differences.T + differences @ shift @ differences.T
     basis = top_eigenpairs(covariance, dimension)[1]
@@ -110,8 +110,8 @@ def mean_penalty(
     """Mean parity up to a tolerance as a minimax problem on a joint range.
 
     ``-<S, P> + K max(0, max_j <f_j f_j^T, P> - delta^2)`` is the largest of ``-<S, P>`` and of
-    ``-<S - K f_j f_j^T, P> - K delta^2`` over j. The penalty is exact once K exceeds the sum of the multipliers,
-    which the dual shows: K times the weights of the terms j, with weight left on the first term.
+    ``-<S - K f_j f_j^T, P> - K delta^2`` over j. The penalty is exact once K exceeds the sum of the multipliers. The
+    multipliers are K times the dual weights of the terms j, so K is large enough if the first term has positive weight.
     """
     terms = covariance - penalty * np.einsum("ja,jb->jab", directions, directions)
     offsets = np.full(len(directions), -penalty * tolerance**2)
@@ -121,9 +121,9 @@ def mean_penalty(
 def covariance_bound(
     covariance: np.ndarray, differences: np.ndarray, penalty: float, dimension: int
 ) -> tuple[np.ndarray, Minimax]:
-    """A problem on a joint range whose optimum bounds the penalised one from below; the same one for d = 1.
+    """A problem on a joint range whose optimum is a lower bound for the penalised problem; equal to it for d = 1.
 
-    The largest of d absolute eigenvalues is at least the size of their mean, ``|<Q, P>| / d``, so
+    The largest of d absolute eigenvalues is at least the absolute value of their mean, ``|<Q, P>| / d``, so
     ``-<S, P> + mu ||V^T Q V||_2`` is at least the larger of ``-<S -+ (mu / d) Q, P>``.
     """
     shifts = (penalty / dimension) * differences
@@ -134,9 +134,9 @@ def covariance_bound(
 def parity_problem(
     moments: GroupMoments, dimension: int, *, penalty: float, tolerance: float
 ) -> tuple[MomentParity, np.ndarray]:
-    """The problem of these moments, and the frame in whose coordinates it is stated.
+    """The problem for these moments, and the frame in whose coordinates it is stated.
 
-    With tolerance 0 the frame spans the null space of the mean differences, where no limit is left to keep.
+    With tolerance 0 the frame spans the null space of the mean differences, where no limits are needed.
     """
     several = len(moments.labels) > 1
     span = mean_differences(moments)
@@ -156,7 +156,7 @@ def parity_problem(
 
 
 class MomentParity:
-    """The minimised ``-<S, V V^T> + mu max_ab ||V^T (Sigma_a - Sigma_b) V||_2`` and its smooth approximations.
+    """The objective ``-<S, V V^T> + mu max_ab ||V^T (Sigma_a - Sigma_b) V||_2`` and its smooth approximations.
 
     Parameters
     ----------
@@ -165,10 +165,11 @@ class MomentParity:
     group_covariances : ndarray of shape (k, p, p)
         The Sigma_a.
     directions : ndarray of shape (n_limits, p)
-        The differences f_j of means that are limited by ``||V^T f_j|| <= tolerance``; none where that holds anyway.
+        The mean differences f_j subject to ``||V^T f_j|| <= tolerance``; none where that holds anyway.
     penalty : float
-        mu, without units: variance given up for a unit of covariance difference.
+        mu, without units: the variance given up per unit of covariance difference.
     tolerance : float
+        delta, in the units of the data.
     """
 
     def __init__(
@@ -181,7 +182,7 @@ class MomentParity:
         tolerance: float,
     ) -> None:
         self.covariance = covariance
-        # Differences from the last group are enough for all pairs, and one matrix less to multiply with.
+        # Differences from the last group are enough for all pairs, with one matrix fewer to multiply.
         self._offsets = group_covariances[:-1] - group_covariances[-1]
         self.directions = directions
         self.penalty = penalty
@@ -189,7 +190,7 @@ class MomentParity:
         self._first, self._second = np.triu_indices(len(group_covariances), 1)
 
     def rescale(self, factor: float) -> Self:
-        """The problem of data divided by ``sqrt(factor)``; values and gaps are divided by the factor."""
+        """The problem for data divided by ``sqrt(factor)``; values and covariance gaps are divided by ``factor``."""
         scaled = copy.copy(self)
         scaled.covariance = self.covariance / factor
         scaled._offsets = self._offsets / factor
@@ -249,11 +250,11 @@ class MomentParity:
 
     @property
     def limit_unit(self) -> float:
-        """``2 delta max ||f||``, which makes the slopes of the limits about 1 where they matter."""
+        """``2 delta max ||f||``, which scales the gradients of the limits to about 1 where the limits are active."""
         return 2 * self.tolerance * float(np.linalg.norm(self.directions, axis=1).max(initial=self.tolerance))
 
     def limits(self, basis: np.ndarray) -> np.ndarray:
-        """Not positive where ``||V^T f_j|| <= delta``, and there about ``(||V^T f_j|| - delta) / max ||f||``."""
+        """Not positive iff ``||V^T f_j|| <= delta``; near that limit about ``(||V^T f_j|| - delta) / max ||f||``."""
         squares = ((self.directions @ basis) ** 2).sum(axis=1)
         return (squares - self.tolerance**2) / self.limit_unit
 

@@ -1,16 +1,14 @@
 """Distributionally robust balance: total error plus a penalty on the largest gap (Vu et al. 2022).
 
-With z_a = tr M_a - <M_a, P> the error of group a, shares p_a, a penalty lambda and radii eps_a (squared units
-of the data), the worst case over all distributions whose group moments lie within eps_a of the observed ones
-is
+With z_a = tr M_a - <M_a, P> the error of group a, shares p_a, a penalty lambda and radii eps_a (in squared units
+of the data), the worst case over all distributions whose group moments lie within eps_a of the observed ones is
 
     F(z) = max_{a != a'} sum_b T_b(u_b),    u_b = p_b + lambda [b = a] - lambda [b = a'],
 
     T_b(u) = u (sqrt(z_b) + sqrt(eps_b))^2            if u >= 0,
     T_b(u) = u max(sqrt(z_b) - sqrt(eps_b), 0)^2      if u < 0.
 
-These are all three cases of Proposition 3.3, so no condition on lambda is needed. Every piece is concave in
-z.
+This covers all three cases of Proposition 3.3, so no condition on lambda is needed. Every piece is concave in z.
 """
 
 from __future__ import annotations
@@ -22,10 +20,10 @@ import numpy as np
 
 __all__ = ["RobustGap", "check_radius", "group_radii"]
 
-#: An error below this share of the group's total is rounding. Under a square root 1e-16 would count as 1e-8.
+#: An error below this share of the group's total is rounding error: under a square root, 1e-16 would become 1e-8.
 _ROUNDING = 1e-14
 _CONE_MARGIN = 0.01
-#: Slopes are those at errors of at least the square of this share of the radius.
+#: Slopes are evaluated at ``sqrt(z_a)`` of at least this share of ``sqrt(eps_a)``, where they are finite.
 _LEAST_ROOT = 1e-5
 
 
@@ -53,7 +51,7 @@ class RobustGap:
         self._down = np.minimum(self.coefficients, 0.0)
 
     def pieces(self, errors: np.ndarray) -> np.ndarray:
-        """The value of each concave piece, one for each ordered pair of groups."""
+        """The value of each concave piece, one per ordered pair of groups."""
         roots = self._root(errors)
         raised = (roots + self._roots) ** 2
         lowered = np.maximum(roots - self._roots, 0.0) ** 2
@@ -63,14 +61,14 @@ class RobustGap:
         return float(self.pieces(errors).max())
 
     def gradients(self, errors: np.ndarray) -> np.ndarray:
-        """Gradient of each piece, in rows; infinite where z_b = 0 < eps_b and the coefficient is positive."""
+        """The gradients of the pieces, as rows; infinite where z_b = 0 < eps_b and the coefficient is positive."""
         with np.errstate(divide="ignore", invalid="ignore"):
             ratios = np.where(self._roots > 0, self._roots / self._root(errors), 0.0)
             raised = np.where(self._up > 0, self._up * (1.0 + ratios), 0.0)
         return raised + self._down * np.maximum(1.0 - ratios, 0.0)
 
     def value_and_slopes(self, errors: np.ndarray) -> tuple[float, np.ndarray]:
-        """F and a subgradient of it, with few operations; where z_b = 0 the slope is large instead of infinite."""
+        """F and one of its subgradients, in few operations; where z_b = 0 the slope is large instead of infinite."""
         roots = np.sqrt(np.maximum(errors, 0.0))
         raised, lowered = roots + self._roots, np.maximum(roots - self._roots, 0.0)
         values = self._up @ (raised * raised) + self._down @ (lowered * lowered)
@@ -82,15 +80,15 @@ class RobustGap:
     def cone(self) -> tuple[np.ndarray, np.ndarray]:
         """For two groups: all convex combinations of gradients lie strictly between these directions.
 
-        A piece's gradient is (u_b (1 + r_b)) where u_b >= 0 and (u_b max(1 - r_b, 0)) where u_b < 0, with r_b
-        >= 0, so its direction is at most as negative as that of (p_0 + lambda, p_1 - lambda) for one piece
-        and of (p_0 - lambda, p_1 + lambda) for the other; both together span less than half a turn.
+        The gradient of a piece has the entries u_b (1 + r_b) where u_b >= 0 and u_b max(1 - r_b, 0) where u_b < 0, with
+        r_b >= 0. So its direction is at most as negative as that of (p_0 + lambda, p_1 - lambda) for one piece and of
+        (p_0 - lambda, p_1 + lambda) for the other; together they span less than half a turn.
         """
         shares, penalty = self.shares, self.penalty
         first = np.array([shares[0] + penalty, shares[1] - penalty])
         last = np.array([shares[0] - penalty, shares[1] + penalty])
-        # A gradient on the very edge may belong to a flat piece of the boundary, which must be inside: hence
-        # the margin.
+        # A gradient exactly on the edge may belong to a flat part of the boundary, which must lie inside the cone:
+        # hence the margin.
         first[1] = first[1] - _CONE_MARGIN * first[0] if first[1] <= 0 else 0.0
         last[0] = last[0] - _CONE_MARGIN * last[1] if last[0] <= 0 else 0.0
         return first, last
@@ -98,8 +96,7 @@ class RobustGap:
     def minorants(self, low: np.ndarray, high: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
         """Linear functions ``constant_m + slope_m . z`` below each piece on the box low <= z <= high.
 
-        A piece is a sum of concave functions of one z_b each, so the chords over the sides of the box lie
-        below it.
+        A piece is a sum of concave functions of one z_b each, so the chords over the sides of the box lie below it.
         """
         low, high = np.maximum(low, 0.0), np.maximum(high, low)
         ends = [self._separate_terms(bound) for bound in (low, high)]
@@ -128,7 +125,7 @@ class RobustGap:
 
 
 def _piece_coefficients(shares: np.ndarray, penalty: float) -> np.ndarray:
-    """The u of every ordered pair (a, a'); a single row where they are all the same."""
+    """The vector u of every ordered pair (a, a'), as rows; a single row if all are the same."""
     k = len(shares)
     if penalty == 0 or k == 1:
         return shares[None, :].copy()
@@ -141,7 +138,7 @@ def _piece_coefficients(shares: np.ndarray, penalty: float) -> np.ndarray:
 
 
 def check_radius(radius: Any) -> np.ndarray:
-    """The numbers of a radius, of whatever form, as far as they can be checked without groups."""
+    """The values of ``radius`` as an array, checked as far as possible without knowing the groups."""
     given = list(radius.values()) if isinstance(radius, Mapping) else radius
     try:
         values = np.asarray(given, dtype=float)

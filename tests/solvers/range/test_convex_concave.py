@@ -1,4 +1,4 @@
-"""Three groups and more."""
+"""The convex-concave procedure for three and more groups."""
 
 import numpy as np
 import pytest
@@ -17,7 +17,7 @@ def solve(matrices, problem, d, **options):
 
 
 def sphere(n):
-    """Directions of the upper half of the unit sphere, evenly spread."""
+    """Evenly spread directions of the upper half of the unit sphere."""
     k = np.arange(n) + 0.5
     height, angle = 1 - k / n, np.pi * (1 + 5**0.5) * k
     flat = np.sqrt(1 - height**2)

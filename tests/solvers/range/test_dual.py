@@ -12,7 +12,7 @@ from fairpca.solvers.range.dual import _solve_in_subspaces
 
 
 def assert_certified(problem, result, matrices, dimension, tol=1e-10):
-    """Everything the result says is recomputed from its basis and weights alone."""
+    """Recompute all values of the result from its basis and weights alone."""
     joint = JointRange(matrices, dimension)
     assert np.allclose(result.basis.T @ result.basis, np.eye(dimension), atol=1e-12)
     value = problem.value(joint.captured(result.basis))
@@ -63,7 +63,7 @@ def test_random_subspaces_are_never_better_than_the_bound(rng, criterion, k):
 
 
 @pytest.mark.parametrize("criterion", ["loss", "error", "variance"])
-def test_three_groups_attain_the_relaxation_or_say_so(rng, criterion):
+def test_three_groups_attain_the_relaxation_or_report_a_gap(rng, criterion):
     for _ in range(10):
         matrices = wishart(rng, 3, 9)
         problem, result = solve(matrices, 3, criterion)
@@ -71,7 +71,7 @@ def test_three_groups_attain_the_relaxation_or_say_so(rng, criterion):
         rank = len(result.relaxed.eigenvalues)
         assert abs(relaxed - result.lower_bound) < 1e-6  # the relaxation's two sides agree
         assert np.isclose(result.relaxed.eigenvalues.sum(), 3)
-        assert rank <= 4  # one more at most for three groups
+        assert rank <= 4  # at most one more for three groups
         assert result.converged == (gap(result) <= 1e-11)
         if rank == 3:
             assert gap(result) < 1e-9

@@ -1,4 +1,4 @@
-"""The search without matrices: whatever the subspace misses, its bounds hold, and they close where they can."""
+"""The search without matrices: its bounds hold whatever the subspace misses, and the gap closes where possible."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ from fairpca.solvers.range.operator_dual import _LEAST_PRODUCT, _chebyshev_bound
 
 @pytest.mark.parametrize("seed", range(5))
 def test_the_bound_holds_when_the_subspace_misses_the_answer(seed):
-    """Stopped after one step, far from the answer: the bound must still be one (or none)."""
+    """Stopped after one step, far from the answer: the bound must still be valid (or infinite)."""
     rng = np.random.default_rng(seed)
     X, groups = leading_directions(rng, 200, 120)
     factors = GroupFactors(X, check_groups(groups, 200))
@@ -38,7 +38,7 @@ def test_the_bound_holds_when_the_subspace_misses_the_answer(seed):
 
 
 class _Matrices:
-    """Operators with the matrices at hand."""
+    """Operators defined by explicit matrices."""
 
     def __init__(self, matrices):
         self.matrices = matrices
@@ -50,7 +50,7 @@ class _Matrices:
 
 @pytest.mark.parametrize("seed", range(20))
 def test_what_the_subspace_leaves_out_is_bounded_from_above(seed):
-    """A subspace that misses the leading direction altogether: the proof has to notice, or to give no bound."""
+    """A subspace that misses the leading direction entirely: the proof must detect this, or give no bound."""
     rng = np.random.default_rng(seed)
     vectors = np.linalg.qr(rng.standard_normal((2, 60, 60)))[0]
     matrices = vectors * (1.0 / np.arange(1, 61)) @ vectors.transpose(0, 2, 1)
@@ -80,12 +80,12 @@ def test_polynomials_bound_closely_where_powers_do_not():
 
 
 @pytest.mark.parametrize("value", [1.05, 1.5, 4.0])
-def test_polynomials_find_an_eigenvalue_of_which_the_probe_has_just_enough(value):
+def test_polynomials_find_an_eigenvalue_that_the_probe_barely_contains(value):
     probe = np.array([[_LEAST_PRODUCT]])
     assert np.isclose(_chebyshev_bound(lambda vectors: value * vectors, probe, 1.0, value), value, rtol=1e-6)
 
 
-def test_unsettled_directions_do_not_spoil_the_proof_for_settled_ones():
+def test_inaccurate_directions_do_not_prevent_the_proof_for_accurate_ones():
     rng = np.random.default_rng(0)
     values = np.concatenate([[3.0, 2.9, 2.89, 2.88, 2.87], np.linspace(2.7, 0.0, 195)])
     span = _Span(_Matrices(np.diag(values)[None]), 1.0, 10, rng)
@@ -97,7 +97,7 @@ def test_unsettled_directions_do_not_spoil_the_proof_for_settled_ones():
 
 
 @pytest.mark.parametrize("k", [2, 3])
-def test_it_finds_what_the_search_with_matrices_finds(rng, k):
+def test_the_result_equals_that_of_the_search_with_matrices(rng, k):
     frames = np.linalg.qr(rng.standard_normal((k, 60, 60)))[0]
     matrices = frames * 0.7 ** np.arange(60) @ frames.transpose(0, 2, 1)
     _, exact = solve(matrices, 3)
@@ -117,5 +117,5 @@ def test_it_finds_what_the_search_with_matrices_finds(rng, k):
     root = found.relaxed.basis * np.sqrt(found.relaxed.eigenvalues)
     assert np.allclose(solution.relaxed_captured, joint.captured(root), atol=1e-10)
     best = np.array([point.support for point in joint.vertices()])
-    assert (solution.best >= best - 1e-12).all()  # bounds from above
+    assert (solution.best >= best - 1e-12).all()  # upper bounds
     assert np.allclose(solution.best, best, atol=1e-5)

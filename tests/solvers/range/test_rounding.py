@@ -1,4 +1,4 @@
-"""Rank reduction keeps what it must."""
+"""Rank reduction keeps the captured variances and the trace."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from tests.solvers.cases import random_moments, relaxed_capture
 from fairpca.solvers.range.rounding import reduce_rank
 
 
-def test_rank_reduction_keeps_what_it_must(rng):
+def test_rank_reduction_keeps_captured_variances_and_trace(rng):
     matrices = random_moments(rng, k=2, size=8)
     vectors = np.linalg.qr(rng.normal(size=(8, 8)))[0]
     eigenvalues = np.array([1.0, 0.9, 0.7, 0.5, 0.4, 0.3, 0.2, 0.0])

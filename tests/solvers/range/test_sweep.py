@@ -53,7 +53,7 @@ def test_global_optimum_with_a_certificate(seed, kind):
     assert 0 <= (result.objective - result.lower_bound) <= max(1e-9 * result.objective, 1e-14)
     np.testing.assert_allclose(result.basis.T @ result.basis, np.eye(joint.dimension), atol=1e-12)
     assert problem.value(errors_of(joint, result.basis)) == pytest.approx(result.objective, rel=1e-11)
-    # No other subspace is better, and the bound is one.
+    # No other subspace is better, and the bound is valid.
     assert brute_force(joint, problem, rng) >= result.lower_bound - 1e-13
 
 
@@ -89,7 +89,7 @@ def test_flat_boundary_is_followed_to_the_ridge():
     assert result.status is Status.OPTIMAL
 
 
-def test_max_iter_is_honest():
+def test_stopping_at_max_iter_is_reported():
     joint, problem, _ = random_case(1, "general")
     result = sweep_range(problem, joint, tol=1e-9, max_iter=5)
     assert result.status is Status.MAX_ITER
@@ -97,7 +97,7 @@ def test_max_iter_is_honest():
 
 
 def test_group_of_deficient_rank():
-    """One group fits into the subspace: its error is zero, where the square root has no slope."""
+    """One group fits into the subspace: its error is zero, where the square root has no finite slope."""
     rng = np.random.default_rng(0)
     thin, full = rng.standard_normal((6, 2)), rng.standard_normal((6, 9))
     matrices = np.stack([thin @ thin.T, full @ full.T])
@@ -120,7 +120,7 @@ def test_large_matrices_use_the_iterative_oracle():
     problem = RobustGap(np.array([0.7, 0.3]), np.array([0.01, 0.02]), 1.0, np.einsum("aii->a", matrices))
     result = sweep_range(problem, joint, tol=1e-6, max_iter=100)
     assert result.status is Status.OPTIMAL
-    # The same problem in the 120 dimensions in which anything happens, by the direct solver.
+    # The same problem in the 120 dimensions that matter, by the direct solver.
     span = np.linalg.qr(np.hstack(bases))[0]
     small = sweep_range(problem, joint.restrict(span), tol=1e-6, max_iter=100)
     assert result.objective == pytest.approx(small.objective, rel=2e-6)

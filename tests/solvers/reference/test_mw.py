@@ -19,7 +19,7 @@ def test_the_bound_and_the_subspace_approach_the_exact_ones(rng):
     assert np.isclose(slow.lower_bound, exact.lower_bound, atol=1e-4)
 
 
-def test_multiplicative_weights_refuses_what_it_cannot_do(rng):
+def test_multiplicative_weights_raises_for_other_objectives(rng):
     matrices = wishart(rng, 2, 5)
     problem, _ = solve(matrices, 2, "nash")
     with pytest.raises(ValueError, match="minimise a largest term"):

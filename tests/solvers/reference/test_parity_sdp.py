@@ -1,4 +1,4 @@
-"""The semidefinite relaxation of moment parity: ordinary PCA, a limit on means, and a price on covariances."""
+"""The semidefinite relaxation of moment parity: ordinary PCA, a limit on means, and a penalty on covariances."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from fairpca.solvers.reference.parity_sdp import solve_parity_sdp
 NONE = np.zeros((0, 5))
 
 
-def test_without_limit_and_price_it_is_ordinary_pca(rng):
+def test_without_limit_and_penalty_it_is_ordinary_pca(rng):
     covariance, other = wishart(rng, 2, 5)
     found = solve_parity_sdp(covariance, (covariance - other)[None], NONE, 2, penalty=0.0, tolerance=0.0)
     assert found.finished
@@ -19,7 +19,7 @@ def test_without_limit_and_price_it_is_ordinary_pca(rng):
     assert np.isclose(captured, np.linalg.eigvalsh(covariance)[-2:].sum(), atol=1e-5)
 
 
-def test_a_limit_is_kept_and_a_price_lowers_what_it_is_on(rng):
+def test_a_limit_is_kept_and_a_penalty_lowers_the_difference(rng):
     covariance, other = wishart(rng, 2, 5)
     difference, direction = (covariance - other)[None], np.linalg.eigh(covariance)[1][:, -1:].T
     free = solve_parity_sdp(covariance, difference, NONE, 1, penalty=0.0, tolerance=0.0)

@@ -1,9 +1,9 @@
 """Any number of matrices: the convex-concave procedure for a maximum of concave functions of the errors.
 
-With z_a = tr A_a - <A_a, P> and F(z) = max_m J_m(z), J_m concave, the tangent planes of all J_m at a point
-lie above F. Minimising the largest of them over the Fantope is the minimax problem of the dual solver, with
-one matrix ``sum_a (dJ_m / dz_a) A_a`` for each piece; its solution is accepted only where F itself falls at a
-subspace of dimension d. Between such steps F is minimised locally.
+With z_a = tr A_a - <A_a, P> and F(z) = max_m J_m(z), J_m concave, the largest of the tangent planes of all J_m at a
+point is an upper bound on F. Minimising it over the Fantope is the minimax problem of the dual solver, with one matrix
+``sum_a (dJ_m / dz_a) A_a`` per piece; its solution is accepted only if F itself decreases at a subspace of dimension
+d. Between such steps F is minimised locally.
 """
 
 from __future__ import annotations
@@ -19,10 +19,10 @@ from fairpca.solvers.stiefel.geometry import random_frame
 
 __all__ = ["descend_pieces"]
 
-#: Local steps need full eigenproblems, so they serve up to this size; larger problems take full steps only.
+#: Local steps need full eigendecompositions, so they are used up to this size; larger problems take full steps only.
 _LOCAL_SIZE = 300
 _RANDOM_STARTS = 4
-#: All starts are followed to this accuracy, the best of them to the end.
+#: All starts are followed to this accuracy, and only the best of them to the end.
 _ROUGH = 1e-4
 _FINALISTS = 2
 
@@ -36,10 +36,10 @@ def descend_pieces(
     max_iter: int,
     rng: np.random.Generator,
 ) -> SolverResult:
-    """Minimise F over d-dimensional subspaces: a stationary point, the best of several starts, and a bound.
+    """Minimise F over d-dimensional subspaces: the best stationary point from several starts, and a lower bound.
 
-    The starts are the solution for lower linear functions, the leading eigenvectors of ``sum_a weights_a
-    A_a`` and of each matrix alone, and random subspaces.
+    The starts are the solution for linear functions below the pieces, the leading eigenvectors of
+    ``sum_a weights_a A_a`` and of each matrix alone, and random subspaces.
     """
     procedure = _Procedure(problem, joint, tol=tol, max_iter=max_iter, rng=rng)
     bound, suggestion = procedure.relaxation()
@@ -106,7 +106,7 @@ class _Procedure:
         return end.basis
 
     def finish(self, basis: np.ndarray) -> tuple[np.ndarray, bool]:
-        """Tangent planes minimised globally, which can leave a local minimum, until F no longer falls."""
+        """Minimise the tangent planes globally, which can escape a local minimum, until F no longer decreases."""
         local = self._joint.size <= _LOCAL_SIZE
         if local:
             basis = self.descend(basis, self._tol)
@@ -126,7 +126,7 @@ class _Procedure:
         return basis, False
 
     def weights(self, basis: np.ndarray) -> np.ndarray:
-        """Weights of the matrices at which the subspace is stationary: slopes of pieces times multipliers."""
+        """Weights of the matrices for which the subspace is stationary: gradients of the pieces times multipliers."""
         slopes = self._tangents(basis)[1]
         if self._joint.size <= _LOCAL_SIZE:
             multipliers = descend_pieces_locally(self._problem, self._joint, basis, tol=np.inf, max_iter=1).multipliers
@@ -136,7 +136,7 @@ class _Procedure:
         return combined / np.abs(combined).sum()
 
     def _tangents(self, basis: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
-        """Constants and slopes of planes above every piece."""
+        """Constants and slopes of the tangent planes, which lie above the pieces."""
         errors = self._problem.guarded(self.errors(basis))
         slopes = self._problem.gradients(errors)
         return self._problem.pieces(errors) - slopes @ errors, slopes

@@ -1,8 +1,8 @@
-"""The default solver: exact in the weights, certified by the dual bound.
+"""The default solver: an exact search over the weights, certified by the dual bound.
 
-Small problems are solved as they are. Large ones are solved in the span of the leading eigenvectors met so far;
-one full-size oracle call at the weights found there gives the bound and, where it does not close, the vectors
-that were missing (a subspace method, superlinear because the model interpolates value and gradient of phi).
+Small problems are solved directly. Large ones are solved in the span of the leading eigenvectors found so far. One
+full-size oracle call at the weights found there gives the bound and, if the gap does not close, the missing vectors
+(a subspace method; it converges superlinearly because the model interpolates the value and gradient of phi).
 """
 
 from __future__ import annotations
@@ -22,12 +22,12 @@ from fairpca.solvers.range.subspace_sqp import refine_subspace
 
 __all__ = ["minimise_on_range"]
 
-#: The subspace method pays when the full problem is this many times larger than the first subspace ...
+#: The subspace method pays off if the full problem is this many times larger than the first subspace ...
 _REDUCTION = 3
-#: ... and not small in itself.
+#: ... and larger than this.
 _SMALL = 100
 _SUBSPACE_STEPS = 30
-#: Random roundings tried where the relaxation is not of rank d.
+#: Number of random roundings tried if the relaxed optimum has rank above d.
 _ROUNDINGS = 8
 
 
@@ -64,7 +64,7 @@ def _solve_dense(
 
 
 def _solve_many(problem: RangeProblem, joint: JointRange, *, tol: float, rng: np.random.Generator) -> SolverResult:
-    """Three matrices or more: the relaxation for the bound, then the best subspace of the wanted rank."""
+    """Three or more matrices: the relaxation gives the bound, and rounding the best subspace of dimension d."""
     fantope = solve_fantope(problem, joint, tol=0.1 * tol)
     found = Incumbent(problem, joint)
     found.n_iter = fantope.n_iter
@@ -87,13 +87,13 @@ def _solve_many(problem: RangeProblem, joint: JointRange, *, tol: float, rng: np
 
 
 def _prescribed(problem: RangeProblem, weights: np.ndarray, bound: float) -> np.ndarray:
-    """The captured amounts that optimality prescribes where a weight is positive: a'(w), less F on the simplex."""
+    """The captured variances that optimality prescribes where a weight is positive: a'(w), minus F on the simplex."""
     captured = problem.dual(weights).gradient - (bound if problem.normalised else 0.0)
     return np.where(weights > 1e-7 * weights.max(), captured, np.nan)
 
 
 def _roundings(relaxed: RelaxedSolution, leading: np.ndarray, d: int, rng: np.random.Generator) -> Iterator[np.ndarray]:
-    """Subspaces of dimension d near the relaxed optimum: the leading ones, then random ones of its face."""
+    """Subspaces of dimension d near the relaxed optimum: leading eigenvectors, then random ones in its face."""
     yield relaxed.basis[:, :d]
     yield leading
     whole = relaxed.eigenvalues > 1 - 1e-6
@@ -126,18 +126,18 @@ def _solve_in_subspaces(
         if found.try_bound(bound, point):
             supporting = point
         wider = extend_basis(span, np.hstack([point.basis, point.below]))
-        # Where the gap comes from rank rather than from missing vectors, more vectors do not help.
+        # If the gap is due to the rank rather than to missing vectors, more vectors do not help.
         if inner.lower_bound - bound <= 0.2 * tol or wider.shape[1] == span.shape[1]:
             break
         span = wider
     found.bound = problem.bound(found.weights, joint.proven_support(supporting))
-    if not np.isfinite(found.bound):  # the iterative eigensolver overlooked a leading vector
+    if not np.isfinite(found.bound):  # the iterative eigensolver missed a leading eigenvector
         return _solve_dense(problem, joint, tol=tol, max_iter=max_iter, rng=rng)
     found.try_basis(problem.value(joint.captured(inner.basis)), inner.basis)
     return found.result(tol, Status.MAX_ITER if inner.converged else inner.status, inner.relaxed)
 
 
 def _lifted(inner: SolverResult, span: np.ndarray) -> SolverResult:
-    """The result of a subspace, in the whole space."""
+    """The result found in a subspace, expressed in the full space."""
     relaxed = inner.relaxed and RelaxedSolution(span @ inner.relaxed.basis, inner.relaxed.eigenvalues)
     return dataclasses.replace(inner, basis=span @ inner.basis, relaxed=relaxed)

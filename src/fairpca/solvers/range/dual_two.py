@@ -1,12 +1,12 @@
 """Two matrices: a bracketing, superlinear search for the best weight in [0, 1].
 
 The bound G(s) at w = (1 - s, s) is concave (unimodal for the Nash criterion). Each evaluation gives value, slope
-and curvature, so the two ends of the bracket carry a parabola each; the next point is where the smaller of the two
-is largest. That is Newton's step where G is smooth and the crossing of two branches where it has a kink, which is
-where eigenvalues tie at the cut.
+and curvature, so there is a parabola at each end of the bracket; the next point is where the smaller of the two is
+largest. That is the Newton step where G is smooth, and the crossing of two branches where G has a kink, which happens
+where the d-th and the next eigenvalue tie.
 
-The subspace itself comes from the geodesic between the eigenspaces at both ends, followed to the point where the
-balance holds. It is exact at a tie, and second-order accurate elsewhere.
+The subspace itself lies on the geodesic between the eigenspaces at both ends, at the point where both groups are
+balanced. It is exact at a tie, and second-order accurate elsewhere.
 """
 
 from __future__ import annotations
@@ -22,8 +22,8 @@ from fairpca.protocols import LineExpansion, RangeProblem, SolverResult, Status
 
 __all__ = ["solve_pair"]
 
-#: Points are kept this far from the ends of the bracket: near enough for a gap of its square, far enough to
-#: land on the other side of the optimum.
+#: Points are kept this far from the ends of the bracket: far enough to land on the other side of the optimum, while
+#: the gap that this causes is only of the order of its square.
 _MARGIN = 1e-7
 _NARROWEST = 4e-16
 
@@ -85,7 +85,7 @@ def _model_peak(low: _LinePoint, high: _LinePoint) -> float:
 
 
 def _crossings(low: _LinePoint, high: _LinePoint) -> list[float]:
-    """Zeros of the difference of the two parabolas, in a form that survives tiny curvature."""
+    """Zeros of the difference of the two parabolas, in a form that is stable for tiny curvature."""
     step = high.s - low.s
     a = 0.5 * (low.curvature - high.curvature)
     b = low.slope - high.slope + high.curvature * step
@@ -100,7 +100,7 @@ def _crossings(low: _LinePoint, high: _LinePoint) -> list[float]:
 def _balanced_between(
     problem: RangeProblem, joint: JointRange, low: _LinePoint, high: _LinePoint, weights: np.ndarray
 ) -> tuple[float, np.ndarray]:
-    """The subspace on the geodesic between both ends at which the balance holds, or the better end."""
+    """The balanced subspace on the geodesic between both ends, or the better end."""
     path = Geodesic(low.point.basis, high.point.basis)
     forms = path.forms(joint.matrices)
 

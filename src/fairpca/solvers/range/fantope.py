@@ -1,11 +1,11 @@
-"""Interior-point search over the weights: ``max_w a(w) - phi(w)`` with a smooth stand-in for phi.
+"""Interior-point search over the weights: ``max_w a(w) - phi(w)`` with a smooth approximation of phi.
 
-Two stand-ins serve. The barrier of the Fantope, ``-mu (log det P + log det (I - P))``, turns phi(w) into
+There are two such approximations. The barrier of the Fantope, ``-mu (log det P + log det (I - P))``, turns phi(w) into
 
     phi_mu(w) = min_t  d t + sum_i psi(lambda_i(B(w)) - t),   psi(b) = max_x  b x + mu log x + mu log(1 - x),
 
-smooth in w even where eigenvalues tie, with gradient and curvature from one eigendecomposition: the whole
-semidefinite program is a Newton iteration in k variables. And a quadratic serves the local refinement.
+which is smooth in w even where eigenvalues tie. Its gradient and curvature come from one eigendecomposition, so the
+semidefinite program reduces to a Newton iteration in k variables. The local refinement uses a quadratic instead.
 """
 
 from __future__ import annotations
@@ -20,12 +20,12 @@ from fairpca.protocols import Expansion, RangeProblem
 
 __all__ = ["FantopeSolution", "maximise_weights", "solve_fantope"]
 
-#: The stand-in at (w, mu).
+#: The smooth approximation of phi at (w, mu).
 Support = Callable[[np.ndarray, float], Expansion]
 
 _NEWTON_STEPS = 12
 _BACKTRACKS = 8
-#: Changes below this share of the value drown in rounding: there Newton's step is trusted unseen.
+#: Changes below this share of the value are lost in rounding: such Newton steps are accepted unchecked.
 _ROUNDING = 1e-13
 
 
@@ -42,8 +42,8 @@ class FantopeSolution:
 def solve_fantope(problem: RangeProblem, joint: JointRange, *, tol: float) -> FantopeSolution:
     """The convex relaxation ``min F(c(P)), 0 <= P <= I, tr P = d``: weights whose bound is within ``tol`` of optimal.
 
-    P itself loses digits on a face of tied eigenvalues, where it hardly depends on the weights; `reduce_rank`
-    restores them.
+    P itself is less accurate on a face of tied eigenvalues, where it depends only weakly on the weights; `reduce_rank`
+    restores its accuracy.
     """
     last: list[tuple[Spectrum, np.ndarray]] = []
 
@@ -84,10 +84,10 @@ def maximise_weights(
 
 
 def _centre(problem: RangeProblem, support: Support, weights: np.ndarray, mu: float) -> tuple[np.ndarray, int]:
-    barrier = mu if problem.normalised else 0.0  # the Nash dual has a logarithm of its own
+    barrier = mu if problem.normalised else 0.0  # the Nash dual contains a logarithm itself
 
     def evaluate(w: np.ndarray) -> Expansion:
-        """The maximised function, with minus its second derivatives."""
+        """The maximised function, its gradient, and minus its Hessian."""
         dual, smooth = problem.dual(w), support(w, mu)
         return Expansion(
             dual.value - smooth.value + barrier * np.log(w).sum(),
@@ -106,13 +106,13 @@ def _centre(problem: RangeProblem, support: Support, weights: np.ndarray, mu: fl
         for _ in range(_BACKTRACKS):
             trial = weights + length * direction
             if problem.normalised:
-                trial /= trial.sum()  # rounding in an ill-conditioned step must not leave the simplex
+                trial /= trial.sum()  # an ill-conditioned step must not leave the simplex by rounding
             there = evaluate(trial)
             if there.value >= here.value + 1e-4 * length * gain - _ROUNDING * abs(here.value):
                 break
             length *= 0.3
         else:
-            evaluate(weights)  # leave the stand-in's memory at the point that is returned
+            evaluate(weights)  # the support function remembers its last point, which must be the returned one
             return weights, step
         weights, here = trial, there
     return weights, _NEWTON_STEPS
@@ -133,7 +133,7 @@ def _newton_direction(here: Expansion, normalised: bool) -> np.ndarray:
 
 
 def _fermi_level(values: np.ndarray, dimension: int, mu: float) -> tuple[float, np.ndarray]:
-    """phi_mu and the eigenvalues x_i of P: the level t is where they sum to d."""
+    """phi_mu and the eigenvalues x_i of P; the level t is chosen such that they sum to d."""
     if dimension == len(values):
         return float(values.sum()), np.full(len(values), 1.0 - 1e-16)
     spread = 4 * mu * len(values)

@@ -1,19 +1,19 @@
-"""Very many features: the search happens in a growing subspace, and a bound accounts for what it leaves out.
+"""For very many features: a search in a growing subspace, with a bound that accounts for what the subspace leaves out.
 
-Let Q be an orthonormal basis of the subspace, ``B = sum_a w_a A_a``, and write B in the basis (Q, its complement) as
+Let Q be an orthonormal basis of the subspace and ``B = sum_a w_a A_a``, and write B in the basis (Q, its complement) as
 ``[[T, R^T], [R, N]]``. T and R are known from the products ``A_a Q``. With ``nu >= lambda_max(N)`` and
 ``s = lambda_d(T) - nu > 0`` (see :func:`fairpca.linalg.block_sum_bound`)
 
     phi(w) <= sum_{i <= d} max(lambda_i(T + R^T R / s), lambda_d(T)),
 
-which exceeds the sum found in the subspace by the squares of the residuals only. The number nu comes from a power
+which exceeds the sum found in the subspace only by a term quadratic in the residuals. The number nu comes from a power
 iteration on Gaussian vectors drawn after Q and w are fixed: if u is the leading eigenvector of N, then
-``||N^q g|| >= lambda_max(N)^q |u . g|``, and all of r vectors have ``|u . g| <= 1/10`` with probability at most
+``||N^q g|| >= lambda_max(N)^q |u . g|``, and the probability that all of r vectors have ``|u . g| <= 1/10`` is at most
 ``(0.08)^r``. With r = 10 the bound fails with a probability below 1e-10 (after Halko, Martinsson and Tropp 2011,
-Lemma 4.1). The same holds for any polynomial in N; Chebyshev's take over where the powers are too slow.
+Lemma 4.1). The same argument holds for any polynomial in N; Chebyshev polynomials are used where powers are too slow.
 
-The subspace grows by the residuals of the leading Ritz vectors of each A_a and of B(w): block Lanczos on all of them
-together. No p x p matrix is ever formed.
+The subspace grows by the residuals of the leading Ritz vectors of each A_a and of B(w), which is a block Lanczos method
+on all of them together. No p x p matrix is ever formed.
 """
 
 from __future__ import annotations
@@ -38,17 +38,17 @@ from fairpca.solvers.range.dual import minimise_on_range
 
 __all__ = ["minimise_on_operators"]
 
-#: Ritz vectors beyond the d wanted ones that are kept improving: they widen the gap that convergence lives on.
+#: Number of Ritz vectors refined beyond the d wanted ones: they widen the spectral gap that governs convergence.
 _EXTRA = 3
-#: Gaussian vectors of the proof, and the smallest inner product with u that one of them must have.
+#: Number of Gaussian vectors in the proof, and the inner product with u that at least one of them must exceed.
 _PROBES = 10
 _LEAST_PRODUCT = 0.1
-#: Powers that are tried first, and the largest degree of the polynomials after them.
+#: Largest power that is tried first, and the largest degree of the polynomials tried after that.
 _POWERS = 4
 _PROOF_STEPS = 60
-#: Inside the subspace accuracy is cheap, and the search for extreme points of the relaxation relies on it.
+#: Accuracy inside the subspace is cheap, and the search for extreme points of the relaxation relies on it.
 _INNER_TOL = 1e-10
-#: The proof stops refining nu once it lies this far below the d-th eigenvalue.
+#: The proof stops refining nu once it is below this share of the d-th eigenvalue.
 _CLEAR = 0.6
 
 
@@ -64,11 +64,11 @@ def minimise_on_operators(
 ) -> RangeSolution:
     """Minimise F(c(V)) for the matrices divided by ``scale``; ``make_problem`` takes the b_a.
 
-    The search works with b_a that are sums of Ritz values and so never too large: its lower bound holds for the exact
-    ones. The objective is stated with bounds above the b_a, so it is never too small, and the gap covers both.
+    The search uses sums of Ritz values for the b_a. These are never too large, so its lower bound holds for the exact
+    b_a. The objective is computed with upper bounds on the b_a, so it is never too small, and the gap covers both.
     """
     span = _Span(operators, scale, min(operators.size, 2 * (dimension + _EXTRA)), rng)
-    steps, worth_proving = 0, 2 * tol  # the estimate of what is missing errs on the safe side
+    steps, worth_proving = 0, 2 * tol  # the estimate of the missing variance errs on the safe side
     while True:
         steps += 1
         inside = _search_inside(make_problem, JointRange(span.forms, dimension), tol=tol, max_iter=max_iter, rng=rng)
@@ -85,7 +85,7 @@ def minimise_on_operators(
 
 
 class _Inside(NamedTuple):
-    """The search in the subspace: its joint range, sums of Ritz values for the b_a, and what was found."""
+    """The search in the subspace: its joint range, sums of Ritz values in place of the b_a, and the result."""
 
     joint: JointRange
     best: np.ndarray
@@ -94,14 +94,14 @@ class _Inside(NamedTuple):
 
 
 class _Proof(NamedTuple):
-    """Bounds above the b_a, the objective with these, and a lower bound: infinite where there is none."""
+    """Upper bounds on the b_a, the objective computed with them, and a lower bound; infinite where there is none."""
 
     best: np.ndarray
     objective: float
     bound: float
 
     def or_estimates(self, make_problem: MakeProblem, inside: _Inside) -> _Proof:
-        """With Ritz values where no bound above some b_a was found: optimality is then not certified."""
+        """Use Ritz values for each b_a without an upper bound; optimality is then not certified."""
         if np.isfinite(self.objective):
             return self
         best = np.where(np.isfinite(self.best), self.best, inside.best)
@@ -122,19 +122,19 @@ def _search_inside(
 def _prove(
     make_problem: MakeProblem, inside: _Inside, span: _Span, *, tol: float, rng: np.random.Generator, anyway: bool
 ) -> _Proof:
-    """A lower bound for the whole space and, if it is close enough or ``anyway``, bounds above the b_a."""
+    """A lower bound for the full space and, if it is close enough or ``anyway``, upper bounds on the b_a."""
     result, dimension = inside.result, inside.joint.dimension
     bound = inside.problem.bound(result.weights, span.proven_support(result.weights, dimension, 0.5 * tol, rng))
     best, objective = inside.best, np.inf
     for accepted in (tol, 0.1 * tol) if anyway or result.lower_bound - bound <= tol else ():
-        if objective - bound > tol:  # as a rule the first will do
+        if objective - bound > tol:  # the first is usually enough
             best = span.proven_best(result.weights, dimension, accepted, rng)
             objective = make_problem(best).value(inside.joint.captured(result.basis))
     return _Proof(best, objective, bound)
 
 
 def _lifted(inside: _Inside, span: _Span, proof: _Proof, *, tol: float, n_iter: int) -> RangeSolution:
-    """The result of the subspace, in the whole space, and whether it is proven there."""
+    """The result found in the subspace, expressed in the full space, with the certificate valid there."""
     inner, joint = inside.result, inside.joint
     relaxed = inner.relaxed or RelaxedSolution(inner.basis, np.ones(inner.basis.shape[1]))
     unproven = Status.UNPROVEN if inner.converged else inner.status
@@ -184,7 +184,7 @@ class _Span:
         return True
 
     def residuals(self, directions: list[np.ndarray], dimension: int) -> tuple[np.ndarray, float]:
-        """Residuals of the leading Ritz vectors in each direction, scaled to unit length, and the loss they suggest."""
+        """Residuals of the leading Ritz vectors in each direction, of unit length, and the variance they may miss."""
         blocks, missing = [], 0.0
         for weights in directions:
             form = np.tensordot(weights, self.forms, axes=1)
@@ -199,10 +199,11 @@ class _Span:
         return np.hstack(blocks), missing
 
     def proven_support(self, weights: np.ndarray, dimension: int, tol: float, rng: np.random.Generator) -> float:
-        """The bound on phi(w) of the head of this file; infinite where the complement cannot be told to be small.
+        """The bound on phi(w) from the module docstring; infinite if the complement cannot be shown to be small.
 
-        The whole subspace leaves little outside, but its last Ritz vectors have large residuals; the leading ones alone
-        leave more outside, but have none to speak of. Where the spectrum is flat only the latter may succeed.
+        The whole subspace leaves little outside, but its last Ritz vectors have large residuals. The leading Ritz
+        vectors alone leave more outside, but their residuals are negligible. For a flat spectrum, only the latter may
+        succeed.
         """
         whole = _Part(self.basis, np.tensordot(weights, self._images, axes=1))
         self.outside = self._bound_outside(whole, weights, whole.value(dimension), rng)
@@ -214,7 +215,7 @@ class _Span:
         return bound
 
     def proven_best(self, weights: np.ndarray, dimension: int, tol: float, rng: np.random.Generator) -> np.ndarray:
-        """Bounds above the b_a. Since w_a A_a <= B(w), the proof for B(w) often serves; else A_a gets its own."""
+        """Upper bounds on the b_a. Since w_a A_a <= B(w), the proof for B(w) often suffices; else A_a gets its own."""
         best, level = [], self.outside
         for unit, weight in zip(np.eye(len(weights)), weights, strict=True):
             part = _Part(self.basis, np.tensordot(unit, self._images, axes=1))
@@ -225,7 +226,7 @@ class _Span:
         return np.array(best)
 
     def _bound_outside(self, part: _Part, weights: np.ndarray, last: float, rng: np.random.Generator) -> float:
-        """``nu >= lambda_max(N)``, up to a probability of 1e-10."""
+        """``nu >= lambda_max(N)``, except with a probability below 1e-10."""
 
         def complement(vectors: np.ndarray) -> np.ndarray:
             return part.outside(np.tensordot(weights, self._apply(vectors), axes=1))
@@ -243,7 +244,7 @@ class _Span:
 
 
 class _Part:
-    """The weighted sum B seen from an orthonormal basis Q: T = Q^T B Q and the residual R = B Q - Q T."""
+    """The weighted sum B relative to an orthonormal basis Q: T = Q^T B Q and the residual R = B Q - Q T."""
 
     def __init__(self, basis: np.ndarray, images: np.ndarray) -> None:
         self._basis, self._images = basis, images
@@ -256,16 +257,16 @@ class _Part:
         return float(self._values[-dimension])
 
     def support(self, dimension: int) -> float:
-        """What the leading Ritz vectors capture."""
+        """The sum of the d largest Ritz values."""
         return float(self._values[-dimension:].sum())
 
     def leading(self, count: int) -> _Part:
-        """The same of the leading Ritz vectors alone."""
+        """The same for the leading Ritz vectors alone."""
         vectors = self._vectors[:, -count:]
         return _Part(self._basis @ vectors, self._images @ vectors)
 
     def support_bound(self, dimension: int, outside: float) -> float:
-        """phi(w) at most, given that no eigenvalue of the complement exceeds ``outside``."""
+        """An upper bound on phi(w), given that no eigenvalue of the complement exceeds ``outside``."""
         slack = self.value(dimension) - outside
         if not slack > 0:
             return np.inf
@@ -273,7 +274,7 @@ class _Part:
         return block_sum_bound(self._form, residual, outside, slack, dimension)
 
     def outside(self, vectors: np.ndarray) -> np.ndarray:
-        """Projected on the complement, twice for rounding."""
+        """Project on the complement, twice to remove rounding errors."""
         vectors = vectors - self._basis @ (self._basis.T @ vectors)
         return vectors - self._basis @ (self._basis.T @ vectors)
 
@@ -281,7 +282,7 @@ class _Part:
 def _chebyshev_bound(
     complement: Callable[[np.ndarray], np.ndarray], start: np.ndarray, edge: float, last: float
 ) -> float:
-    """The proof with Chebyshev polynomials on [0, edge] for powers: they grow faster where it matters, beyond it."""
+    """The proof with Chebyshev polynomials on [0, edge] instead of powers: beyond ``edge`` they grow faster."""
     before, probes, bound = start, 2.0 / edge * complement(start) - start, np.inf
     for degree in range(1, _PROOF_STEPS + 1):
         growth = max(float(np.linalg.norm(probes, axis=0).max()) / _LEAST_PRODUCT, 1.0)

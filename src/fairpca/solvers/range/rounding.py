@@ -1,4 +1,4 @@
-"""From a high-rank optimum of the relaxation to an extreme one, of rank d or little more."""
+"""From an optimum of the relaxation with high rank to an extreme one, with rank d or slightly more."""
 
 from __future__ import annotations
 
@@ -16,13 +16,13 @@ _FRACTIONAL = 1e-7
 def reduce_rank(
     matrices: np.ndarray, vectors: np.ndarray, eigenvalues: np.ndarray, wanted: np.ndarray | None = None
 ) -> RelaxedSolution:
-    """Move P within its face, keeping every <A_a, P> and the trace, until no fractional eigenvalue can be spared.
+    """Move P within its face, keeping every <A_a, P> and the trace, until no more fractional eigenvalue can be removed.
 
     A face whose fractional part has dimension f allows a move while f (f + 1) / 2 exceeds the number of kept
     quantities (Pataki; Tantipongpipat et al. 2019).
 
-    ``wanted``, where given, holds the <A_a, P> that optimality prescribes (NaN: nothing prescribed). The weights on
-    the central path are far more accurate than P on a face of tied eigenvalues, so P is first corrected to them.
+    If given, ``wanted`` holds the values of <A_a, P> that optimality prescribes (NaN: not prescribed). On a face of
+    tied eigenvalues the weights on the central path are far more accurate than P, so P is first corrected to match.
     """
     order = np.argsort(eigenvalues)[::-1]
     vectors, eigenvalues = vectors[:, order], eigenvalues[order]
@@ -30,7 +30,7 @@ def reduce_rank(
     dimension = round(float(eigenvalues.sum()))
     mixed = (eigenvalues > _FRACTIONAL) & (eigenvalues < 1 - _FRACTIONAL)
     basis, values = vectors[:, mixed], eigenvalues[mixed]
-    if values.size:  # what rounding to whole eigenvalues lost goes to the fractional ones
+    if values.size:  # the trace lost by rounding eigenvalues to 0 and 1 goes to the fractional ones
         values = np.clip(values + (dimension - whole.shape[1] - values.sum()) / values.size, 0.0, 1.0)
     face = _Face(values, basis, whole)
     if values.size and wanted is not None:
@@ -45,7 +45,7 @@ def reduce_rank(
 
 
 class _Face(NamedTuple):
-    """Fractional eigenvalues, their eigenvectors, and those of eigenvalue one."""
+    """Fractional eigenvalues, their eigenvectors, and the eigenvectors of eigenvalue one."""
 
     values: np.ndarray
     basis: np.ndarray
@@ -67,7 +67,7 @@ def _corrected(matrices: np.ndarray, face: _Face, wanted: np.ndarray) -> tuple[n
 
 
 def _kept_quantities(matrices: np.ndarray, basis: np.ndarray) -> np.ndarray:
-    """Rows: the identity and the matrices on the face, as vectors with the inner product of symmetric matrices."""
+    """The identity and the matrices on the face, as rows whose inner products are those of the symmetric matrices."""
     f = basis.shape[1]
     rows, columns = np.triu_indices(f)
     factor = np.where(rows == columns, 1.0, np.sqrt(2.0))
@@ -94,7 +94,7 @@ def _face_direction(matrices: np.ndarray, basis: np.ndarray) -> np.ndarray | Non
 
 
 def _move(face: _Face, direction: np.ndarray) -> _Face:
-    """Go along ``direction`` until an eigenvalue reaches 0 or 1."""
+    """Move along ``direction`` until an eigenvalue reaches 0 or 1."""
     step = min(_step_to_bound(face.values, direction), key=abs)
     moved, rotation = np.linalg.eigh(np.diag(face.values) + step * direction)
     closest = np.argmin(np.minimum(moved, 1 - moved))
@@ -103,7 +103,7 @@ def _move(face: _Face, direction: np.ndarray) -> _Face:
 
 
 def _sorted_out(values: np.ndarray, basis: np.ndarray, whole: np.ndarray) -> _Face:
-    """The face without what is no longer fractional: vectors of eigenvalue one are whole, those of zero gone."""
+    """Remove eigenvalues that are no longer fractional: vectors of eigenvalue one join ``whole``, those of zero go."""
     one, zero = values > 1 - _FRACTIONAL, values < _FRACTIONAL
     rest = ~(one | zero)
     return _Face(values[rest], basis[:, rest], np.hstack([whole, basis[:, one]]))

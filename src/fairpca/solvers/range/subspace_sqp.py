@@ -1,13 +1,13 @@
 """Second-order descent over d-dimensional subspaces, by sequential quadratic programming.
 
-At V, with horizontal steps D (V^T D = 0), ``c_a = <A_a, V V^T>`` changes by ``2 <A_a V, D>``, and for weights w the
-Lagrangian has the curvature ``H[D] = 2 (D V^T B V - B D)``, B = sum_a w_a A_a. In eigenbases of both blocks H is
-diagonal, so each step is a concave maximisation in a few multipliers, at the cost of one eigendecomposition. The
+For a horizontal step D at V (V^T D = 0), ``c_a = <A_a, V V^T>`` changes by ``2 <A_a V, D>`` to first order, and for
+weights w the Lagrangian has the Hessian ``H[D] = 2 (D V^T B V - B D)``, B = sum_a w_a A_a. In eigenbases of both blocks
+H is diagonal, so each step is a concave maximisation over a few multipliers, at the cost of one eigendecomposition. The
 multipliers give the weights in one of two ways:
 
-- ``F(c) = max_w a(w) - w . c`` convex: they are the w, found by an interior-point search;
-- ``F(z) = max_m J_m(z)`` with concave J_m of what is left out, z_a = tr A_a - c_a: ``w = sum_m mu_m dJ_m``, with mu on
-  the simplex found by an active-set method.
+- convex ``F(c) = max_w a(w) - w . c``: they are the weights w, found by an interior-point search;
+- ``F(z) = max_m J_m(z)`` with concave J_m of the errors z_a = tr A_a - c_a: ``w = sum_m mu_m dJ_m``, with mu in the
+  simplex, found by an active-set method.
 """
 
 from __future__ import annotations
@@ -25,15 +25,16 @@ from fairpca.solvers.range.fantope import maximise_weights
 __all__ = ["Descent", "descend_pieces_locally", "maximise_on_simplex", "refine_subspace"]
 
 _ATTEMPTS = 12
-#: The damping with which a refused step is tried again, relative to the curvature, and how it grows and falls.
+#: The damping with which a rejected step is retried, relative to the curvature, and how it grows and shrinks.
 _LEAST_DAMPING = 1e-6
 _GROWTH, _RELIEF = 10.0, 0.1
-#: Steps that are taken anyway, and steps like the last one that may be left to a better value.
+#: Number of steps that are always taken; after these, a descent is abandoned if this many more steps like the last one
+#: would not reach the value to beat.
 _FIRST_STEPS, _STEPS_AHEAD = 5, 100
 
 
 class Descent(NamedTuple):
-    """Where a descent ended, and multipliers there or of the last step to it."""
+    """The end of a descent, with the multipliers there or those of the last step."""
 
     value: float
     basis: np.ndarray
@@ -64,9 +65,9 @@ def refine_subspace(
     max_iter: int = 60,
     to_beat: float = np.inf,
 ) -> Descent:
-    """Minimise a convex F(c(V)) locally, from a subspace and from weights that suit it.
+    """Minimise a convex F(c(V)) locally, starting from a subspace and matching weights.
 
-    A descent that would need many more steps like its last to fall below ``to_beat`` is given up.
+    A descent that would need many more steps like its last to get below ``to_beat`` is abandoned.
     """
     return _descend(
         lambda frame: problem.value(joint.captured(frame)),
@@ -114,7 +115,7 @@ def _descend(
         subproblem = subproblem_at(basis, multipliers)
         for attempt in range(_ATTEMPTS):
             step = subproblem.solve(damping)
-            multipliers = multipliers if attempt else step.multipliers  # the least damped ones, where none is accepted
+            multipliers = multipliers if attempt else step.multipliers  # if no step is accepted: the least damped ones
             candidate = orthonormalise(basis + step.direction)
             new_value = value_at(candidate)
             if new_value < value:
@@ -132,7 +133,7 @@ def _descend(
 
 
 class _Model:
-    """The quadratic model at one subspace, for any damping without new eigenproblems."""
+    """The quadratic model at one subspace; changing the damping needs no new eigendecomposition."""
 
     def __init__(self, joint: JointRange, basis: np.ndarray, weights: np.ndarray) -> None:
         d = basis.shape[1]
@@ -159,12 +160,12 @@ class _Model:
         return self._outside @ step @ self._rotation.T
 
     def _stiffness(self, damping: float) -> np.ndarray:
-        """Negative curvature is followed downhill by its size."""
+        """Damped absolute curvature, so that directions of negative curvature are descent directions too."""
         return np.maximum(np.abs(self._curvature), 1e-9 * self.scale) + damping
 
 
 class _ConvexStep:
-    """The step for a convex F of what is captured; the multipliers are the weights."""
+    """The step for a convex F of the captured variances; the multipliers are the weights."""
 
     def __init__(self, problem: RangeProblem, joint: JointRange, basis: np.ndarray, weights: np.ndarray) -> None:
         self._problem, self._model = problem, _Model(joint, basis, weights)
@@ -185,7 +186,7 @@ class _ConvexStep:
         return _Step(self._model.step(weights, damping), weights)
 
     def _on_active_set(self, weights: np.ndarray, quadratic: np.ndarray) -> np.ndarray:
-        """Exact weights where the barrier's are near: the active terms of the model made equal."""
+        """Replace weights on the central path by exact ones nearby, which make the active terms of the model equal."""
         active = np.flatnonzero(weights > 1e-6 * weights.max()).tolist()
         terms = self._problem.dual(weights).gradient - self._model.captured
         exact = _on_face(terms, quadratic, active).weights
@@ -197,7 +198,7 @@ class _ConvexStep:
 
 
 class _PiecesStep:
-    """The step for the largest of concave pieces of what is left out; one multiplier per piece."""
+    """The step for the largest of concave pieces of the errors; one multiplier per piece."""
 
     def __init__(self, problem: ConcavePieces, joint: JointRange, basis: np.ndarray, multipliers: np.ndarray) -> None:
         errors = joint.traces - joint.captured(basis)
@@ -251,7 +252,7 @@ class _FacePoint(NamedTuple):
 
 
 def _on_face(linear: np.ndarray, quadratic: np.ndarray, active: Sequence[int]) -> _FacePoint:
-    """Where ``f . w - w^T Q w / 2`` is stationary for these entries alone, summing to one, and the common slope."""
+    """The stationary point of ``f . w - w^T Q w / 2`` over the active entries, summing to one, and the common slope."""
     system = np.ones((len(active) + 1, len(active) + 1))
     system[:-1, :-1] = quadratic[np.ix_(active, active)]
     system[-1, -1] = 0.0

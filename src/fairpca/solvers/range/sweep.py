@@ -1,14 +1,14 @@
 """Two matrices: a certified search along the boundary of the joint range, for a maximum of concave functions.
 
-Let z_a = tr A_a - <A_a, P>, and F(z) = max_m J_m(z) with concave J_m, the convex combinations of whose
-gradients lie in a cone that excludes zero. Then F has its minimum over the (convex) set of all z on the part
-of the boundary where ``min w . z`` is attained for weights w of that cone, and the oracle traces it as w
-turns. Weights may be negative.
+Let z_a = tr A_a - <A_a, P>, and F(z) = max_m J_m(z) with concave J_m, such that all convex combinations of their
+gradients lie in a cone that excludes zero. Then the minimum of F over the (convex) set of all z is attained on the part
+of the boundary where ``min w . z`` is attained for weights w in that cone, and the oracle traces this part as w
+rotates. Weights may be negative.
 
-Between two neighbouring oracle points the boundary lies in the triangle which they form with the crossing of
-their support lines. A concave function lies above its linear interpolant on a triangle, so the least maximum
-of the interpolants, a tiny linear program, is a lower bound for the piece. Pieces are split best first until
-the smallest bound meets the best value: a global optimum with a proof, although F has many local minima.
+Between two neighboring oracle points the boundary lies in the triangle formed by the points and the intersection of
+their supporting lines. A concave function lies above its linear interpolant on a triangle, so the smallest maximum of
+the interpolants, a tiny linear program, is a lower bound for the piece. Pieces are split best-first until the smallest
+bound meets the best value: a certified global optimum, although F has many local minima.
 """
 
 from __future__ import annotations
@@ -27,14 +27,14 @@ from fairpca.protocols import ConcavePieces, SolverResult, Status
 
 __all__ = ["BoundaryPoint", "sweep_range", "trace_boundary"]
 
-#: Beyond this size eigenpairs are iterative, and a factorisation has to prove that none was overlooked.
+#: Beyond this size eigenpairs are computed iteratively, and a factorisation has to prove that none was missed.
 _PROVE_SIZE = 500
-#: Relative to the matrices, which are expected to be of size one.
+#: Rounding error relative to the matrices, which are expected to be of size one.
 _ROUNDING = 1e-14
-#: A boundary piece flatter than this is a straight segment.
+#: A boundary piece flatter than this counts as a straight segment.
 _FLAT = 2e-15
 _POLISH_STEPS = 3
-#: New directions keep this share of the angle from both old ones.
+#: New directions stay at least this share of the angle away from both old ones.
 _MARGIN = 0.02
 
 
@@ -69,12 +69,12 @@ def _chord_normal(left: BoundaryPoint, right: BoundaryPoint) -> np.ndarray | Non
     if length <= _FLAT:
         return None
     normal = np.array([chord[1], -chord[0]]) / length
-    # Away from the set: both points are at least as far out in this direction as in their mean direction.
+    # Of the two normals of the chord, take the one on the side of the weights of both ends.
     return normal if normal @ (left.weights + right.weights) > 0 else -normal
 
 
 def _apex(left: BoundaryPoint, right: BoundaryPoint) -> np.ndarray:
-    """Where the support lines cross, from angles and the chord only: stable for nearly parallel lines."""
+    """The intersection of the supporting lines, from angles and the chord only: stable for nearly parallel lines."""
     chord = right.errors - left.errors
     length = float(np.hypot(*chord))
     if length <= _FLAT:
@@ -92,7 +92,7 @@ def _apex(left: BoundaryPoint, right: BoundaryPoint) -> np.ndarray:
 
 
 def _least_maximum(vertices: np.ndarray) -> float:
-    """``min over the simplex spanned of max_m`` of linear functions with these values; rows are vertices.
+    """The minimum over a simplex of the maximum of linear functions, given their values at the vertices (rows).
 
     For one or two functions the minimum is at a vertex, or on an edge where both are equal.
     """
@@ -110,7 +110,7 @@ def _least_maximum(vertices: np.ndarray) -> float:
 
 @dataclass(frozen=True, eq=False)
 class _Piece:
-    """A part of the boundary between two neighbours, and a lower bound of F on it."""
+    """The part of the boundary between two neighboring points, and a lower bound on F there."""
 
     left: BoundaryPoint
     right: BoundaryPoint
@@ -122,7 +122,7 @@ class _Piece:
 
     @property
     def has_kink(self) -> bool:
-        """Whether the two functions change places between the ends."""
+        """Whether the larger of the two functions changes between the ends."""
         if len(self.left_pieces) == 1:
             return False
         return float(np.diff(self.left_pieces)[0] * np.diff(self.right_pieces)[0]) < 0
@@ -131,7 +131,7 @@ class _Piece:
 def sweep_range(problem: ConcavePieces, joint: JointRange, *, tol: float, max_iter: int) -> SolverResult:
     """Minimise F over d-dimensional subspaces, to a gap of ``tol`` relative to the value.
 
-    The matrices are expected to be scaled to size one; the gap is then at most ``tol`` on that scale, too.
+    The matrices are expected to be scaled to size one; the gap is then at most ``tol`` on that scale as well.
     """
     search = _Search(problem, joint)
     while search.open and search.gap > search.allowed(tol) and joint.calls < max_iter:
@@ -150,7 +150,7 @@ def sweep_range(problem: ConcavePieces, joint: JointRange, *, tol: float, max_it
 
 
 class _Search:
-    """Open pieces by their bounds, and the best point met so far."""
+    """The open pieces, ordered by their bounds, and the best point so far."""
 
     def __init__(self, problem: ConcavePieces, joint: JointRange) -> None:
         self._problem = problem
@@ -162,14 +162,14 @@ class _Search:
         self.value = np.inf
         corners = [self._boundary.point(weights) for weights in self._corner_weights()]
         self.best = corners[0]
-        # Sums of terms that nearly cancel are no more precise than the largest of the terms.
+        # Sums of terms that nearly cancel are only as precise as the largest term.
         self._noise = _ROUNDING * max(1.0, float(np.abs(problem.cone()).max()))
         values = [self._visit(corner) for corner in corners]
         for i in range(len(corners) - 1):
             self._push(corners[i], corners[i + 1], values[i], values[i + 1])
 
     def _corner_weights(self) -> list[np.ndarray]:
-        """Both ends of the cone and, between them, the axes: so no crossing of support lines has z_a < 0."""
+        """Both ends of the cone and the axes between them, so that no supporting lines intersect at z_a < 0."""
         first, last = self._problem.cone()
         axes = [np.array([1.0, 0.0]), np.array([0.0, 1.0])]
         return [first] * bool(first[1]) + axes + [last] * bool(last[0])
@@ -190,8 +190,7 @@ class _Search:
         self.steps += 1
         piece = heapq.heappop(self.open)[2]
         if piece.flat:
-            # On a segment the minimum is at an end or where two functions are equal: nothing is left to
-            # split.
+            # On a segment the minimum is at an end or where two functions are equal: no further split is needed.
             self._visit_ridge(piece)
         else:
             self._split_arc(piece)
@@ -200,7 +199,7 @@ class _Search:
         )
 
     def polish(self) -> None:
-        """Below the tolerance, for a few calls: where F is smooth, the best direction is its gradient."""
+        """Improve the best point beyond the tolerance: where F is smooth, the optimal direction is its gradient."""
         for _ in range(_POLISH_STEPS):
             before = self.value
             slopes = self._problem.value_and_slopes(self.best.errors)[1]
@@ -214,7 +213,7 @@ class _Search:
         weights = self._direction(piece)
         middle = self._boundary.point(weights, piece.left.basis)
         if _height(piece, middle) <= _FLAT:
-            # The chord itself supports the range: the piece is a segment, and its bound needs no apex.
+            # The chord lies on a supporting line: the piece is a segment, and its bound needs no apex.
             self._push(piece.left, piece.right, piece.left_pieces, piece.right_pieces, flat=True)
             return
         values = self._visit(middle)
@@ -222,20 +221,20 @@ class _Search:
         self._push(middle, piece.right, values, piece.right_pieces, depth=piece.depth + 1)
 
     def _direction(self, piece: _Piece) -> np.ndarray:
-        """Normal to the chord; on every other split of a piece with a kink, aimed at the kink."""
+        """The normal of the chord or, in every other split of a piece with a kink, a direction towards the kink."""
         normal = _chord_normal(piece.left, piece.right)
         middle = piece.left.weights + piece.right.weights if normal is None else normal
         if not piece.has_kink or piece.depth % 2 == 0:
             return middle
         before, after = np.diff(piece.left_pieces)[0], np.diff(piece.right_pieces)[0]
         t = float(np.clip(before / (before - after), _MARGIN, 1 - _MARGIN))
-        # In a circular arc the direction turns evenly along the chord.
+        # This assumes a circular arc, along which the direction rotates evenly.
         if t < 0.5:
             return (1 - 2 * t) * piece.left.weights + 2 * t * middle / np.linalg.norm(middle)
         return (2 * t - 1) * piece.right.weights + 2 * (1 - t) * middle / np.linalg.norm(middle)
 
     def _visit_ridge(self, piece: _Piece) -> BoundaryPoint:
-        """The point between both ends, in the range or on its boundary, where both functions are equal."""
+        """Visit the point between both ends, in the range or on its boundary, where both functions are equal."""
         path = Geodesic(piece.left.basis, piece.right.basis)
         forms = path.forms(self._boundary.joint.matrices)
 
@@ -244,7 +243,7 @@ class _Search:
 
         first, last = excess(0.0), excess(1.0)
         t = float(abs(last) < abs(first))
-        if first * last < 0:  # where both differ by rounding alone, any point between will do
+        if first * last < 0:  # if both differ only by rounding, either end is fine
             t = brentq(excess, 0.0, 1.0, xtol=1e-16, rtol=1e-15, disp=False)
         basis = path.basis(t)
         errors = self._boundary.joint.traces - self._boundary.joint.captured(basis)
@@ -279,15 +278,15 @@ class _Search:
 
 
 def _height(piece: _Piece, middle: BoundaryPoint) -> float:
-    """How far the support line at ``middle`` lies outside the chord's nearer end."""
+    """The larger distance of the two ends of the chord from the supporting line at ``middle``."""
     ends = piece.left.errors - middle.errors, piece.right.errors - middle.errors
     return max(float(middle.weights @ end) for end in ends)
 
 
 def trace_boundary(joint: JointRange, first: np.ndarray, last: np.ndarray, n_points: int) -> list[BoundaryPoint]:
-    """Points of the boundary from direction ``first`` to ``last``, in order, where it bends most.
+    """Points of the boundary from direction ``first`` to ``last``, in order, and dense where it bends most.
 
-    The chords between them deviate from the boundary as little as best-first splitting achieves.
+    Pieces are split best-first, by the area of the triangle that contains the boundary.
     """
     boundary = _Boundary(joint)
     ends = [boundary.point(np.asarray(weights, dtype=float)) for weights in (first, last)]

@@ -16,15 +16,15 @@ _FASTER, _SLOWER = 1.1, 0.9
 def multiplicative_weights(problem: RangeProblem, joint: JointRange, *, tol: float, max_iter: int) -> SolverResult:
     """Repeat ``w <- w exp(rate * terms)``, normalised, from equal weights.
 
-    The paper averages the projectors, which is not of rank d, or takes the last one. Returned here is the best
-    subspace of rank d met on the way: an iterate, or the leading part of the average.
+    The paper takes the average of the projectors, which does not have rank d, or the last one. Here the best subspace
+    of dimension d is returned: an iterate, or the leading eigenvectors of the average.
 
-    The paper advises to tune the rate aggressively. It starts at ``1 / (largest first term)``, grows while steps bring
-    a better subspace or bound, and shrinks when one does not: with a constant rate the iterates either crawl or end in
-    a cycle around the optimum.
+    The paper recommends tuning the rate aggressively. It starts at ``1 / (largest first term)``, grows while steps
+    improve the subspace or the bound, and shrinks otherwise: with a constant rate the iterates either converge very
+    slowly or cycle around the optimum.
     """
     if not problem.normalised:
-        raise ValueError("Multiplicative weights minimise a largest term, which this objective is not.")
+        raise ValueError("Multiplicative weights minimise a largest term, and this objective is not of that form.")
     weights = np.full(joint.n_matrices, 1.0 / joint.n_matrices)
     average, rate = np.zeros((joint.size, joint.size)), 0.0
     found, start = Incumbent(problem, joint), None

@@ -19,7 +19,7 @@ __all__ = ["ConicSolution", "at_most", "solve_parity_sdp"]
 
 
 class ConicSolution(NamedTuple):
-    """The basis from the relaxed optimum, the solver's iterations, and whether it reached its own accuracy."""
+    """The basis from the relaxed optimum, the number of iterations, and whether the solver reached its own accuracy."""
 
     basis: np.ndarray
     n_iter: int
@@ -37,8 +37,8 @@ def solve_parity_sdp(
 ) -> ConicSolution:
     """Solve the semidefinite program with SCS, and round.
 
-    Where ``tolerance`` is 0, pass the matrices restricted to the null space of the directions and no directions:
-    as an inequality the limit would leave the problem without an interior, which conic solvers do not survive.
+    If ``tolerance`` is 0, pass the matrices restricted to the null space of the directions, and no directions: as an
+    inequality the limit would leave the feasible set without an interior, which makes conic solvers fail.
     """
     cvxpy = require("cvxpy", "The semidefinite relaxation", otherwise="The default solver needs neither.")
     size = len(covariance)
@@ -59,7 +59,7 @@ def solve_parity_sdp(
 
 
 def _roots(differences: np.ndarray) -> list[np.ndarray]:
-    """Symmetric M with ``M M^T = phi I +- Q``, for one phi that makes all of them possible."""
+    """Symmetric M with ``M M^T = phi I +- Q``, for one phi large enough for all of them."""
     values, vectors = np.linalg.eigh(differences)
     shift = np.abs(values).max()
     return [

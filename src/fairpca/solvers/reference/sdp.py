@@ -1,8 +1,8 @@
 """The relaxation as a semidefinite program with a free conic solver, and the paper's LP for an extreme point.
 
 Algorithm 1 of Samadi et al. (2018): solve ``min F(c(P)), 0 <= P <= I, tr P <= d``, keep the eigenvectors of P, and
-choose its eigenvalues anew by a linear program, whose vertices have at most k - 1 fractional ones. A reference for
-tests and benchmarks: it needs the extra ``fairpca[sdp]`` and grows steeply with the number of features.
+recompute its eigenvalues with a linear program, whose vertices have at most k - 1 fractional ones. A reference for
+tests and benchmarks: it needs the extra ``fairpca[sdp]``, and its cost grows steeply with the number of features.
 """
 
 from __future__ import annotations
@@ -58,7 +58,7 @@ def extreme_point(problem: RangeProblem, joint: JointRange, vectors: np.ndarray)
         A_ub=rows,
         b_ub=np.append(-offsets, joint.dimension),
         bounds=[(0.0, 1.0)] * size + [(None, None)],
-        method="highs-ds",  # simplex: it ends in a vertex
+        method="highs-ds",  # the simplex method, which ends at a vertex
     )
     return _kept(np.clip(answer.x[:size], 0.0, 1.0), vectors)
 
@@ -86,11 +86,11 @@ def _result(
     program: Any,
     tol: float,
 ) -> SolverResult:
-    """The better of the rounded optimum and the oracle's subspace at its weights."""
+    """The better of the rounded optimum and the oracle's subspace at the dual weights."""
     found = Incumbent(problem, joint)
     basis = relaxed.basis[:, : joint.dimension]
     found.try_basis(problem.value(joint.captured(basis)), basis)
     found.try_point(joint.point(weights))
     found.n_iter = int(program.solver_stats.num_iters or 0)
-    # A conic solver of first order is accurate to its own tolerance at best.
+    # A first-order conic solver is at best as accurate as its own tolerance.
     return dataclasses.replace(found.result(max(tol, _CONIC_ACCURACY), Status.GAP), relaxed=relaxed)

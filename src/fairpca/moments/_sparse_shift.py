@@ -1,4 +1,4 @@
-"""Sparse rows with some columns that are mostly filled: those are moved next to zero, where no digits are lost."""
+"""Shift the mostly nonzero columns of a sparse matrix towards zero, where centring loses no precision."""
 
 from __future__ import annotations
 
@@ -7,17 +7,18 @@ from typing import Any
 import numpy as np
 from scipy import sparse
 
-__all__ = ["DENSE_COLUMN", "shift_filled_columns"]
+__all__ = ["DENSE_COLUMN", "shift_dense_columns"]
 
-#: Columns of a sparse matrix filled more than this are handled as dense, because they can be centred exactly.
+#: Columns of a sparse matrix with a larger share of nonzero entries are treated as dense, so as to centre them exactly.
 DENSE_COLUMN = 0.5
 
 
-def shift_filled_columns(X: Any) -> tuple[Any, np.ndarray]:
-    """``X - shift`` and ``shift``, which is zero but for filled columns of a sparse X; a dense X can be centred itself.
+def shift_dense_columns(X: Any) -> tuple[Any, np.ndarray]:
+    """Return ``X - shift`` and ``shift``, which is nonzero only for the mostly nonzero columns of a sparse X.
 
-    Sparse rows are squared as they are, and their means are subtracted from the sums. That loses the digits of columns
-    far from zero, and only filled columns can be far from zero next to their spread.
+    Sparse rows are squared without centring, and the means are subtracted from the sums. That loses precision in
+    columns whose mean is large relative to their spread, and only mostly nonzero columns can be like that. A dense X
+    needs no shift, because it can be centred itself.
     """
     shift = np.zeros(X.shape[1])
     if not sparse.issparse(X):
