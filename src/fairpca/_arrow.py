@@ -1,4 +1,4 @@
-"""What moments and tables share of Arrow: a reader of Parquet and Feather files, and values of labels.
+"""Arrow code shared by moments and tables: a reader for Parquet and Feather files, and conversion of label values.
 
 Needs the extra ``fairpca[arrow]``.
 """
@@ -22,12 +22,12 @@ from fairpca._optional import require
 __all__ = ["ArrowFile", "arrow_kind", "import_pyarrow", "python_values", "readable", "row_index"]
 
 _KINDS = {".parquet": "Parquet", ".pq": "Parquet", ".feather": "Feather", ".arrow": "Feather"}
-#: Bytes read of a column at a time, instead of its whole row group.
+#: Bytes to read from a column at a time, instead of its whole row group.
 _READ_BYTES = 1 << 18
 
 
 def arrow_kind(path: Any) -> str | None:
-    """'Parquet' or 'Feather' by the ending of the name, or None."""
+    """'Parquet' or 'Feather' according to the file extension, or None."""
     return _KINDS.get(Path(path).suffix.lower())
 
 
@@ -38,9 +38,9 @@ class ArrowFile:
     ----------
     path : path
     kind : {"Parquet", "Feather"}, optional
-        Default: by the ending of the name.
+        Default: according to the file extension.
     name : str, optional
-        What errors call the file; default: its name without the folder.
+        Name of the file in error messages; default: its name without the folder.
 
     Examples
     --------
@@ -61,7 +61,7 @@ class ArrowFile:
         self.name = name or self.path.name
         self._kind = kind or _KINDS[self.path.suffix.lower()]
         self._metadata: Any = None
-        self._row_groups: list[int] | None = None  # all of them
+        self._row_groups: list[int] | None = None  # None means all
         import_pyarrow(self.name)
         with readable(self.name, self._kind):
             self.schema = self._read_schema()
@@ -78,7 +78,7 @@ class ArrowFile:
 
     @cached_property
     def n_rows(self) -> int:
-        """Rows of the whole file, counted by its metadata."""
+        """Number of rows in the whole file, from its metadata."""
         if self._kind == "Parquet":
             return self._metadata.num_rows
         import pyarrow.dataset
@@ -87,7 +87,7 @@ class ArrowFile:
             return pyarrow.dataset.dataset(str(self.path), format="feather").count_rows()
 
     def split(self, count: int) -> list[ArrowFile]:
-        """A Parquet file as at most ``count`` parts, each some of its row groups."""
+        """Split a Parquet file into at most ``count`` parts, each with some of its row groups."""
         row_groups = range(self._metadata.num_row_groups)
         count = max(min(count, len(row_groups)), 1)
         return [self._part(part.tolist()) for part in np.array_split(np.array(row_groups, dtype=int), count)]
@@ -100,9 +100,9 @@ class ArrowFile:
     def batches(
         self, columns: Sequence[str], rows: int, *, categories: Sequence[str] = (), use_threads: bool = True
     ) -> Iterator[Any]:
-        """Record batches of at most so many rows, in the order of the file.
+        """Record batches of at most ``rows`` rows, in file order.
 
-        ``categories`` are text columns of few values, which Parquet may decode to codes at once.
+        ``categories`` are text columns with few values, which Parquet can decode directly to codes.
         """
         names = list(dict.fromkeys(columns))
         with readable(self.name, self._kind):
@@ -113,12 +113,13 @@ class ArrowFile:
                 yield from file.iter_batches(rows, self._row_groups, names, use_threads=use_threads)
 
     def null_counts(self) -> dict[str, int]:
-        """Missing values by column as far as the file's own statistics tell them; NaN does not count there."""
+        """Missing values per column, where the file's statistics contain them; NaN is not counted as missing."""
         if self._kind != "Parquet":
             return {}
         counts: dict[str, int] = {}
         metadata = self._metadata
-        filled = [g for g in range(metadata.num_row_groups) if metadata.row_group(g).num_rows]  # others tell nothing
+        # Empty row groups have no statistics.
+        filled = [g for g in range(metadata.num_row_groups) if metadata.row_group(g).num_rows]
         for j in range(metadata.num_columns):
             parts = [metadata.row_group(g).column(j).statistics for g in filled]
             if all(part is not None and part.has_null_count for part in parts):
@@ -133,7 +134,7 @@ class ArrowFile:
     def _parquet(self, categories: Sequence[str] = ()) -> Any:
         import pyarrow.parquet
 
-        # Buffering in advance would hold all row groups.
+        # Pre-buffering would keep all row groups in memory.
         options = {"pre_buffer": False, "buffer_size": _READ_BYTES, "read_dictionary": list(categories)}
         return pyarrow.parquet.ParquetFile(self.path, **options)
 
@@ -151,7 +152,7 @@ class ArrowFile:
 
 @contextmanager
 def readable(name: str, kind: str) -> Iterator[None]:
-    """Where a file is damaged or of another kind, pyarrow's reason and a remedy in one sentence that names it."""
+    """Turn pyarrow's errors for damaged or mislabeled files into one that names the file, the reason and a remedy."""
     import pyarrow
 
     try:
@@ -162,16 +163,16 @@ def readable(name: str, kind: str) -> Iterator[None]:
 
 
 def row_index(schema: Any) -> tuple[str, ...]:
-    """Columns that pandas wrote for the index of a frame; not features, unless somebody asks for them."""
+    """Columns that pandas wrote for the index of a data frame; not features, unless requested explicitly."""
     try:
         described = json.loads((schema.metadata or {}).get(b"pandas", b"{}"))["index_columns"]
         return tuple(name for name in described if isinstance(name, str) and name in schema.names)
-    except (ValueError, KeyError, TypeError):  # anybody may write such metadata
+    except (ValueError, KeyError, TypeError):  # the metadata may be malformed
         return ()
 
 
 def python_values(column: Any) -> list[Any]:
-    """Values as Python objects, different where they differ: times of day are text, as Python's know no nanoseconds.
+    """Values as Python objects; times of day become text, because Python's time type has no nanoseconds.
 
     Examples
     --------
@@ -190,11 +191,11 @@ def python_values(column: Any) -> list[Any]:
 
 
 def _time_text(time: datetime.time, nanoseconds: int) -> str:
-    """As Python writes times, with three more digits where the nanoseconds need them."""
+    """Format like Python's times, with three more digits if there are nanoseconds."""
     rest = nanoseconds % 1000
     return f"{time.isoformat('microseconds')}{rest:03}" if rest else str(time)
 
 
 def import_pyarrow(name: str) -> Any:
-    """pyarrow, or how to get it."""
+    """Import pyarrow, or raise an error that says how to install it."""
     return require("pyarrow", f"Reading {name}")

@@ -1,4 +1,4 @@
-"""Files that appear complete or not at all."""
+"""Write files atomically: they appear complete or not at all."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ from typing import Any, BinaryIO
 
 __all__ = ["check_writable", "is_standard_output", "replace_file", "write_text"]
 
-#: An open file without a name, which the system forgets with the process that wrote it: Linux only.
+#: Flag for an open file without a name, which disappears with the process that wrote it (Linux only).
 _WITHOUT_NAME = getattr(os, "O_TMPFILE", None)
 _OPEN_FILES = "/proc/self/fd"
 _DEADLY = [getattr(signal, name) for name in ("SIGTERM", "SIGHUP") if hasattr(signal, name)]
@@ -31,10 +31,10 @@ def write_text(path: Any, text: str) -> Path:
 
 
 def replace_file(path: Any, write: Write) -> Path:
-    """Let ``write`` fill a file that takes the place of ``path`` when it is complete; nothing is left if it is not.
+    """Replace ``path`` by a file that ``write`` fills, once it is complete; if writing fails, nothing is left behind.
 
-    A link stays one: the file it points to is replaced, with the permissions that file had. What is no file, such as a
-    pipe, a device or the standard output, gets the same bytes once they are complete.
+    If ``path`` is a link, the file it points to is replaced, and keeps its permissions. If it is not a regular file,
+    such as a pipe, a device or the standard output, it receives the same bytes once they are complete.
     """
     target = _target(path)
     if _is_stream(target):
@@ -50,10 +50,10 @@ def replace_file(path: Any, write: Write) -> Path:
 
 
 def check_writable(path: Any) -> None:
-    """Raise OSError, with the reason, where :func:`replace_file` would."""
+    """Raise OSError, with the reason, if :func:`replace_file` would."""
     target = _target(path)
     if target.exists() and not os.access(target, os.W_OK, effective_ids=os.access in os.supports_effective_ids):
-        raise PermissionError(f"{path} may not be written: change its permissions, or give another name.")
+        raise PermissionError(f"{path} is not writable: change its permissions, or choose another name.")
     if _is_stream(target):
         return
     try:
@@ -61,12 +61,12 @@ def check_writable(path: Any) -> None:
             pass
     except OSError as problem:
         raise type(problem)(
-            f"{path}: no file can be written in the folder {target.parent} ({problem.strerror}); give another one."
+            f"{path}: no file can be written in the folder {target.parent} ({problem.strerror}); choose another one."
         ) from None
 
 
 def is_standard_output(path: Any) -> bool:
-    """Whether ``path`` names what the standard output goes to, such as /dev/stdout or a pipe."""
+    """Whether ``path`` is the destination of the standard output, such as /dev/stdout or a pipe."""
     try:
         found = os.stat(path)
         return os.path.samestat(found, os.fstat(1)) and not os.path.samestat(found, os.stat(os.devnull))
@@ -75,23 +75,23 @@ def is_standard_output(path: Any) -> bool:
 
 
 def _target(path: Any) -> Path:
-    """The file at the end of links, checked as far as that needs no writing."""
+    """Resolve links and run the checks that do not require writing."""
     path = Path(path)
     if path.is_dir():
-        raise IsADirectoryError(f"{path} is a folder; give the name of a file to write.")
+        raise IsADirectoryError(f"{path} is a folder; pass the name of a file to write.")
     if path.exists() and _is_stream(path):
-        return path  # links such as /dev/stdout lead to what has no path
+        return path  # links such as /dev/stdout may point to something without a path
     try:
         target = path.resolve()
     except (OSError, RuntimeError):
-        raise OSError(f"{path} is a link that leads back to itself; remove it, or give another name.") from None
+        raise OSError(f"{path} is a link that leads back to itself; remove it, or choose another name.") from None
     if not target.parent.is_dir():
         raise FileNotFoundError(f"{path}: the folder {target.parent} does not exist; create it first.")
     return target
 
 
 def _is_stream(path: Path) -> bool:
-    """Whether bytes go through ``path`` to somebody else, so that no file may take its place."""
+    """Whether ``path`` is a pipe or device, which must not be replaced by a file."""
     with suppress(FileNotFoundError):
         return not stat.S_ISREG(path.stat().st_mode) or is_standard_output(path)
     return False
@@ -99,7 +99,7 @@ def _is_stream(path: Path) -> bool:
 
 @contextmanager
 def _opened_stream(path: Path) -> Iterator[BinaryIO]:
-    """Our own standard output continues where it is: opening it anew would begin at its start."""
+    """Open the stream; our own standard output is duplicated, because reopening it would start at its beginning."""
     if not is_standard_output(path):
         with path.open("wb") as stream:
             yield stream
@@ -110,19 +110,19 @@ def _opened_stream(path: Path) -> Iterator[BinaryIO]:
 
 
 def _replace_without_name(target: Path, write: Write) -> bool:
-    """Fill a file that gets its name when complete, so that even SIGKILL leaves nothing; False where there is none."""
+    """Fill an unnamed file and name it once complete, so that even SIGKILL leaves nothing; False if unsupported."""
     if _WITHOUT_NAME is None or not os.path.isdir(_OPEN_FILES):
         return False
     try:
         descriptor = os.open(target.parent, os.O_RDWR | _WITHOUT_NAME, 0o666)
-    except OSError:  # a file system that lacks it, or a folder that may not be written: the other way tells
+    except OSError:  # not supported here, or the folder is not writable: the fallback raises a clear error
         return False
     with os.fdopen(descriptor, "w+b") as stream:
         write(stream)
         _finish(stream, target)
         try:
             _give_name(descriptor, target)
-        except OSError:  # file systems that let no name be given, or rules against it
+        except OSError:  # the file system or a security policy does not allow naming it
             stream.seek(0)
             _replace_with_name(target, lambda named: shutil.copyfileobj(stream, named))
     return True
@@ -132,16 +132,16 @@ def _give_name(descriptor: int, target: Path) -> None:
     with suppress(FileExistsError):
         _link(descriptor, target)
         return
-    beside = _name_beside(target)  # no system call gives a taken name; this one exists for an instant
-    _link(descriptor, beside)
+    temporary = _temporary_name(target)  # linking cannot overwrite an existing file, but renaming can
+    _link(descriptor, temporary)
     try:
-        beside.replace(target)
+        temporary.replace(target)
     finally:
-        beside.unlink(missing_ok=True)
+        temporary.unlink(missing_ok=True)
 
 
 def _link(descriptor: int, name: Path) -> None:
-    folder = os.open(name.parent, os.O_RDONLY)  # any: it makes Python follow the link below to the open file
+    folder = os.open(name.parent, os.O_RDONLY)  # any folder: with src_dir_fd, Python follows the link to the open file
     try:
         os.link(f"{_OPEN_FILES}/{descriptor}", name, src_dir_fd=folder, follow_symlinks=True)
     finally:
@@ -149,8 +149,8 @@ def _link(descriptor: int, name: Path) -> None:
 
 
 def _replace_with_name(target: Path, write: Write) -> None:
-    """Fill a hidden file beside the target; a signal that ends the process removes it first, SIGKILL cannot."""
-    temporary = _name_beside(target)
+    """Fill a hidden file next to the target; it is removed if a signal other than SIGKILL ends the process."""
+    temporary = _temporary_name(target)
     with _removed_if_killed(temporary):
         try:
             with temporary.open("xb") as stream:
@@ -161,12 +161,12 @@ def _replace_with_name(target: Path, write: Write) -> None:
             temporary.unlink(missing_ok=True)
 
 
-def _name_beside(target: Path) -> Path:
+def _temporary_name(target: Path) -> Path:
     return target.with_name(f".{target.name[:100]}.{secrets.token_hex(4)}")
 
 
 def _finish(stream: BinaryIO, target: Path) -> None:
-    """Everything on disk, with the owner and permissions of the file that is replaced."""
+    """Flush everything to disk, and copy the owner and permissions of the file that is replaced."""
     stream.flush()
     os.fsync(stream.fileno())
     if not target.exists() or not hasattr(os, "fchmod"):
@@ -177,13 +177,13 @@ def _finish(stream: BinaryIO, target: Path) -> None:
         try:
             os.fchown(stream.fileno(), old.st_uid, old.st_gid)
         except OSError:
-            mode &= ~stat.S_IRWXG  # they were those of another group
+            mode &= ~stat.S_IRWXG  # group permissions were meant for another group
     os.fchmod(stream.fileno(), mode)
 
 
 @contextmanager
 def _removed_if_killed(temporary: Path) -> Iterator[None]:
-    """Only the main thread may handle signals, and only those that nobody else handles are."""
+    """Remove the file on fatal signals, in the main thread only and only for signals without another handler."""
 
     def remove_and_die(number: int, frame: Any) -> None:
         temporary.unlink(missing_ok=True)

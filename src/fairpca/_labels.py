@@ -1,4 +1,4 @@
-"""Group labels as text: the one home of what tables, charts, reports, errors and warnings call a group."""
+"""Group labels as text, formatted the same way in tables, charts, reports, errors and warnings."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ def label_text(label: Any) -> str:
 
 
 def join_parts(parts: Iterable[str]) -> str:
-    """Parts as ``female, young``; one that holds the separator is quoted, so that different parts stay different.
+    """Join parts as ``female, young``; a part that contains the separator is quoted, so that the result is unambiguous.
 
     Examples
     --------

@@ -7,7 +7,7 @@ from typing import Any
 
 __all__ = ["require"]
 
-#: Top-level package -> what it is called, and the extra of fairpca that installs it.
+#: Top-level package -> its display name, and the extra of fairpca that installs it.
 _EXTRAS = {
     "cvxpy": ("CVXPY and SCS", "sdp"),
     "dask": ("Dask", "dask"),
@@ -19,7 +19,7 @@ _EXTRAS = {
 
 
 def require(module: str, purpose: str, *, otherwise: str = "") -> Any:
-    """Import ``module``, or raise an ImportError: ``purpose`` needs it, how to install it, what to do ``otherwise``.
+    """Import ``module``, or raise an ImportError that names the purpose, the install command and the alternative.
 
     Examples
     --------

@@ -1,4 +1,4 @@
-"""A progress bar on the terminal; silence everywhere else."""
+"""A progress bar that is shown only on a terminal."""
 
 from __future__ import annotations
 
@@ -10,14 +10,14 @@ from typing import TextIO
 
 __all__ = ["Progress", "Report", "progress_of"]
 
-#: Called with steps done, steps in all, and what is done or comes next.
+#: Called with the number of steps done, the total number of steps, and the name of the current or next step.
 Report = Callable[[int, int, str], None]
 
 _WIDTH = 24
 
 
 class Progress:
-    """Call it with steps done, steps in all, and what comes next. Nothing is shown unless the stream is a terminal."""
+    """Call it with steps done, total steps, and the next step. Nothing is shown unless the stream is a terminal."""
 
     def __init__(self, stream: TextIO | None = None, *, quiet: bool = False) -> None:
         self._stream = sys.stderr if stream is None else stream
@@ -48,7 +48,7 @@ class Progress:
 
 @contextmanager
 def progress_of(progress: Report | bool | None) -> Iterator[Report]:
-    """What a user passed as ``progress``: a function, True for a bar on the terminal, None or False for silence."""
+    """Resolve the argument ``progress``: a function, True for a bar on the terminal, None or False for no output."""
     if callable(progress):
         yield progress
         return

@@ -38,7 +38,7 @@ __all__ = [
 
 @dataclasses.dataclass(frozen=True)
 class Array:
-    """Letters stand for sizes: d components, p features, g groups, and others that need only agree among themselves."""
+    """Letters are sizes: d components, p features, g groups; any other letter must only have a single value."""
 
     shape: str
     kinds: str = "fiu"
@@ -75,7 +75,7 @@ PER_GROUP = Array("g")
 
 
 def optional(declared: Any) -> Any:
-    """The same, where a model may lack it."""
+    """The same declaration for an attribute that may be absent."""
     return dataclasses.replace(declared, optional=True)
 
 
@@ -87,19 +87,19 @@ FITTED: dict[str, Declared] = {
     "explained_variance_": Array("d", finite=True),
     "explained_variance_ratio_": Array("d"),
 }
-#: ... that of a projection on components, ...
+#: ... what a linear projection also sets, ...
 LINEAR: dict[str, Declared] = {
     "components_": Array("dp", finite=True),
     "mean_": Array("p", finite=True),
     "noise_variance_": NUMBER,
 }
-#: ... that of a method which is given groups, ...
+#: ... what a method that uses groups also sets, ...
 GROUPED: dict[str, Declared] = {
     "groups_": Array("g", "biufUO"),
     "group_counts_": PER_GROUP,
     "n_samples_seen_": NUMBER,
 }
-#: ... that of a search, and of one with a bound that no projection can beat.
+#: ... what an iterative search also sets, and one with a lower bound on the objective.
 SEARCHED: dict[str, Declared] = {
     "objective_": NUMBER,
     "n_iter_": INTEGER,
@@ -110,7 +110,7 @@ BOUNDED: dict[str, Declared] = {"lower_bound_": NUMBER, "duality_gap_": NUMBER}
 
 
 def saved_attributes(estimator_class: type) -> dict[str, Declared]:
-    """What a class and its base classes declare; empty for a class that declares nothing."""
+    """The declarations of a class and its base classes; empty if there are none."""
     found: dict[str, Declared] = {}
     for one in reversed(estimator_class.__mro__):
         found |= vars(one).get("_saved_attributes", {})

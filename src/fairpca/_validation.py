@@ -1,7 +1,7 @@
-"""The only checker of data: X, sensitive_features and sample_weight become arrays, or a clear error; seeds, generators.
+"""Validation of X, sensitive_features, sample_weight and parameters, and random seeds and generators.
 
-Groups leave this module as :class:`Groups`: the labels that occur, in a fixed order, and one integer code per
-row. Nothing later in the library looks at raw labels again.
+Groups are returned as :class:`Groups`: the labels that occur, in a fixed order, and one integer code per row. The rest
+of the library never uses raw labels.
 """
 
 from __future__ import annotations
@@ -71,7 +71,7 @@ def ordered_labels(labels: Iterable[Any]) -> tuple[Any, ...]:
 
 
 def is_dask(X: Any) -> bool:
-    """Whether X is a Dask collection; asks nothing of Dask itself."""
+    """Whether X is a Dask collection; does not import Dask."""
     return type(X).__module__.split(".")[0] in ("dask", "dask_expr") and hasattr(X, "compute")
 
 
@@ -99,12 +99,12 @@ def check_plain_matrix(X: Any, *, min_samples: int = 1, finite: bool = True) -> 
 
 
 def check_finite(X: Any) -> None:
-    """Refuse missing and infinite values."""
+    """Raise an error for missing and infinite values."""
     assert_all_finite(X.data if sparse.issparse(X) else X, input_name="X")
 
 
 def check_n_components(n_components: Any, n_features: int | None = None) -> int:
-    """Return ``n_components`` as an int in 1..n_features; before X is read, that number is not known."""
+    """Return ``n_components`` as an int in 1..n_features; the upper limit is not checked before X is read."""
     if isinstance(n_components, bool) or not isinstance(n_components, int | np.integer):
         raise TypeError(f"n_components must be an integer, got {n_components!r}.")
     if n_components < 1 or (n_features is not None and n_components > n_features):
@@ -142,7 +142,7 @@ def check_choice(name: str, value: Any, choices: Iterable[str]) -> str:
 def check_sample_weight(sample_weight: Any, n_samples: int, *, part: bool = False) -> np.ndarray | None:
     """Return weights that count like repeated rows (float64, finite, not negative), or None.
 
-    Those of a ``part`` of the rows may sum to anything, also to nothing.
+    With ``part=True``, for a part of the rows, the sum of the weights is not checked; it may be 0.
     """
     if sample_weight is None:
         return None
@@ -151,9 +151,9 @@ def check_sample_weight(sample_weight: Any, n_samples: int, *, part: bool = Fals
     else:
         weights = np.asarray(sample_weight, dtype=np.float64)
     if weights.shape != (n_samples,):
-        raise ValueError(f"sample_weight has shape {weights.shape}, but X has {n_samples} rows: give one weight a row.")
+        raise ValueError(f"sample_weight has shape {weights.shape}, but X has {n_samples} rows; pass one per row.")
     if not np.isfinite(weights).all() or (weights < 0).any():
-        raise ValueError("sample_weight must be finite and not negative; drop or repair such rows.")
+        raise ValueError("sample_weight must be finite and not negative; drop or correct the other rows.")
     if part:
         return weights
     if not weights.any():
@@ -167,10 +167,10 @@ def check_sample_weight(sample_weight: Any, n_samples: int, *, part: bool = Fals
 
 
 def check_groups_given(sensitive_features: Any) -> None:
-    """Refuse what cannot be groups at a glance; worth doing before X is looked at."""
+    """Raise an error for what is clearly not a column of groups; cheap enough to run before X is validated."""
     if sensitive_features is None:
         raise ValueError(
-            "sensitive_features is required: give the group of each row, for example "
+            "sensitive_features is required: pass the group of each row, for example "
             "fit(X, sensitive_features=df['sex']). Without groups, use sklearn.decomposition.PCA."
         )
     if isinstance(sensitive_features, str | bytes):
@@ -183,7 +183,7 @@ def check_groups_given(sensitive_features: Any) -> None:
 def check_groups(sensitive_features: Any, n_samples: int) -> Groups:
     """Encode ``sensitive_features``: one column of labels, or several whose intersections are the groups.
 
-    Groups that are encoded already stay as they are.
+    Groups that are already encoded are returned unchanged.
     """
     check_groups_given(sensitive_features)
     if isinstance(sensitive_features, Groups):
@@ -199,7 +199,7 @@ def check_groups(sensitive_features: Any, n_samples: int) -> Groups:
 
 
 def check_several_groups(labels: Iterable[Any], n_samples: float) -> None:
-    """Refuse a single group, whose balance would hold trivially, and columns that are no groups at all."""
+    """Raise an error for a single group, which is trivially balanced, and for columns that are not groups."""
     labels = tuple(labels)
     if len(labels) > max(_FEW_GROUPS, _MAX_GROUP_SHARE * n_samples):
         raise ValueError(
@@ -214,9 +214,9 @@ def check_several_groups(labels: Iterable[Any], n_samples: float) -> None:
 
 
 def _columns(sensitive_features: Any) -> list[Any]:
-    """Split what the user gave into one-dimensional columns, keeping categoricals as they are."""
+    """Split the argument into one-dimensional columns; categoricals are kept."""
     if sparse.issparse(sensitive_features):
-        raise TypeError("sensitive_features must be dense: one label a row, or a few columns of labels.")
+        raise TypeError("sensitive_features must be dense: one label per row, or a few columns of labels.")
     if hasattr(sensitive_features, "columns") and hasattr(sensitive_features, "iloc"):
         columns = [sensitive_features.iloc[:, j] for j in range(sensitive_features.shape[1])]
     elif isinstance(sensitive_features, dict):
@@ -227,7 +227,7 @@ def _columns(sensitive_features: Any) -> list[Any]:
         array = _flat(sensitive_features)
         columns = [array] if array.ndim == 1 else [array[:, j] for j in range(array.shape[1])]
     if not columns:
-        raise ValueError("sensitive_features has no column; give at least one.")
+        raise ValueError("sensitive_features has no columns; pass at least one.")
     return columns
 
 
@@ -244,7 +244,7 @@ def _flat(values: Any) -> np.ndarray:
         array = np.asarray(values)
     if array.ndim == 0 or array.ndim > 2:
         raise ValueError(
-            f"sensitive_features must have one or two dimensions, got {array.ndim}: one label a row, or "
+            f"sensitive_features must have one or two dimensions, got {array.ndim}: pass one label per row, or "
             "several columns of labels."
         )
     return array
@@ -257,13 +257,13 @@ def _object_array(values: Any) -> np.ndarray:
 
 
 def _is_categorical(column: Any) -> bool:
-    """Whether a column carries codes and categories, as those of pandas do; those of polars have no such codes."""
+    """Whether a column has codes and categories, as in pandas; polars has no such codes."""
     encoded = getattr(column, "cat", column)
     return hasattr(encoded, "codes") and hasattr(encoded, "categories")
 
 
 def _encode(column: Any) -> Groups:
-    """Labels and codes of one column, by the cheapest way its type allows."""
+    """Labels and codes of one column, by the fastest method for its type."""
     if _is_categorical(column):
         return _encode_categorical(column)
     array = np.asarray(column)
@@ -290,7 +290,7 @@ def _encode_times(array: np.ndarray) -> Groups:
 
 
 def _plain_labels(values: np.ndarray) -> list[Any]:
-    """As Python objects. Times finer than microseconds have none, and numpy makes bare integers of them."""
+    """As Python objects; times finer than microseconds have no Python type, and numpy turns them into integers."""
     plain = values.tolist()
     if values.dtype.kind not in "mM" or not any(isinstance(value, int) for value in plain):
         return plain
@@ -320,7 +320,7 @@ def _encode_by_hashing(array: np.ndarray) -> Groups:
         distinct = set(values)
     except TypeError:
         raise TypeError(
-            "sensitive_features contains values that cannot be labels (lists, sets or the like); use numbers, "
+            "sensitive_features contains values that cannot be labels (lists or sets, for example); use numbers, "
             "strings or booleans."
         ) from None
     if any(is_missing(label) for label in distinct):
@@ -341,7 +341,7 @@ def _encode_categorical(column: Any) -> Groups:
 
 
 def groups_from_codes(codes: np.ndarray, categories: Sequence[Any]) -> Groups:
-    """Groups of a column that is encoded already; only the categories that occur, in our own order."""
+    """Groups of an already encoded column; only the categories that occur, in our own order."""
     present = np.flatnonzero(np.bincount(codes, minlength=len(categories)))
     labels = [categories[code] for code in present.tolist()]
     order = {label: rank for rank, label in enumerate(ordered_labels(labels))}
@@ -367,7 +367,7 @@ def intersect_groups(encoded: list[Groups]) -> Groups:
 
 
 def code_type(n_groups: int) -> np.dtype:
-    """Small codes sort by radix, several times faster than by comparison."""
+    """The smallest integer type: small codes are radix sorted, several times faster than by comparison."""
     return np.dtype(np.uint16 if n_groups <= _TABLE_SPAN else np.int64)
 
 
@@ -386,7 +386,7 @@ def _raise_missing() -> None:
 
 
 def seed_from(random_state: Any) -> int:
-    """A seed for generators of our own, drawn from a ``random_state`` as scikit-learn takes it.
+    """A seed for our own generators, drawn from a ``random_state`` in scikit-learn's sense.
 
     Examples
     --------
@@ -403,10 +403,10 @@ def generator(random_state: Any) -> np.random.Generator:
 
 
 def legacy_generator(random_state: Any) -> np.random.RandomState:
-    """A generator of the kind that scikit-learn uses."""
+    """A generator of the type that scikit-learn uses."""
     return check_random_state(repeatable(random_state))
 
 
 def repeatable(random_state: Any) -> Any:
-    """A ``random_state`` for scikit-learn's own functions, where None would be another result every time."""
+    """A ``random_state`` for scikit-learn's own functions, for which None would give a different result every time."""
     return 0 if random_state is None else random_state

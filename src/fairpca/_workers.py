@@ -1,4 +1,4 @@
-"""Worker processes that end when their parent does, however it ends."""
+"""Worker processes that exit when their parent process does, even if it is killed."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ __all__ = ["delayed", "parallel"]
 
 
 def parallel(n_jobs: int | None, **options: Any) -> Parallel:
-    """Scikit-learn's ``Parallel``, whose processes do not outlive this one: joblib's own wait for minutes.
+    """Scikit-learn's ``Parallel`` with workers that exit with this process; joblib's own would linger for minutes.
 
     Examples
     --------
@@ -24,9 +24,9 @@ def parallel(n_jobs: int | None, **options: Any) -> Parallel:
     return Parallel(n_jobs=n_jobs, initializer=_watch(), initargs=(os.getpid(),), **options)
 
 
-@functools.cache  # joblib keeps its processes as long as it is given the same function
+@functools.cache  # joblib reuses its processes as long as it gets the same function
 def _watch() -> Callable[[int], None]:
-    """A function without a module: it runs in a process that has not imported fairpca yet, which takes a second."""
+    """A function without a module, so that the worker need not import fairpca, which takes a second, to run it."""
 
     def end_with_parent(parent: int) -> None:
         import os
@@ -38,7 +38,7 @@ def _watch() -> Callable[[int], None]:
                 time.sleep(0.2)
             os._exit(1)
 
-        if os.name == "posix":  # elsewhere the number of a parent stays when it is gone
+        if os.name == "posix":  # elsewhere the parent's process id does not change when it exits
             threading.Thread(target=watch, daemon=True).start()
 
     return end_with_parent

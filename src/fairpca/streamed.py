@@ -1,4 +1,4 @@
-"""The documented address of :func:`fairpca.tables.stream_table`."""
+"""The documented import path of :func:`fairpca.tables.stream_table`."""
 
 from fairpca.tables.summary import StreamedTable, stream_table
 

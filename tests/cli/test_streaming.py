@@ -99,7 +99,7 @@ def test_fit_saves_the_model_of_the_rows_in_memory(tmp_path, columns, capsys, ki
     )
     assert "dropped 3 of 900 rows" in streamed
     assert "left out 'same': it is constant" in streamed
-    assert "left out 'title': the group can be read off it" in streamed
+    assert "left out 'title': it reveals the group" in streamed
     assert_same_model(read_model(tmp_path / "stream.npz"), read_model(tmp_path / "memory.npz"))
 
 
@@ -256,12 +256,12 @@ def spoil(kind, columns, path):
             "one group",
             "'sex' contains a single group, 'f', but at least two are needed: name another column (--sensitive).",
         ),
-        ("measurement", "different values; at most 20 make groups"),
+        ("measurement", "different values; at most 20 groups are supported"),
         ("small group", "Group 'x' of 'sex' has 3 rows"),
-        ("huge numbers", "Column 'income' of people.parquet holds numbers as large as"),
+        ("huge numbers", "Column 'income' of people.parquet contains numbers as large as"),
         ("all missing", "Every row of people.parquet has a missing value"),
         ("missing column", "people.parquet has no column 'sex' (the sensitive column); it has 'id', 'income'"),
-        ("no rows", "people.parquet holds no rows."),
+        ("no rows", "people.parquet has no rows."),
         ("damaged", "people.parquet cannot be read as Parquet ("),
         ("truncated", "people.parquet cannot be read as Parquet ("),
     ],
@@ -366,7 +366,7 @@ def test_transform_refuses_alike_in_memory_and_streamed(tmp_path, model, capsys)
     x = np.arange(60.0)
     pair = pa.Table.from_arrays([pa.array(x)] * 3, names=["x", "y", "x"])
     cases = [
-        (pa.table({"x": ["1.5", "old"] * 30, "y": x}), "column 'x' must hold numbers, but contains 'old'"),
+        (pa.table({"x": ["1.5", "old"] * 30, "y": x}), "column 'x' must contain numbers, but contains 'old'"),
         (pa.table({"x": ["1.5", None] * 30, "y": x}), "column 'x' has no finite number in row 2"),
         (
             pa.table({"x": [[1.0]] * 60, "y": x}),

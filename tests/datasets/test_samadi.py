@@ -35,7 +35,7 @@ def test_folder_of_images(tmp_path):
 @pytest.mark.parametrize(
     ("arrays", "message"),
     [
-        ({"pixels": [[1.0]]}, "holds pixels; it needs"),
+        ({"pixels": [[1.0]]}, "contains pixels; it needs"),
         ({"X": [[1.0], [2.0]], "groups": [1, 2, 3]}, "3 group labels"),
         ({"gray3": [[0], [0]], "lut": [1.0], "sex": [1, 2]}, "sex must be 0"),
     ],

@@ -186,7 +186,7 @@ def test_progress_is_told(two_groups):
 
 def test_errors_name_the_argument_and_the_remedy(two_groups):
     X, groups = two_groups
-    with pytest.raises(ValueError, match="n_components is needed"):
+    with pytest.raises(ValueError, match="n_components is required"):
         loss_test(X, sensitive_features=groups)
     with pytest.raises(ValueError, match="sensitive_features is required"):
         loss_test(X, n_components=2)

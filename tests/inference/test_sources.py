@@ -152,7 +152,7 @@ def test_what_chunks_cannot_do_is_said(people, chunks):
         cross_validate_groups(FairPCA(2), iter(chunks))
     with pytest.raises(ValueError, match="needs rows in memory"):
         cross_validate_groups(MMDFairPCA(2), chunks)
-    with pytest.raises(ValueError, match="clusters can be given for rows in memory only"):
+    with pytest.raises(ValueError, match="clusters are supported for rows in memory only"):
         cross_validate_groups(FairPCA(2), chunks, clusters=np.arange(3000))
     with pytest.raises(ValueError, match="cv must be a number of folds"):
         cross_validate_groups(FairPCA(2), chunks, cv=KFold(3))

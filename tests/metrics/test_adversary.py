@@ -188,7 +188,7 @@ def test_bad_numbers_and_other_columns_are_named(shifted):
     with pytest.raises(ValueError, match="n_permutations must be an integer of at least 1"):
         permuted_adversary_gaps(Z, groups, n_permutations=0)
     for measure in (adversary_gap, permuted_adversary_gaps):
-        with pytest.raises(ValueError, match=f"train holds rows with 1 columns, but Z has {Z.shape[1]}"):
+        with pytest.raises(ValueError, match=f"train has rows with 1 columns, but Z has {Z.shape[1]}"):
             measure(Z, groups, train=(Z[:, :1], groups))
         with pytest.raises(TypeError, match="train must be a pair"):
             measure(Z, groups, train=Z)

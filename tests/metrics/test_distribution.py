@@ -51,7 +51,7 @@ def test_weights_count_like_repeated_rows(rng):
     weighted = mmd2(X, groups, bandwidth=1.0, sample_weight=repeats)
     repeated = mmd2(np.repeat(X, repeats, axis=0), np.repeat(groups, repeats), bandwidth=1.0)
     assert weighted == pytest.approx(repeated, abs=1e-14)
-    with pytest.raises(ValueError, match="takes no sample_weight"):
+    with pytest.raises(ValueError, match="does not support sample_weight"):
         mmd2(X, groups, unbiased=True, sample_weight=repeats)
 
 

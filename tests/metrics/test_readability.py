@@ -177,5 +177,5 @@ def test_bad_input(spread):
         readability(Z, groups, clusters=np.zeros(500, dtype=int))
     with pytest.raises(ValueError, match="single row or cluster"):
         readability(Z, groups, clusters=np.where(groups == "a", 0, np.arange(500) + 1))
-    with pytest.raises(ValueError, match="train holds the groups"):
+    with pytest.raises(ValueError, match="train contains the groups"):
         readability(Z, groups, train=(Z, np.where(groups == "a", "a", "c")))

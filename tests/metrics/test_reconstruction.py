@@ -177,7 +177,7 @@ def test_reference_is_checked(two_groups):
         reconstruction_loss(X, pca, sensitive_features=groups, reference=(X[:200], groups[:200]))
     with pytest.raises(ValueError, match="reference has 3 features"):
         reconstruction_loss(X, pca, sensitive_features=groups, reference=(X[:, :3], groups))
-    with pytest.raises(ValueError, match="concerns losses"):
+    with pytest.raises(ValueError, match="applies to losses only"):
         reconstruction_gap(X, pca, sensitive_features=groups, reference=(X, groups))
 
 

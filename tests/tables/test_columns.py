@@ -1,4 +1,4 @@
-"""Texts of a CSV column become numbers where every one of them is one."""
+"""A CSV column becomes numeric if all of its texts are numbers."""
 
 from __future__ import annotations
 
@@ -15,8 +15,8 @@ from fairpca.tables.columns import read_column
         (["1.234,5", "12", "?"], "\t", [1234.5, 12, np.nan], "decimal points"),
         (["1,234", "2,000"], ";", [1.234, 2], "decimal points"),
         (["1,5", "2,25"], ",", [1.5, 2.25], "decimal points"),
-        (["1,234,567", "12"], ",", [1234567, 12], "separators of thousands"),
-        (["1,234.5", "0.25"], ",", [1234.5, 0.25], "separators of thousands"),
+        (["1,234,567", "12"], ",", [1234567, 12], "thousands separators"),
+        (["1,234.5", "0.25"], ",", [1234.5, 0.25], "thousands separators"),
     ],
 )
 def test_numbers_with_commas(texts, delimiter, numbers, commas):

@@ -1,4 +1,4 @@
-"""New files are encoded as the one that the encoder was fitted to."""
+"""New files are encoded like the one that the encoder was fitted on."""
 
 from __future__ import annotations
 
@@ -30,12 +30,12 @@ def test_encoder_survives_json_and_treats_new_rows_alike(tmp_path):
     with pytest.raises(ValueError, match="damaged"):
         Encoder.from_dict({"numeric": ["a"], "levels": {}, "offsets": [], "scales": []})
     text = read_table(write(tmp_path, "city,age\nBonn,old\n", "text.csv"))
-    with pytest.raises(ValueError, match="'age' must hold numbers, but contains 'old'"):
+    with pytest.raises(ValueError, match="'age' must contain numbers, but contains 'old'"):
         again.encode(text)
 
 
 def test_levels_are_matched_as_they_are_written(tmp_path):
-    """A file with some of the levels only may look like one of numbers."""
+    """In a file with only some of the levels, the column may look numeric."""
     body = "".join(f"{i},{('01', '1', 'x', '1.0')[i % 4]},{i // 4 % 2}\n" for i in range(80))
     encoder = prepare_table(read_table(write(tmp_path, f"x,code,sex\n{body}")), ["sex"], standardise=False).encoder
     assert encoder.levels == {"code": ("01", "1", "1.0", "x")}

@@ -1,4 +1,4 @@
-"""Errors speak of the data; a program adds how it calls the parameters."""
+"""Errors describe the data; a program adds the names of its options."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from fairpca.tables.errors import Remedy
 OPTIONS = {"drop": "--drop", "max_levels": "--max-levels", "sensitive": "--sensitive", "label": "--label"}
 
 
-def test_problem_and_remedies_make_one_sentence():
+def test_problem_and_remedies_form_one_sentence():
     assert str(TableError("people.csv is empty")) == "people.csv is empty."
     assert str(TableError("Too many", "drop some")) == "Too many: drop some."
     three = TableError("Too many", Remedy("leave it out", "drop"), "group them", Remedy("raise the limit", "limit"))
@@ -32,7 +32,7 @@ def table(**changes):
     return Table("people.csv", columns | changes, "")
 
 
-HALF = np.where(np.arange(60) % 2, np.arange(60.0), np.nan)  # the other half of the rows lacks it
+HALF = np.where(np.arange(60) % 2, np.arange(60.0), np.nan)  # missing in the other half of the rows
 NAMES = np.array([f"p{i}" for i in range(60)], dtype=object)
 
 

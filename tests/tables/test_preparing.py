@@ -1,4 +1,4 @@
-"""Files become features, groups and label, and what was done is said."""
+"""Files are split into features, groups and label, and remarks describe what was done."""
 
 from __future__ import annotations
 
@@ -77,7 +77,7 @@ def test_copies_of_the_group_are_left_out(tmp_path):
     lines[1:] = [line + (",Ms" if ",f," in line else ",Mr") for line in lines[1:]]
     data = prepare_table(read_table(write(tmp_path, "\n".join(lines))), ["sex"], "default")
     assert not any(name.startswith("title") for name in data.feature_names)
-    assert any("title" in remark and "read off" in remark for remark in data.remarks)
+    assert any("title" in remark and "reveals the group" in remark for remark in data.remarks)
 
 
 def test_combinations_of_columns_are_groups(tmp_path):
@@ -99,7 +99,7 @@ BAD = {
 
 
 @pytest.mark.parametrize("case", BAD, ids=str)
-def test_bad_files_end_in_one_sentence(tmp_path, case):
+def test_bad_files_raise_one_clear_error(tmp_path, case):
     text, sensitive, label, expected = BAD[case]
     with pytest.raises(ValueError, match=expected) as caught:
         prepare_table(read_table(write(tmp_path, text)), sensitive, label)
@@ -155,7 +155,7 @@ def test_arrow_files_equal_csv(tmp_path, kind):
         (("+1", "1"), None),
         (("-0", "0"), None),
         (("1,5", "15"), None),
-        (("0.0", "1.0"), ["0", "1"]),  # as pandas writes integers beside missing ones
+        (("0.0", "1.0"), ["0", "1"]),  # as pandas writes integers in a column with missing values
         (("0.5", "1.0"), ["0.5", "1"]),
         ((" 7", "8 "), ["7", "8"]),
     ],
@@ -166,7 +166,7 @@ def test_labels_that_are_written_differently_stay_apart(tmp_path, written, label
     body = "".join(f"{i * i % 23};{written[i % 2]};{'ab'[i // 2 % 2]}\n" for i in range(60))
     data = prepare_table(read_table(write(tmp_path, f"x;{role};{other}\n{body}")), ["sensitive"], "label")
     found = data.groups if role == "sensitive" else data.label
-    if found.dtype != float:  # classes that are fractions are numbers
+    if found.dtype != float:  # fractional classes are numbers
         assert sorted(set(map(str, found))) == sorted(labels or written)
     np.testing.assert_array_equal(found == found[0], np.arange(60) % 2 == 0)
 
@@ -198,7 +198,7 @@ def test_large_integers_and_decimals_of_arrow_files_stay_apart(tmp_path, kind, d
         )
 
 
-def test_decimal_commas_are_told(tmp_path):
+def test_decimal_commas_are_reported(tmp_path):
     body = "".join(f"{i % 23},{i % 10};{'fm'[i % 2]}\n" for i in range(60))
     data = prepare_table(read_table(write(tmp_path, f"height;sex\n{body}")), ["sex"], standardise=False)
     assert data.feature_names == ["height"]
@@ -206,16 +206,16 @@ def test_decimal_commas_are_told(tmp_path):
     assert "read the commas in 'height' as decimal points" in data.remarks
 
 
-def test_commas_that_may_mean_either_are_refused(tmp_path):
+def test_ambiguous_commas_are_refused(tmp_path):
     body = "".join(f'"{i % 7 + 1},500",{i},{i % 2}\n' for i in range(60))
     table = read_table(write(tmp_path, f"income,x,sex\n{body}"))
-    with pytest.raises(ValueError, match=r"'income' of people\.csv holds numbers such as '1,500', whose comma may"):
+    with pytest.raises(ValueError, match=r"'income' of people\.csv contains numbers such as '1,500', whose comma may"):
         prepare_table(table, ["sex"])
     assert prepare_table(table, ["sex"], drop=["income"]).feature_names == ["x"]
 
 
 GROUPS = ["north", "south", "west"]
-#: A column by the number of its row, and whether the group, ``GROUPS[i % 3]``, can be read off it.
+#: Each entry: a column as a function of the row number, and whether it reveals the group, ``GROUPS[i % 3]``.
 TELLING = {
     "title": (lambda i: f"{GROUPS[i % 3][0]}{i % 5}", True),
     "code": (lambda i: 10.0 * (i % 3) + i % 5, True),
@@ -228,8 +228,8 @@ TELLING = {
 
 
 @pytest.mark.parametrize("column", TELLING)
-def test_columns_that_tell_the_group_are_left_out(tmp_path, column):
-    """And no others: what the group tells is another matter."""
+def test_columns_that_reveal_the_group_are_left_out(tmp_path, column):
+    """And no others: columns that are determined by the group alone may stay."""
     pa = pytest.importorskip("pyarrow")
     import pyarrow.parquet
 
@@ -240,12 +240,12 @@ def test_columns_that_tell_the_group_are_left_out(tmp_path, column):
     path = tmp_path / "people.parquet"
     pyarrow.parquet.write_table(pa.table(columns | {"region": [GROUPS[i % 3] for i in range(90)]}), path)
     for data in (prepare_table(read_table(path), ["region"]), stream_table(path, "region")):
-        assert (f"left out {column!r}: the group can be read off it" in data.remarks) == tells
+        assert (f"left out {column!r}: it reveals the group" in data.remarks) == tells
         assert any(name.startswith(column) for name in data.feature_names) != tells
 
 
-def test_values_that_do_not_recur_tell_nothing(tmp_path):
-    """Any group can be read off twenty different numbers of twenty rows."""
+def test_values_that_do_not_recur_do_not_reveal_the_group(tmp_path):
+    """Twenty different numbers in twenty rows determine any group."""
     body = "".join(f"{i * 1.5},{i % 3},{i % 2}\n" for i in range(20))
     assert prepare_table(read_table(write(tmp_path, f"x,y,sex\n{body}")), ["sex"]).feature_names == ["x", "y"]
 

@@ -1,4 +1,4 @@
-"""Rows are drawn uniformly, whatever blocks they come in."""
+"""Rows are drawn uniformly, however they are divided into blocks."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from fairpca.tables.sampling import LabelledBlock, RowSample
 
 
 def draw(seed, rows, size=100, n_rows=1000):
-    """Numbers of the rows that were drawn; their groups and classes are checked to belong to them."""
+    """The indices of the rows that were drawn; checks that their groups and classes belong to them."""
     numbers = np.arange(float(n_rows))
     sample = RowSample(size, seed)
     blocks = [

@@ -1,4 +1,4 @@
-"""A file read batch by batch is prepared as the same file in memory is."""
+"""A file read batch by batch is prepared in the same way as the same file in memory."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ feather = pytest.importorskip("pyarrow.feather")
 
 @pytest.fixture
 def people(tmp_path, rng):
-    """Numbers, texts, a constant, a copy of the group, and rows that lack something."""
+    """Numbers, text, a constant, a copy of the group, and rows with missing values."""
     size = 900
     sex = rng.choice(["f", "m"], size)
     income = rng.normal(1e4, 10.0, size)
@@ -47,7 +47,7 @@ def test_prepared_as_in_memory(people, standardise):
     assert np.array_equal(streamed.moments.counts, expected.counts)
     assert np.allclose(streamed.moments.means, expected.means, rtol=1e-9, atol=1e-9)
     assert np.allclose(streamed.moments.scatters, expected.scatters, rtol=1e-8, atol=1e-6)
-    # The sample is larger than the file, so it holds every complete row, in the order of the file.
+    # The sample size exceeds the file, so it contains every complete row, in file order.
     assert np.allclose(streamed.X, whole.X, atol=1e-9)
     assert np.array_equal(streamed.groups, whole.groups)
     assert np.array_equal(streamed.label, whole.label)
@@ -68,15 +68,15 @@ def test_the_seed_decides_which_rows_are_drawn(people):
     assert not np.array_equal(first, other)
 
 
-def test_progress_is_told(people):
+def test_progress_is_reported(people):
     seen = []
     stream_table(people, "sex", progress=lambda done, total, what: seen.append((done, total, what)))
     assert seen[-1] == (900, 900, "rows read")
-    assert {what for *_, what in seen} == {"looking for levels", "rows read"}
+    assert {what for *_, what in seen} == {"finding levels", "rows read"}
 
 
 def both_ways(folder, columns, sensitive="sex", *, kind="parquet", **options):
-    """The table prepared in memory and streamed, checked to have the same features and groups."""
+    """The table prepared in memory and streamed; checks that features and groups are the same."""
     path = folder / f"people.{kind}"
     table = columns if isinstance(columns, pyarrow.Table) else pyarrow.table(columns)
     if kind == "parquet":
@@ -94,7 +94,7 @@ def both_ways(folder, columns, sensitive="sex", *, kind="parquet", **options):
 
 
 def refusals(path, sensitive=("sex",), label=None):
-    """What is said in memory and streamed."""
+    """The error messages in memory and streamed."""
     said = []
     with pytest.raises(ValueError, match=r"\.") as caught:
         prepare_table(read_table(path), list(sensitive), label)
@@ -104,7 +104,7 @@ def refusals(path, sensitive=("sex",), label=None):
     return [*said, str(caught.value)]
 
 
-#: Columns that are not features, some of them only because of what all their rows hold together.
+#: Columns that are not features; for some, this takes all rows to decide.
 UNFIT = {
     "constant with gaps": lambda i: None if i % 7 == 0 else 4.0,
     "constant with NaN": lambda i: np.nan if i % 7 == 0 else 4.0,
@@ -130,7 +130,7 @@ def test_no_row_is_dropped_for_a_column_that_is_left_out(tmp_path, rng, unfit, k
 
 
 def test_levels_of_rows_that_only_lack_an_unfit_column_count(tmp_path, rng):
-    """Two columns of text, of which one has too many levels before incomplete rows are told apart."""
+    """Two text columns, one of which has too many levels until incomplete rows are excluded."""
     city = np.array([f"c{i % 100:02}" for i in range(600)])
     city[:2] = ["Rome", "Oslo"]
     columns = {"x": incomplete_first_rows(rng, 2), "city": city, "sex": rng.choice(["f", "m"], 600)}
@@ -149,8 +149,8 @@ def test_numbers_too_large_to_be_squared_are_refused_alike(tmp_path, rng, rows):
     parquet.write_table(pyarrow.table(columns), path, row_group_size=200)
     memory, streamed = refusals(path)
     assert memory == streamed
-    assert "Column 'x' of people.parquet holds numbers as large as" in memory
-    columns["y"][list(rows)[:3]] = np.nan  # rows that do not count
+    assert "Column 'x' of people.parquet contains numbers as large as" in memory
+    columns["y"][list(rows)[:3]] = np.nan  # these rows are dropped
     parquet.write_table(pyarrow.table(columns), path, row_group_size=200)
     if len(rows) == 1:
         both_ways(tmp_path, columns)
@@ -208,8 +208,8 @@ def test_groups_of_two_columns_stay_apart_though_their_parts_hold_commas(tmp_pat
     assert {'"a, b", c', 'a, "b, c"'} < set(streamed.moments.labels)
 
 
-def test_one_hot_columns_are_told_apart_by_position(tmp_path, rng):
-    """Level 'b=c' of column 'a' and level 'c' of column 'a=b' make features of the same name."""
+def test_one_hot_columns_are_identified_by_position(tmp_path, rng):
+    """Level 'b=c' of column 'a' and level 'c' of column 'a=b' give features with the same name."""
     columns = {"x": rng.normal(size=600), "a": rng.choice(["b=c", "d"], 600), "sex": rng.choice(["f", "m"], 600)}
     columns["a=b"] = np.where(columns["sex"] == "f", "c", "e")  # a copy of the group: left out
     _, streamed = both_ways(tmp_path, columns)
@@ -258,7 +258,7 @@ def test_nested_columns_are_refused_by_name(tmp_path, rng, kind, role):
 
 
 @pytest.mark.parametrize("kind", ["parquet", "feather"])
-def test_two_columns_of_a_name_are_refused_in_the_same_words(tmp_path, rng, kind):
+def test_duplicate_column_names_raise_the_same_message(tmp_path, rng, kind):
     arrays = [pyarrow.array(rng.normal(size=60)), pyarrow.array(rng.normal(size=60)), pyarrow.array(["f", "m"] * 30)]
     table = pyarrow.Table.from_arrays(arrays, names=["x", "x", "sex"])
     path = tmp_path / f"people.{kind}"
@@ -283,7 +283,7 @@ def test_an_empty_row_group_does_not_hide_how_much_is_missing(tmp_path, rng):
     [
         (["yes"] * 600, "has a single value, 'yes'"),
         ([f"id{i}" for i in range(600)], "different values; it must be a class"),
-        (["rare"] * 3 + ["a", "b", "c"] * 199, "Class 'rare' of the label 'default' has 3 rows"),
+        (["rare"] * 3 + ["a", "b", "c"] * 199, "Class 'rare' of the label 'default' has only 3 rows"),
     ],
 )
 def test_the_label_is_checked_without_a_sample(tmp_path, rng, label, expected):
@@ -294,7 +294,7 @@ def test_the_label_is_checked_without_a_sample(tmp_path, rng, label, expected):
         assert expected in said
 
 
-def test_the_row_numbers_of_pandas_are_no_feature(tmp_path, rng):
+def test_the_row_index_of_pandas_is_not_a_feature(tmp_path, rng):
     table = pyarrow.table(
         {"x": rng.normal(size=600), "sex": rng.choice(["f", "m"], 600), "__index_level_0__": np.arange(600)}
     )
@@ -302,13 +302,13 @@ def test_the_row_numbers_of_pandas_are_no_feature(tmp_path, rng):
     whole, streamed = both_ways(tmp_path, described)
     assert whole.feature_names == ["x"]
     for found in (whole, streamed):
-        assert "left out '__index_level_0__': the index of a pandas frame" in found.remarks
-    whole, _ = both_ways(tmp_path, table)  # without the description it is a column like others
+        assert "left out '__index_level_0__': it is the index of a pandas data frame" in found.remarks
+    whole, _ = both_ways(tmp_path, table)  # without pandas metadata it is an ordinary column
     assert whole.feature_names == ["x", "__index_level_0__"]
 
 
-def test_batches_are_bounded_by_what_they_become(tmp_path, rng, monkeypatch):
-    """A text column of 100 levels is 100 numbers a row."""
+def test_batch_size_depends_on_the_encoded_width(tmp_path, rng, monkeypatch):
+    """A text column with 100 levels takes 100 numbers per row."""
     monkeypatch.setattr("fairpca.tables.streaming._BATCH_NUMBERS", 5_000)
     city = [f"c{i % 100}" for i in range(600)]
     columns = {"x": rng.normal(size=600), "city": city, "sex": rng.choice(["f", "m"], 600)}

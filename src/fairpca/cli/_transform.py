@@ -21,7 +21,7 @@ from fairpca.cli._options import add_stream_options, is_streamed
 from fairpca.cli._output import check_output
 from fairpca.persistence import read_model
 from fairpca.tables import Encoder, Table, read_table
-from fairpca.tables.arrow import open_arrow, texts_of_arrow
+from fairpca.tables.arrow import csv_values_of_arrow, open_arrow
 from fairpca.tables.columns import exact_values
 from fairpca.tables.reading import table_of_arrow
 
@@ -143,7 +143,7 @@ def _parts(path: str, scoring: _Scoring, progress: Progress) -> Iterator[Table]:
         done += batch.num_rows
         progress(done, file.n_rows, "rows written")
     if not done:
-        raise ValueError(f"{file.name} holds no rows.")
+        raise ValueError(f"{file.name} has no rows.")
 
 
 @contextmanager
@@ -205,7 +205,7 @@ def _check_kinds(make: Callable[..., Any], schema: Any, kind: str) -> None:
 def _csv_values(column: Any) -> list[Any]:
     if isinstance(column, list):
         return column
-    return column.tolist() if isinstance(column, np.ndarray) else texts_of_arrow(column)
+    return column.tolist() if isinstance(column, np.ndarray) else csv_values_of_arrow(column)
 
 
 def _arrow_values(column: Any) -> Any:

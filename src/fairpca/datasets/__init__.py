@@ -1,4 +1,4 @@
-"""Bundled data, generators of the papers' examples, and readers of files and of the authors' folders."""
+"""Bundled data, generators for the papers' examples, and readers for the authors' files and folders."""
 
 from fairpca.datasets.folders import load_table, load_tables
 from fairpca.datasets.generators import make_projected_gaussians, make_same_moments

@@ -21,13 +21,13 @@ def load_tables(folder: Any, *, drop_constant: bool = True) -> dict[str, Bunch]:
         Holds ``*.csv`` files with a header line; the last column is the group, the last but one the label,
         the others are features.
     drop_constant : bool, default=True
-        Drop columns that never vary before the columns are told apart, as the authors' own reader does.
-        (Where the label is such a column, the feature before it then counts as the label.)
+        Drop constant columns before features, label and group are identified by position, as the authors' own reader
+        does. (If the label is constant, the feature before it is then taken as the label.)
 
     Returns
     -------
     dict
-        From file name without suffix to what :func:`load_table` returns.
+        Maps each file name without suffix to what :func:`load_table` returns.
 
     Examples
     --------
@@ -42,7 +42,7 @@ def load_tables(folder: Any, *, drop_constant: bool = True) -> dict[str, Bunch]:
     folder = Path(folder)
     paths = sorted(folder.glob("*.csv"))
     if not paths:
-        raise FileNotFoundError(f"folder={str(folder)!r} holds no .csv file; give the folder with the tables.")
+        raise FileNotFoundError(f"folder={str(folder)!r} contains no .csv file; pass the folder with the tables.")
     return {path.stem: load_table(path, drop_constant=drop_constant) for path in paths}
 
 
@@ -64,7 +64,7 @@ def load_table(path: Any, *, drop_constant: bool = True) -> Bunch:
         raise ValueError(f"{path} is not a table of numbers under one header line: {error}") from None
     if table.shape[1] != len(names) or len(names) < 3:
         raise ValueError(
-            f"{path} has {len(names)} names for {table.shape[1]} columns; it needs at least a feature, a "
+            f"{path} has {len(names)} names for {table.shape[1]} columns; it needs at least one feature, a "
             "label and a group column, each with a name."
         )
     if drop_constant:

@@ -1,4 +1,4 @@
-"""Synthetic data of the papers."""
+"""Generators for the papers' synthetic data."""
 
 from __future__ import annotations
 
@@ -20,8 +20,8 @@ def make_same_moments(
     """Two groups in three dimensions with the same mean and covariance but different distributions.
 
     Group 0 is normal, N(0, noise I + 1 1^T); group 1 is the balanced mixture of N(1, noise I) and N(-1, noise
-    I), with 1 the vector of ones (Lee et al. 2022, synthetic data 1). No method that looks at moments only
-    can tell them apart.
+    I), with 1 the vector of ones (Lee et al. 2022, synthetic data 1). No method that uses only
+    means and covariances can distinguish them.
 
     Parameters
     ----------

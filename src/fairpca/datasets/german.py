@@ -38,7 +38,7 @@ def load_german_credit(
     """Load the German credit data: 1000 applicants, their sex, and whether the credit was repaid.
 
     Categories are one-hot encoded. The column that combines marital status and sex is left out of the features,
-    since the group could be read off it.
+    since it would reveal the group.
 
     Parameters
     ----------
@@ -47,7 +47,7 @@ def load_german_credit(
     as_frame : bool, default=False
         Return pandas objects (needs pandas).
     scaled : bool, default=True
-        Standardise each column to mean 0 and standard deviation 1; else the raw amount would dominate.
+        Standardise each column to mean 0 and standard deviation 1; otherwise the raw amount would dominate.
 
     Returns
     -------
@@ -85,7 +85,7 @@ def load_german_credit(
 
 
 def _encode(table: dict[str, np.ndarray]) -> tuple[list[str], list[np.ndarray]]:
-    """Numbers as they are, one 0/1 column for each level that occurs."""
+    """Numeric columns unchanged, and one 0/1 column for each level that occurs."""
     names: list[str] = []
     columns: list[np.ndarray] = []
     for name in _COLUMNS[:-1]:

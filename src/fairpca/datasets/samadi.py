@@ -1,4 +1,4 @@
-"""Readers of the data of Samadi et al. (2018): face images and the default-credit table."""
+"""Readers for the data of Samadi et al. (2018): face images and the default-credit table."""
 
 from __future__ import annotations
 
@@ -27,13 +27,13 @@ def load_faces(path: Any) -> Bunch:
     ----------
     path : str or path
         An ``.npz`` file that holds either ``gray3``, ``lut`` and ``sex`` (pixels ``lut[gray3]`` from 0 to 255, divided
-        by 255 here as in the paper; sex 1 = men, 0 = women) or ``X`` and ``groups`` (taken as they are). Or the
-        folder of the authors: ``sex.txt`` and one file ``img0.txt``, ``img1.txt``, ... a row of it.
+        by 255 here as in the paper; sex 1 = men, 0 = women) or ``X`` and ``groups`` (used unchanged). Or the
+        authors' folder: ``sex.txt`` and one file ``img0.txt``, ``img1.txt``, ... per row of it.
 
     Returns
     -------
     Bunch
-        ``data`` (one image a row) and ``sensitive_features``.
+        ``data`` (one image per row) and ``sensitive_features``.
 
     Examples
     --------
@@ -57,7 +57,7 @@ def load_faces(path: Any) -> Bunch:
         if {"X", "groups"} <= set(file):
             return _checked(np.asarray(file["X"], dtype=float), file["groups"], path)
         held = ", ".join(sorted(file)) or "nothing"
-    raise ValueError(f"{path} holds {held}; it needs the arrays gray3, lut and sex, or X and groups.")
+    raise ValueError(f"{path} contains {held}; it needs the arrays gray3, lut and sex, or X and groups.")
 
 
 def _read_images(folder: Path) -> tuple[np.ndarray, np.ndarray]:
@@ -80,7 +80,7 @@ def _binary(values: np.ndarray, path: Path) -> np.ndarray:
 def _checked(data: np.ndarray, groups: np.ndarray, path: Path) -> Bunch:
     groups = np.asarray(groups).reshape(-1)
     if data.ndim != 2 or len(data) != len(groups):
-        raise ValueError(f"{path}: {len(groups)} group labels for data of shape {data.shape}; it needs one a row.")
+        raise ValueError(f"{path}: {len(groups)} group labels for data of shape {data.shape}; one per row is needed.")
     return Bunch(data=data, sensitive_features=groups)
 
 
@@ -90,10 +90,10 @@ def load_credit(path: Any) -> Bunch:
     Parameters
     ----------
     path : str or path
-        A ``.csv`` file whose last line before the numbers names the columns. The sensitive one is EDUCATION or, where
-        there is none, the first after ID. Its values 1 and 2 make one group (higher education), all others the
-        other; where one of these would be empty, the two values that occur are the groups. ID, and the label of the
-        raw UCI file (``default...``), are no features; the remaining columns are.
+        A ``.csv`` file whose last line before the numbers contains the column names. The sensitive column is EDUCATION
+        or, if there is none, the first one after ID. Values 1 and 2 form one group (higher education), all others the
+        other; if one of these would be empty, the two values that occur are the groups. ID and the label of the raw
+        UCI file (``default...``) are not features; all remaining columns are.
 
     Returns
     -------

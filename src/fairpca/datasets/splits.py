@@ -22,9 +22,9 @@ def load_splits(folder: Any, *, splits: Any = None) -> Iterator[Bunch]:
     Parameters
     ----------
     folder : path-like
-        Holds the files of one data set, wherever they are kept.
+        The folder with the files of one data set.
     splits : iterable of int, optional
-        Which splits; all that are there by default.
+        Which splits to read; default: all that exist.
 
     Yields
     ------
@@ -44,7 +44,7 @@ def load_splits(folder: Any, *, splits: Any = None) -> Iterator[Bunch]:
     """
     folder = Path(folder)
     if not folder.is_dir():
-        raise FileNotFoundError(f"folder={str(folder)!r} does not exist; it must hold train_0.csv, test_0.csv, ...")
+        raise FileNotFoundError(f"folder={str(folder)!r} does not exist; it must contain train_0.csv, test_0.csv, ...")
     found = sorted(
         int(match[1]) for path in folder.iterdir() if (match := re.fullmatch(r"train_(\d+)\.csv", path.name))
     )

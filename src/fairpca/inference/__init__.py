@@ -1,4 +1,4 @@
-"""What chance alone would show, and what holds on new rows."""
+"""Statistical inference on group losses: comparison with chance, and cross-validation on held-out rows."""
 
 from fairpca.inference._estimates import Estimate, GroupEstimates
 from fairpca.inference.chance import ChanceLoss, ChanceLosses, chance_losses

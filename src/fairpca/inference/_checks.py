@@ -1,4 +1,4 @@
-"""Checks that the tests and the cross-validation share."""
+"""Input validation shared by the tests and the cross-validation."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ from fairpca.moments.dask import DaskSource, is_dask
 
 __all__ = ["CountedRows", "as_source", "check_clusters", "check_dimensions", "check_one_group_each"]
 
-#: More features than this would need p x p matrices that are too large, one for every group and fold.
+#: With more features than this, the p x p matrices, one per group and fold, would be too large.
 _MANY_FEATURES = 3000
 
 
@@ -46,23 +46,23 @@ def as_source(X: Any, sensitive_features: Any, sample_weight: Any) -> RowSource:
 
 
 def _yields_tuples(X: Any) -> bool:
-    """Whether X may be chunks; an iterator counts, and is refused later with advice."""
+    """Whether X may be chunks; iterators are accepted here, and rejected later with a clear error."""
     return not isinstance(X, list | tuple) or (len(X) > 0 and isinstance(X[0], tuple) and len(X[0]) in (2, 3))
 
 
 @dataclass(frozen=True)
 class CountedRows(MemorySource):
-    """Checked rows in memory that have a positive weight; ``kept`` tells which of the given rows these are."""
+    """Validated rows in memory with positive weight; ``kept`` is the mask of these among the input rows."""
 
     kept: np.ndarray | None = None
 
     def select(self, values: Any) -> Any:
-        """The entries of a column of the given rows that belong to rows which count."""
+        """Select the entries of a column that belong to rows with positive weight."""
         return values if values is None or self.kept is None else _safe_indexing(values, self.kept)
 
     @property
     def n_given(self) -> int:
-        """Rows that were given."""
+        """Number of input rows."""
         return self.X.shape[0] if self.kept is None else len(self.kept)
 
 
@@ -72,7 +72,7 @@ def _in_memory(X: Any, sensitive_features: Any, sample_weight: Any) -> CountedRo
     groups = check_groups(sensitive_features, X.shape[0])
     weights = check_sample_weight(sample_weight, X.shape[0])
     kept = None
-    if weights is not None and not weights.all():  # a row that does not count is not there
+    if weights is not None and not weights.all():  # rows with weight zero are dropped
         check_finite(X)
         kept = weights > 0
         X, weights = X[kept], weights[kept]
@@ -83,7 +83,7 @@ def _in_memory(X: Any, sensitive_features: Any, sample_weight: Any) -> CountedRo
 
 
 def check_clusters(clusters: Any, rows: CountedRows) -> np.ndarray | None:
-    """Codes from 0, one per row that counts."""
+    """Codes from 0, one per row with positive weight."""
     if clusters is None:
         return None
     try:
@@ -94,14 +94,14 @@ def check_clusters(clusters: Any, rows: CountedRows) -> np.ndarray | None:
 
 
 def check_one_group_each(clusters: np.ndarray, groups: Groups) -> None:
-    """Labels of clusters can be permuted only where a cluster has one."""
+    """Raise an error if a cluster has rows of several groups: its label could not be permuted."""
     first = np.full(clusters.max() + 1, -1, dtype=np.int64)
     first[clusters[::-1]] = groups.codes[::-1]
     if (first[clusters] != groups.codes).any():
         mixed = len(np.unique(clusters[first[clusters] != groups.codes]))
         raise ValueError(
             f"clusters: {mixed} of them have rows of more than one group. The labels of whole clusters are permuted, "
-            "so each must belong to one group: use a finer identity (the person instead of the household)."
+            "so each must belong to one group: use a finer identifier (the person instead of the household)."
         )
 
 
@@ -110,8 +110,8 @@ def check_dimensions(n_components: Any, n_features: int, *, default: Iterable[in
     if n_components is None:
         n_components = [number for number in default if number <= n_features] or None
     if n_components is None:
-        raise ValueError("n_components is needed where no estimator has it: give one number or several.")
+        raise ValueError("n_components is required if the estimator does not have it: pass one number or several.")
     numbers = list(n_components) if isinstance(n_components, Iterable) else [n_components]
     if not numbers:
-        raise ValueError("n_components is empty; give one number or several.")
+        raise ValueError("n_components is empty; pass one number or several.")
     return tuple(sorted({check_n_components(number, n_features) for number in numbers}))

@@ -1,4 +1,4 @@
-"""An estimator fitted to all rows, and without each fold: from moments where these will do."""
+"""Fit an estimator to all rows, and without each fold: from moments if they are sufficient."""
 
 from __future__ import annotations
 
@@ -22,17 +22,17 @@ __all__ = ["check_can_be_judged", "fit_each_fold", "fit_without_folds"]
 
 
 def check_can_be_judged(estimator: Any, source: RowSource) -> None:
-    """Say at once that an estimator needs rows which are not there, or cannot reconstruct them."""
+    """Raise an error early if an estimator needs rows that are not in memory, or cannot reconstruct them."""
     name = type(estimator).__name__
     if needs_moments_only(estimator):
         return
     if not isinstance(source, CountedRows):
         raise ValueError(
-            f"{name} needs rows in memory; give a random sample of the rows, or an estimator with fit_moments."
+            f"{name} needs rows in memory; pass a random sample of the rows, or an estimator with fit_moments."
         )
     if not hasattr(estimator, "transform") or not hasattr(estimator, "inverse_transform"):
         raise TypeError(
-            f"{name} has no inverse_transform, so that it has no reconstruction error: give a transformer that has one."
+            f"{name} has no inverse_transform, so it has no reconstruction error: pass a transformer that has one."
         )
 
 
@@ -58,7 +58,7 @@ def fit_each_fold(
 
 
 def fit_without_folds(estimator: Any, moments: FoldMoments, folds: Any) -> Iterator[Any]:
-    """To the moments of all rows but those of a fold, one fold after the other."""
+    """Fit to the moments of all rows except those of a fold, for one fold after another."""
     for fold in folds:
         yield _quietly(lambda fold: fit_to_moments(estimator, moments.training(fold)), fold)
 
@@ -84,7 +84,7 @@ class _RowFit:
 
 
 def _quietly(fit: Callable[[int], Any], fold: int) -> Any:
-    """What the estimator has to say, it has said of all rows."""
+    """Suppress warnings: they were already shown for the fit to all rows."""
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")
         return fit(fold)

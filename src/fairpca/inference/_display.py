@@ -14,7 +14,7 @@ __all__ = ["TableResult", "number", "p_text", "with_interval"]
 
 
 class TableResult:
-    """What a result needs to show itself: rows of texts with headings, sentences around them, plain records."""
+    """Base class of results shown as a table: text cells with headings, sentences above and below, plain records."""
 
     def _headings(self) -> list[str]:
         raise NotImplementedError
@@ -23,7 +23,7 @@ class TableResult:
         raise NotImplementedError
 
     def _sentences(self) -> tuple[list[str], list[str]]:
-        """Those above the table, and those below it."""
+        """The sentences above the table, and those below it."""
         raise NotImplementedError
 
     def _records(self) -> list[dict[str, Any]]:
@@ -47,7 +47,7 @@ class TableResult:
 
 
 def _text_table(headings: Sequence[str], rows: Sequence[Sequence[str]]) -> list[str]:
-    """Columns aligned: the first to the left, numbers to the right."""
+    """Align columns: the first to the left, numbers to the right."""
     widths = [max(map(len, column)) for column in zip(headings, *rows, strict=True)]
 
     def line(cells: Sequence[str]) -> str:
@@ -60,7 +60,7 @@ def _text_table(headings: Sequence[str], rows: Sequence[Sequence[str]]) -> list[
 
 
 def number(value: float) -> str:
-    """Three significant digits, without an exponent where that reads well; the page of the report rounds the same way.
+    """Three significant digits, without an exponent unless very large or small; the HTML report rounds the same way.
 
     Examples
     --------
@@ -76,12 +76,12 @@ def number(value: float) -> str:
         mantissa, _, exponent = f"{value:.1e}".partition("e")
         return f"{mantissa}e{int(exponent):+d}".replace("e+", "e")
     digits = max(0, 2 - int(f"{abs(value):e}".rpartition("e")[2]))
-    # Ties go away from zero, as browsers round; Python's own formatting would take the even digit.
+    # Round ties away from zero, as browsers do; Python's own formatting rounds them to even.
     return f"{Decimal(value).quantize(Decimal(1).scaleb(-digits), ROUND_HALF_UP):,}"
 
 
 def p_text(p_value: float, n_permutations: int) -> str:
-    """``= 0.04``, or ``<= 0.001`` where no random division reached what was observed."""
+    """``= 0.04``, or ``<= 0.001`` if no random division reached the observed value."""
     smallest = 1.0 / (n_permutations + 1)
     sign = "<=" if p_value <= smallest * (1 + 1e-9) else "="
     return f"{sign} {p_value:.2g}"

@@ -1,4 +1,4 @@
-"""Values by group with intervals, and differences between groups with intervals that hold for all pairs together."""
+"""Values by group with confidence intervals, and differences between groups with simultaneous intervals."""
 
 from __future__ import annotations
 
@@ -13,13 +13,13 @@ from scipy import stats
 
 __all__ = ["Estimate", "GroupEstimates", "critical_value", "estimates_by_group"]
 
-#: Draws from which the critical value for several pairs is found; its own error is then below 1 %.
+#: Number of draws for the critical value of several pairs; its own error is then below 1 %.
 _DRAWS = 20_000
 
 
 @dataclass(frozen=True)
 class Estimate:
-    """A value and its interval."""
+    """A value and its confidence interval."""
 
     value: float
     low: float
@@ -31,8 +31,8 @@ class GroupEstimates:
     """One value per group, the value of all rows, and the largest difference between two groups.
 
     The interval of the gap is that of the difference between the two groups named in ``between``, so it may reach below
-    zero: then the order of the two groups is not certain. With three groups or more it allows for having looked at all
-    pairs.
+    zero: then the order of the two groups is not certain. With three or more groups it is corrected for comparing
+    all pairs.
     """
 
     by_group: dict[Any, Estimate]
@@ -67,15 +67,14 @@ def estimates_by_group(
     Parameters
     ----------
     labels, values, errors, freedom
-        Of each group: its name, its value, the standard error that counts in differences, and the degrees of freedom of
-        that.
+        For each group: its label, its value, the standard error to use in differences, and its degrees of freedom.
     overall : float
         The value of all rows.
     confidence : float
     own_errors : ndarray, optional
-        Standard errors of single groups, where they differ from those in differences.
+        Standard errors of single groups, if they differ from those in differences.
     least : float
-        What no value can be below; ends of intervals of single groups are cut there.
+        A lower limit of all values; intervals of single groups are clipped there.
     """
     own = (errors if own_errors is None else own_errors) * stats.t.ppf(0.5 + confidence / 2, freedom)
     by_group = {
@@ -90,13 +89,13 @@ def estimates_by_group(
 
 
 def _extremes(values: np.ndarray) -> tuple[int, int]:
-    """The groups with the largest and the smallest value; two different ones even where all are equal."""
+    """The groups with the largest and the smallest value; two different groups even if all values are equal."""
     high, low = int(values.argmax()), int(values.argmin())
     return (high, low) if high != low else (0, 1)
 
 
 def critical_value(errors: np.ndarray, freedom: np.ndarray, confidence: float) -> float:
-    """By how many standard errors all pairwise differences of independent groups stay within, together."""
+    """The number of standard errors within which all pairwise differences of independent groups lie simultaneously."""
     if not np.isfinite(errors).all() or not errors.any():
         return float(stats.norm.ppf(0.5 + confidence / 2))
     if len(errors) == 2:  # Welch and Satterthwaite
@@ -108,7 +107,7 @@ def critical_value(errors: np.ndarray, freedom: np.ndarray, confidence: float) -
 
 @functools.lru_cache(maxsize=256)
 def _simultaneous(errors: tuple[float, ...], freedom: tuple[float, ...], confidence: float) -> float:
-    """The same statistic of normal values with estimated standard errors, drawn many times."""
+    """The same by simulation, from normal values with estimated standard errors."""
     rng, shape = np.random.default_rng(0), (_DRAWS, len(errors))
     draws = rng.standard_normal(shape) * errors
     squares = rng.chisquare(freedom, shape) / freedom * np.square(errors)

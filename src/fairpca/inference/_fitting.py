@@ -1,4 +1,4 @@
-"""Fitting whatever has a ``fit``: with groups where it takes them, from moments where it needs no more."""
+"""Fit any estimator: with groups if it accepts them, from moments if they are sufficient."""
 
 from __future__ import annotations
 
@@ -32,12 +32,12 @@ _EXACT_PCA = ("auto", "full", "covariance_eigh")
 
 
 def is_fitted(estimator: Any) -> bool:
-    """Whether it has learnt components, or is a matrix of them."""
+    """Whether it has fitted components, or is a matrix of components."""
     return not hasattr(estimator, "fit") or hasattr(estimator, "components_")
 
 
 def uses_groups(estimator: Any) -> bool:
-    """Whether ``fit`` wants ``sensitive_features``: its own argument, or one that metadata routing passes on."""
+    """Whether ``fit`` requests ``sensitive_features``, as its own argument or through metadata routing."""
     if has_fit_parameter(estimator, "sensitive_features"):
         return True
     if not sklearn.get_config()["enable_metadata_routing"]:
@@ -46,7 +46,7 @@ def uses_groups(estimator: Any) -> bool:
 
 
 def needs_moments_only(estimator: Any) -> bool:
-    """Whether counts, means and scatters of the groups are all that its fit needs."""
+    """Whether the counts, means and scatter matrices of the groups are sufficient to fit it."""
     if type(estimator) is PCA:
         return isinstance(estimator.n_components, int | np.integer) and estimator.svd_solver in _EXACT_PCA
     return hasattr(estimator, "fit_moments")
@@ -61,12 +61,12 @@ def fit_to_moments(estimator: Any, moments: GroupMoments) -> Any:
 
 
 def fit_rows(estimator: Any, X: Any, y: Any, groups: np.ndarray, weights: np.ndarray | None) -> Any:
-    """A copy fitted to rows, given the groups and weights if it takes them."""
+    """A copy fitted to rows, with the groups and weights if it accepts them."""
     options = {"sensitive_features": groups} if uses_groups(estimator) else {}
     if weights is not None:
         if not has_fit_parameter(estimator, "sample_weight"):
             raise ValueError(
-                f"sample_weight was given, but {type(estimator).__name__}.fit takes none; leave sample_weight out."
+                f"sample_weight was given, but {type(estimator).__name__}.fit does not accept it; leave it out."
             )
         options["sample_weight"] = weights
     return clone(estimator).fit(X, y, **options)
@@ -78,21 +78,21 @@ def is_projection(fitted: Any) -> bool:
 
 
 def n_components_of(fitted: Any) -> int:
-    """Numbers that describe a row after ``transform``."""
+    """Number of columns after ``transform``."""
     if is_projection(fitted):
         return len(fitted.components_)
     return int(fitted.transform(np.zeros((1, fitted.n_features_in_))).shape[1])
 
 
 def reconstruction_errors(fitted: Any, X: Any) -> np.ndarray:
-    """Squared distance of each row to what ``inverse_transform`` makes of its scores."""
+    """Squared distance of each row from its reconstruction by ``inverse_transform``."""
     restored = np.asarray(fitted.inverse_transform(fitted.transform(X)))
     difference = (X.toarray() if sparse.issparse(X) else X) - restored
     return np.einsum("ij,ij->i", difference, difference)
 
 
 def _fit_pca(estimator: PCA, moments: GroupMoments) -> PCA:
-    """What scikit-learn's own fit sets, from the covariance of all rows."""
+    """Set the attributes that scikit-learn's own fit sets, from the covariance of all rows."""
     count, p, d = moments.total_count, moments.n_features, int(estimator.n_components)
     covariance = moments.pooled_covariance() * (count / (count - 1.0))
     values, vectors = top_eigenpairs(covariance, d)

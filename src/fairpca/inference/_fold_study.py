@@ -20,7 +20,7 @@ from fairpca.problems import group_errors
 
 __all__ = ["EIGENPROBLEMS", "FoldStudy", "Judged"]
 
-#: A fit from moments, or a judgement, takes about as long as so many eigenproblems.
+#: A fit from moments, or an evaluation, takes about as long as this many eigenproblems.
 EIGENPROBLEMS = 20.0
 #: Rows of the smallest group from which standard errors are found, if it has more: they are then off by 0.7 %.
 _ROWS_FOR_ERRORS = 10_000
@@ -28,15 +28,15 @@ _ROWS_FOR_ERRORS = 10_000
 
 @dataclass(frozen=True)
 class Judged:
-    """What was found on new rows, of each group.
+    """Results on held-out rows, for each group.
 
     Attributes
     ----------
     means, errors, freedom : ndarray of shape (k, 4)
-        Means, their standard errors, and the degrees of freedom of these, of (error on new rows, corrected loss, loss
-        against the own optimum, change against ordinary PCA).
+        Means, their standard errors, and their degrees of freedom, for (error on new rows, corrected loss, loss
+        relative to the own optimum, change from ordinary PCA).
     units : ndarray of shape (k,)
-        Independent rows or clusters.
+        Number of independent rows or clusters.
     own_weights : ndarray of shape (k,)
         See :func:`fairpca.inference._row_values.values_of`.
     """
@@ -49,7 +49,7 @@ class Judged:
 
 
 class FoldStudy:
-    """Rows divided into folds, summarised in one pass, ready to judge any number of methods.
+    """Rows divided into folds and summarized in one pass, to evaluate any number of methods.
 
     Attributes
     ----------
@@ -74,7 +74,7 @@ class FoldStudy:
         return self._sums(reconstruction_errors(whole, self._rows.X)[:, None]).means[:, 0]
 
     def judge(self, without: Sequence[Any]) -> Judged:
-        """Estimators that were fitted without each of the judged folds, on the rows of these folds."""
+        """Evaluate estimators that were fitted without each of the test folds on the rows of these folds."""
         with threads_for(EIGENPROBLEMS * self.source.n_features**3):
             return self._judge(without)
 
@@ -92,9 +92,9 @@ class FoldStudy:
         return Judged(means, errors, sums.freedom, sums.units / share, own_weights)
 
     def prepare(self, n_components: int) -> None:
-        """Find own components of up to so many dimensions; those of fewer dimensions are the leading ones.
+        """Compute up to ``n_components`` own components of each group; smaller numbers use the leading ones.
 
-        Worth doing before a study is copied to other processes, which would each find them again.
+        Call this before a study is copied to other processes, which would each compute them again.
         """
         if n_components <= self._dimension:
             return
@@ -125,7 +125,7 @@ class FoldStudy:
         return Views(np.stack(self._centres * len(self.labels)), bases)
 
     def _own_weights(self, d: int) -> np.ndarray:
-        """By how much own components overfit in the sample and fall short on new rows, as their noise tells.
+        """How much own components overfit in the sample and fall short on new rows, estimated from their noise.
 
         To first order (K - 1) / (2K - 1), which makes both cancel; less where eigenvalues are nearly equal.
         """
@@ -139,18 +139,18 @@ class FoldStudy:
 
     @functools.cached_property
     def _overfitting(self) -> list[tuple[np.ndarray, np.ndarray]]:
-        """Of each group: what its components gain on all its rows, and miss when a fold is left out."""
+        """For each group: what its components gain on all its rows, and lose when a fold is left out."""
         whole, K = self.moments.whole, self.folds.n_effective
         noise = self.noise(1)
         counts = [float(whole.counts[whole.labels.index(label)]) for label in self.labels]
         return [(noise.overfitting(count)[0], noise.overfitting(count * (K - 1.0) / K)[1]) for count in counts]
 
     def noise(self, d: int) -> Noise:
-        """Of second moments, seen in the folds."""
+        """The noise of second moments, estimated from the folds."""
         return Noise.from_blocks(self.moments.by_fold, self.moments.whole, d)
 
     def _means(self, views: Views, own_weights: np.ndarray) -> np.ndarray:
-        """From the moments of the judged folds, so of all their rows, of shape (k, 4)."""
+        """Means over all rows of the test folds, from their moments, of shape (k, 4)."""
         found, counts = np.zeros((len(self.labels), N_VALUES)), np.zeros(len(self.labels))
         for j, fold in enumerate(self.folds.judged):
             part = self.moments.parts[fold]
@@ -164,10 +164,10 @@ class FoldStudy:
         return found / counts[:, None]
 
     def _share_of_rows(self) -> float:
-        """Standard errors need no more than some ten thousand rows of a group; clusters are not cut up."""
+        """The share of rows to use: standard errors need about ten thousand per group; clusters are not split."""
         return 1.0 if self.folds.clusters is not None else min(1.0, _ROWS_FOR_ERRORS / self.folds.smallest)
 
-    # Transformers that are not orthogonal projections are judged by their reconstructions of rows in memory.
+    # Transformers that are not orthogonal projections are evaluated by their reconstructions of rows in memory.
 
     @property
     def _rows(self) -> CountedRows:

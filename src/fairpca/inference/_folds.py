@@ -1,4 +1,4 @@
-"""Folds for cross-validation that hold every group in proportion and keep clusters together."""
+"""Cross-validation folds that are stratified by group and keep clusters together."""
 
 from __future__ import annotations
 
@@ -26,16 +26,16 @@ class Folds:
     ----------
     cells : Cells
     fold : ndarray of shape (n,) or None
-        The fold of each row, where rows are in memory.
+        The fold of each row, if rows are in memory.
     clusters : ndarray of shape (n,) or None
     smallest : int
-        Rows of the smallest group.
+        Number of rows of the smallest group.
     held_out : float or None
-        Where there is a single division into held-out rows (fold 0) and others (fold 1): the share of the former.
+        For a single split into held-out rows (fold 0) and training rows (fold 1): the share of held-out rows.
     judged : tuple of int
-        Folds whose rows are judged by what was fitted without them; of a single held-out part, only that one.
+        Folds used as test folds; for a single split, only the held-out part.
     n_effective : float
-        One over the share of rows that each of them leaves out.
+        The reciprocal of the share of rows in a test fold.
     """
 
     cells: Cells
@@ -57,7 +57,7 @@ class Folds:
         return float(self.n_folds) if self.held_out is None else 1.0 / self.held_out
 
     def judged_cells(self, number: int, groups: Groups) -> np.ndarray:
-        """The cell of group and judged fold of each row of a chunk; -1 for rows that are not judged."""
+        """The cell of group and test fold of each row of a chunk; -1 for rows in no test fold."""
         codes = self.cells.codes(number, groups)
         if self.judges_all:
             return codes
@@ -69,12 +69,12 @@ class Folds:
 
     @property
     def unit(self) -> str:
-        """What is independent of one another."""
+        """The independent unit: rows or clusters."""
         return "rows" if self.clusters is None else "clusters"
 
 
 def make_folds(source: RowSource, cv: Any, clusters: Any, seed: int) -> Folds:
-    """Divide the rows of a source; ``cv`` is a number of folds, or for rows in memory what scikit-learn takes."""
+    """Divide the rows into folds; ``cv`` is a number of folds, or for rows in memory, any scikit-learn cv."""
     if not isinstance(source, CountedRows):
         return _folds_of_chunks(source, cv, clusters, seed)
     codes, groups = check_clusters(clusters, source), source.groups
@@ -91,7 +91,7 @@ def make_folds(source: RowSource, cv: Any, clusters: Any, seed: int) -> Folds:
 
 
 def held_out_part(groups: Groups, test: np.ndarray, clusters: np.ndarray | None) -> Folds:
-    """A single division of rows in memory into those of numbers ``test``, which are judged, and the others."""
+    """A single split of rows in memory into the rows with indices ``test``, which are tested on, and the others."""
     fold = np.ones(len(groups.codes), dtype=np.int64)
     fold[test] = 0
     cells = GivenCells(groups.labels, (2,) * len(groups), groups.codes * np.int64(2) + fold)
@@ -108,9 +108,9 @@ def _check_number_of_folds(cv: Any) -> int:
 
 def _folds_of_chunks(source: RowSource, cv: Any, clusters: Any, seed: int) -> Folds:
     if clusters is not None:
-        raise ValueError("clusters can be given for rows in memory only; give a random sample of the clusters.")
+        raise ValueError("clusters are supported for rows in memory only; pass a random sample of the clusters.")
     if not _is_number(cv):
-        raise ValueError("cv must be a number of folds where rows are not in memory, for example cv=10.")
+        raise ValueError("cv must be a number of folds if rows are not in memory, for example cv=10.")
     n_folds, counts = _check_number_of_folds(cv), row_counts(source)
     check_several_groups(counts, sum(counts.values()))
     _check_sizes(counts, n_folds, "rows")
@@ -137,7 +137,7 @@ def _folds_of_clusters(groups: Groups, clusters: np.ndarray, n_folds: int, seed:
 
 
 def _fold_of_splits(source: CountedRows, cv: Any, clusters: np.ndarray | None) -> np.ndarray:
-    """From a splitter of scikit-learn's, which sees the groups as classes, or from pairs of row numbers."""
+    """From a scikit-learn splitter, which gets the groups as classes, or from pairs of row indices."""
     n_rows = source.X.shape[0]
     if hasattr(cv, "split"):
         with warnings.catch_warnings():
@@ -166,7 +166,7 @@ def _check_sizes(sizes: Mapping[Any, int], n_folds: int, unit: str) -> None:
     label, size = min(sizes.items(), key=lambda item: item[1])
     if size < n_folds:
         raise ValueError(
-            f"Group {quoted(label)} has {size} {unit}, fewer than the {n_folds} folds: give a smaller cv, or merge the "
+            f"Group {quoted(label)} has {size} {unit}, fewer than the {n_folds} folds: use a smaller cv, or merge the "
             "group with another one."
         )
 
@@ -177,6 +177,6 @@ def _check_every_group(groups: Groups, fold: np.ndarray, n_folds: int) -> None:
     if len(missing):
         code, number = missing[0]
         raise ValueError(
-            f"Fold {number} of cv holds no rows of group {quoted(groups.labels[code])}; use a stratified splitter, or "
-            "cv=10 for folds that hold every group in proportion."
+            f"Fold {number} of cv has no rows of group {quoted(groups.labels[code])}; use a stratified splitter, or "
+            "cv=10 for folds stratified by group."
         )

@@ -15,7 +15,7 @@ from fairpca.moments import GroupMoments, MemorySource
 
 __all__ = ["Division", "FixedComponents", "Judge", "RefittedToMoments", "RefittedToRows"]
 
-#: Up to this many features all eigenvalues of many matrices are cheaper than the leading ones of one after the other.
+#: Up to this many features, all eigenvalues of many matrices at once are cheaper than the leading ones of each in turn.
 _DIRECT_SIZE = 500
 
 #: The units in each group but the largest.
@@ -23,7 +23,7 @@ Division = list[np.ndarray]
 
 
 class Judge(Protocol):
-    """Knows the numbers of components asked for, and whether refitting makes threads useless."""
+    """Has the requested numbers of components, and whether estimators are refitted, so that threads do not help."""
 
     dimensions: tuple[int, ...]
     refits: bool
@@ -33,7 +33,7 @@ class Judge(Protocol):
 
 
 class FixedComponents:
-    """Components that do not depend on the labels: ordinary PCA, or what was fitted elsewhere."""
+    """Components that do not depend on the labels: ordinary PCA, or components fitted elsewhere."""
 
     refits = False
 
@@ -43,7 +43,7 @@ class FixedComponents:
         self._projections = np.stack([(basis @ basis.T).ravel() for basis in bases.values()], axis=1)
 
     def losses(self, divisions: Sequence[Division], largest: int) -> np.ndarray:
-        """All divisions at once where the matrices are small; large ones of all divisions would fill the memory."""
+        """All divisions at once if the matrices are small; large ones would take too much memory."""
         if len(self._units.center) <= _DIRECT_SIZE:
             return self._losses(divisions, largest)
         return np.concatenate([self._losses([division], largest) for division in divisions])
@@ -56,7 +56,7 @@ class FixedComponents:
 
 
 class _Refitted:
-    """Components that an estimator finds again for every division; one estimator per number of components."""
+    """Components that are refitted for every division; one estimator per number of components."""
 
     refits = True
 
@@ -66,7 +66,7 @@ class _Refitted:
 
     def losses(self, divisions: Sequence[Division], largest: int) -> np.ndarray:
         with warnings.catch_warnings():
-            warnings.simplefilter("ignore")  # told once, for the true labels, is enough; there are 999 more fits
+            warnings.simplefilter("ignore")  # one warning, for the true labels, is enough; 999 more fits follow
             return np.stack([self._losses(division, largest) for division in divisions])
 
     def _losses(self, division: Division, largest: int) -> np.ndarray:
@@ -85,7 +85,7 @@ class _Refitted:
 
 
 class RefittedToMoments(_Refitted):
-    """For estimators that need no more than the moments of the groups."""
+    """For estimators that need only the moments of the groups."""
 
     def _fit(self, estimator: Any, moments: GroupMoments, division: Division, largest: int) -> Any:
         return fit_to_moments(estimator, moments)

@@ -1,4 +1,4 @@
-"""The least errors that any components could have on given rows: the same for every method, so found once."""
+"""The smallest errors that any components could have on given rows: computed once, as they hold for every method."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ __all__ = ["LeastErrors"]
 
 
 class LeastErrors:
-    """Of each group with components of its own, and of all rows together, for every number of components.
+    """The smallest error of each group with its own components, and of all rows, for every number of components.
 
     Examples
     --------
@@ -29,7 +29,7 @@ class LeastErrors:
         self._groups, self._all = np.zeros((len(moments.labels), 0)), np.zeros(0)
 
     def prepare(self, n_components: int) -> None:
-        """Find those of up to so many components, which one decomposition of each matrix tells."""
+        """Compute the errors for up to ``n_components`` components, from one decomposition of each matrix."""
         if n_components > len(self._all):
             self._groups = np.array([_least(matrix, n_components) for matrix in self.moments.second_moments()])
             self._all = _least(self.moments.pooled_covariance(), n_components)

@@ -1,4 +1,4 @@
-"""The data of a permutation test: what is permuted, and how the losses of a division are found."""
+"""The data of a permutation test: what is permuted, and how the losses of a division are computed."""
 
 from __future__ import annotations
 
@@ -20,17 +20,17 @@ from fairpca.moments import GroupMoments, MemorySource, RandomCells, RowSource, 
 
 __all__ = ["PermutedData", "name_of", "permuted_data"]
 
-#: More numbers than this in memory, and blocks of rows are permuted instead of rows.
+#: With more numbers than this in memory, blocks of rows are permuted instead of rows.
 MANY_NUMBERS = 20_000_000
-#: Blocks in all, at least, and in the smallest group.
+#: Minimum number of blocks in total and in the smallest group.
 _MIN_BLOCKS, _MIN_BLOCKS_OF_GROUP = 100, 3
-#: Bytes that the moments of all blocks may take.
+#: Maximum number of bytes for the moments of all blocks.
 _BLOCK_BYTES = 1 << 30
 
 
 @dataclass(frozen=True)
 class PermutedData:
-    """The units that are permuted, and the moments of the true groups; rows only where they are in memory."""
+    """The units that are permuted, and the moments of the true groups; rows only if they are in memory."""
 
     units: Units
     moments: GroupMoments
@@ -43,7 +43,7 @@ class PermutedData:
         return self.moments.labels
 
     def judge(self, estimator: Any, n_components: Any) -> Judge:
-        """How the losses of a division are found."""
+        """Choose how the losses of a division are computed."""
         if estimator is None:
             dimensions = check_dimensions(n_components, self.moments.n_features)
             vectors = top_eigenpairs(self.moments.pooled_covariance(), max(dimensions))[1]
@@ -67,8 +67,8 @@ class PermutedData:
             )
         if self._has_seen_these_labels(estimator):
             raise ValueError(
-                "estimator was fitted to these very labels, so that random labels cannot be compared with them: give "
-                "it unfitted (sklearn.base.clone(estimator)), and it is fitted again to every random division."
+                "estimator was fitted to the same labels, so they cannot be compared with random labels: pass it "
+                "unfitted (sklearn.base.clone(estimator)), and it is refitted to every random division."
             )
         return FixedComponents(self.units, {basis.shape[1]: basis})
 
@@ -78,7 +78,7 @@ class PermutedData:
         return same_counts and np.allclose(estimator.mean_, self.moments.pooled_mean)
 
     def _fit(self, estimator: Any) -> Any:
-        """An estimator that does not use the groups."""
+        """Fit an estimator that does not use the groups."""
         if needs_moments_only(estimator):
             return fit_to_moments(estimator, self.moments)
         rows = self._needed_rows(estimator)
@@ -87,7 +87,7 @@ class PermutedData:
     def _needed_rows(self, estimator: Any) -> MemorySource:
         if self.rows is None:
             raise ValueError(
-                f"{name_of(estimator)} needs rows in memory; here only moments of blocks of rows are held. Give a "
+                f"{name_of(estimator)} needs rows in memory, but only moments of blocks of rows are available. Pass a "
                 "random sample of the rows, or an estimator with fit_moments."
             )
         return self.rows
@@ -98,7 +98,7 @@ def permuted_data(source: RowSource, clusters: Any, seed: int) -> PermutedData:
         if clusters is not None or not _blocks_save_time(source):
             return _row_data(source, check_clusters(clusters, source))
     elif clusters is not None:
-        raise ValueError("clusters can be given for rows in memory only; give a random sample of the clusters.")
+        raise ValueError("clusters are supported for rows in memory only; pass a random sample of the clusters.")
     return _block_data(source, seed)
 
 
@@ -134,7 +134,7 @@ def _block_data(source: RowSource, seed: int) -> PermutedData:
 
 
 def _blocks_per_group(counts: dict[Any, int], n_features: int) -> tuple[int, ...]:
-    """Blocks of about the same size everywhere: enough in all, and some in the smallest group."""
+    """Numbers of blocks such that all have about the same size: enough in total and in the smallest group."""
     sizes = np.array(list(counts.values()))
     rows = min(sizes.sum() / _MIN_BLOCKS, sizes.min() / _MIN_BLOCKS_OF_GROUP)
     n_blocks = np.maximum(np.rint(sizes / rows), 1).astype(int)
@@ -144,7 +144,7 @@ def _blocks_per_group(counts: dict[Any, int], n_features: int) -> tuple[int, ...
     if n_blocks.sum() * n_features**2 * 8 > _BLOCK_BYTES:
         raise ValueError(
             f"Group {smallest!r} is so small ({sizes.min():,} of {sizes.sum():,} rows) that {n_blocks.sum():,} blocks "
-            "of rows would be needed; leave it out, merge it with another group, or give a random sample of the rows "
+            "of rows would be needed; leave it out, merge it with another group, or pass a random sample of the rows "
             "in memory."
         )
     return tuple(n_blocks.tolist())

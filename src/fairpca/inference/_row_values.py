@@ -15,7 +15,7 @@ from fairpca.moments import Views, on_row_ranges, row_squares
 
 __all__ = ["N_VALUES", "RowValues", "ValueSums", "values_of"]
 
-#: Error on new rows, corrected loss, loss against the group's own optimum, change against ordinary PCA.
+#: Error on new rows, corrected loss, loss relative to the group's own optimum, change from ordinary PCA.
 N_VALUES = 4
 
 
@@ -77,13 +77,13 @@ class ValueSums:
 
     @classmethod
     def zeros(cls, n_groups: int, n_values: int) -> ValueSums:
-        """Sums of no rows, to be added to."""
+        """Empty sums, to add rows to."""
         single, several = (n_groups,), (n_groups, n_values)
         shapes = (single, single, single, several, several, several, (5, *several))
         return cls(*(np.zeros(shape) for shape in shapes))
 
     def add(self, group: int, values: np.ndarray, weights: np.ndarray | None) -> None:
-        """Add rows of one group, each a unit by itself."""
+        """Add rows of one group, each of which is a unit."""
         if weights is None:
             weights = np.ones(len(values))
         self.units[group] += np.count_nonzero(weights)
@@ -144,7 +144,7 @@ class RowValues:
 
     ``views`` has four bases for every cell of group and judged fold: own components of the group, own components
     without the fold, ordinary ones without the fold, the method's without the fold. ``own_weights``, one per group, as
-    in :func:`values_of`. ``share`` is the part of the rows that is looked at, drawn at random.
+    in :func:`values_of`. ``share`` is the share of the rows that is used, drawn at random.
     """
 
     folds: Folds
@@ -160,7 +160,7 @@ class RowValues:
             X, codes = X[chosen], codes[chosen]
             weights, clusters = (None if column is None else column[chosen] for column in (weights, clusters))
         n_groups, n_folds = len(self.folds.cells.labels), len(self.folds.judged)
-        if clusters is not None:  # whose rows lie anywhere
+        if clusters is not None:  # the rows of a cluster may be anywhere
             return ValueSums.of(self._of_rows(X, codes), codes // n_folds, n_groups, weights, clusters)
 
         def add(rows: slice) -> ValueSums:
@@ -175,7 +175,7 @@ class RowValues:
         return ValueSums.merge(on_row_ranges(X, add, parallel=self.parallel))
 
     def _chosen(self, number: int, codes: np.ndarray) -> np.ndarray | None:
-        """Rows that are looked at; None for all of them."""
+        """The rows to use; None for all."""
         if self.share < 1.0:
             rng = np.random.default_rng([1, number])
             drawn = rng.choice(len(codes), rng.binomial(len(codes), self.share), replace=False, shuffle=False)

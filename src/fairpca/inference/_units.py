@@ -1,6 +1,6 @@
-"""What a random division moves between groups: rows, persons with several rows, or blocks of rows.
+"""The units that a random division moves between groups: rows, persons with several rows, or blocks of rows.
 
-Every kind answers one question: the sums over some of its units, about the pooled mean.
+Each kind of unit provides the sums over a selection of its units, about the pooled mean.
 """
 
 from __future__ import annotations
@@ -25,7 +25,7 @@ class Sums:
     squares: np.ndarray
 
     def minus(self, others: list[Sums]) -> Sums:
-        """What is left when other units are taken away."""
+        """The sums of the remaining units when other units are removed."""
         return Sums(
             self.weight - sum(other.weight for other in others),
             self.total - sum(other.total for other in others),
@@ -41,11 +41,11 @@ class Units(Protocol):
     center: np.ndarray
 
     def sums(self, chosen: np.ndarray) -> Sums:
-        """Over the units of these numbers."""
+        """Sums over the units with these indices."""
 
 
 class RowUnits:
-    """Every row by itself."""
+    """Each row is a unit."""
 
     def __init__(self, X: np.ndarray, groups: Groups, weights: np.ndarray | None, center: np.ndarray) -> None:
         self.codes, self.center = groups.codes, center
@@ -83,7 +83,7 @@ class ClusterUnits:
 
 
 class BlockUnits:
-    """Blocks of rows that were put together at random within groups, of which only the moments are known."""
+    """Blocks of rows formed at random within groups, of which only the moments are known."""
 
     def __init__(self, blocks: GroupMoments, codes: np.ndarray, center: np.ndarray) -> None:
         """``blocks`` has one label per block, ``codes`` the group of each."""

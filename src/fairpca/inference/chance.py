@@ -20,13 +20,13 @@ __all__ = ["ChanceLoss", "ChanceLosses", "Influence", "Noise", "add_up", "chance
 
 #: Steps of the flow from no noise to that of a group; more change the result by less than 1 %.
 _STEPS = 200
-#: Below so many rows' worth of evidence within the smaller part, the closed form is not to be trusted.
+#: Below this effective number of rows in the smaller part, the closed form is not reliable.
 FEW_ROWS_LIMIT = 15.0
-#: Rows whose products are formed at a time.
+#: Number of rows whose products are computed at a time.
 _BLOCK_ROWS = 16_384
-#: Random blocks of rows, where rows are not in memory: kappa is then off by 6 %.
+#: Number of random blocks if rows are not in memory: kappa is then off by 6 %.
 _BLOCKS = 40
-#: Noise matrices drawn to see how components overfit; with more features than this, few will do.
+#: Number of noise matrices drawn to estimate overfitting; with more features than this, few are enough.
 _DRAWS, _FEW_DRAWS, _MANY_FEATURES = 8, 2, 200
 #: Rows of a chunk from which the influence of single rows is judged.
 _INFLUENCE_ROWS = 5_000
@@ -34,7 +34,7 @@ _INFLUENCE_ROWS = 5_000
 
 @dataclass(frozen=True)
 class ChanceLoss:
-    """A group's loss in the sample, what chance alone leads one to expect, and whether that rests on few rows."""
+    """A group's loss in the sample, its expectation by chance alone, and whether that depends on few rows."""
 
     rows: float
     loss: float
@@ -97,7 +97,7 @@ def chance_losses(
         The group of each row; left out when X is an iterable of chunks.
     n_components : int
     sample_weight : array-like of shape (n_samples,), optional
-        Counts like repeated rows in the losses; a row that counts twice still is one piece of evidence.
+        Counts like repeated rows in the losses; a row with weight 2 is still a single observation.
 
     Returns
     -------
@@ -113,7 +113,7 @@ def chance_losses(
     of N_a rows drawn at random differs from the pooled one by noise of variance ``f kappa``,
     ``f = (N - N_a) / (N_a (N - 1))``, which drives the eigenvalues apart:
     ``d lambda_i / dt = sum_j kappa_ij / (lambda_i - lambda_j)`` for t from 0 to f. The expected loss is what the d
-    leading eigenvalues gain. The flag ``few_rows`` is set where a handful of rows dominate that sum: then use
+    leading eigenvalues gain. The flag ``few_rows`` is set if a handful of rows dominate that sum: then use
     :func:`loss_test` instead.
 
     Examples
@@ -141,7 +141,7 @@ def chance_losses(
 
 
 def _noise(source: RowSource, counts: dict[Any, int], n_components: int) -> tuple[GroupMoments, Noise]:
-    """From the rows where they are in memory, else from random blocks of them."""
+    """From the rows if they are in memory, otherwise from random blocks of rows."""
     d = check_n_components(n_components, source.n_features)
     if isinstance(source, MemorySource):
         moments = accumulate(source.X, source.groups, source.weights)
@@ -160,7 +160,7 @@ def pca_losses(moments: GroupMoments, basis: np.ndarray) -> np.ndarray:
 
 @dataclass(frozen=True)
 class Noise:
-    """The noise that second moments of random groups carry.
+    """The noise in the second moments of random groups.
 
     Attributes
     ----------
@@ -208,7 +208,7 @@ class Noise:
         return flow(self.values, self.kappa, max(n_rows - size, 0.0) / (size * (n_rows - 1.0)), self.d)
 
     def parts(self, X: Any, weights: np.ndarray | None, size: float) -> np.ndarray:
-        """What each row adds to the expected loss of a random group of this size."""
+        """The contribution of each row to the expected loss of a random group of this size."""
         factors, d = saturated(self.values, self.kappa, self._factor(size), self.d), self.d
         found = [
             np.einsum("ri,ri->r", squares[:, :d] @ factors, squares[:, d:])
@@ -256,9 +256,9 @@ class Noise:
 
 @dataclass(frozen=True)
 class Influence:
-    """Applied to a chunk: what its rows add to the noise of random groups, to see whether a few rows dominate it.
+    """Applied to a chunk: the contributions of its rows to the noise of random groups, to check whether a few dominate.
 
-    At most 5,000 rows of a chunk are looked at, drawn at random.
+    At most 5,000 rows of a chunk are used, drawn at random.
     """
 
     noise: Noise

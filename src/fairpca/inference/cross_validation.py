@@ -1,4 +1,4 @@
-"""Errors and losses of each group on new rows, with intervals."""
+"""Errors and losses of each group on held-out rows, with confidence intervals."""
 
 from __future__ import annotations
 
@@ -38,23 +38,23 @@ class GroupFigures(TableResult):
         Mean squared reconstruction error on new rows.
     loss : GroupEstimates
         The loss in the sample, as the papers define it. Its intervals say how the value varies from sample to sample,
-        not how far it is from the loss on new rows: it is too large, the more the smaller the group.
+        not how far it is from the loss on new rows: it is too large, and more so the smaller the group.
     corrected_loss : GroupEstimates
-        Estimated shortfall of the method on new rows against the best components of the group's population. Above zero
-        for random groups too; only differences between groups are to be interpreted.
+        Estimated loss of the method on new rows relative to the best components of the group's population. Above zero
+        for random groups too; interpret only differences between groups.
     change : GroupEstimates
-        Error on new rows minus that of ordinary PCA with as many components: negative where the method serves a group
-        better. Rows are compared one by one, so that intervals are much shorter than those of the errors.
+        Error on new rows minus that of ordinary PCA with as many components: negative if the method represents a group
+        better. The comparison is paired by row, so intervals are much shorter than those of the errors.
     sample_error : dict
-        Label -> error on the very rows that were used in fitting.
+        Label -> error on the rows used in fitting.
     counts : dict
         Label -> number of rows (or total weight).
     too_small : tuple
-        Groups with fewer rows than features, of which nothing is claimed.
+        Groups with fewer rows than features, for which no difference is claimed.
     independent : bool
-        False where rows repeat persons of unknown identity: intervals are then too short, and nothing is claimed.
+        False if rows repeat persons of unknown identity: intervals are then too short, and no difference is claimed.
     remarks : tuple of str
-        Why some of the values are not to be relied on.
+        Why some of the values are not reliable.
     n_folds : int
     confidence : float
     method : str
@@ -86,7 +86,7 @@ class GroupFigures(TableResult):
 
     @property
     def sentence(self) -> str:
-        """What the interval of the corrected gap says, and no more."""
+        """A sentence that states what the interval of the corrected gap implies."""
         high, low = map(label_text, self.corrected_loss.between)
         gap = self.corrected_loss.gap
         interval = f"{number(gap.value)}, {self.confidence:.0%} interval {number(gap.low)} to {number(gap.high)}"
@@ -100,7 +100,7 @@ class GroupFigures(TableResult):
 
     @property
     def changes(self) -> str:
-        """What the method changes for each group on new rows, against ordinary PCA with as many components."""
+        """The change in each group's error on new rows, compared with ordinary PCA with as many components."""
         parts = [
             f"{label_text(label)} {'+' if one.value > 0 else ''}{with_interval(one)}"
             for label, one in self.change.by_group.items()
@@ -156,13 +156,13 @@ def cross_validate_groups(
     n_jobs: int | None = None,
     progress: Report | bool | None = None,
 ) -> GroupFigures:
-    """Error and loss of each group on rows that were not used in fitting, with intervals.
+    """Error and loss of each group on held-out rows, with confidence intervals.
 
     Parameters
     ----------
     estimator : estimator
-        One of fairpca's, scikit-learn's PCA, or any transformer with ``inverse_transform``; it is cloned and fitted
-        without each fold, and given the groups if its ``fit`` takes ``sensitive_features``.
+        A fairpca estimator, scikit-learn's PCA, or any transformer with ``inverse_transform``; it is cloned and fitted
+        without each fold, with the groups if its ``fit`` accepts ``sensitive_features``.
     X : array-like, sparse matrix, or Dask array or data frame of shape (n_samples, n_features); or chunks
         Chunks are an iterable, not an iterator, of ``(X, sensitive_features)`` or ``(X, sensitive_features,
         sample_weight)`` that starts again at every pass; like Dask collections, for estimators that need moments only.
@@ -171,17 +171,17 @@ def cross_validate_groups(
     sensitive_features : array-like
         The group of each row; left out when X is an iterable of chunks.
     cv : int, splitter or iterable of (train, test), default=10
-        As in scikit-learn. A number of folds holds every group in proportion. Each row must be tested once.
+        As in scikit-learn. An integer gives folds stratified by group. Each row must be tested exactly once.
     clusters : array-like, optional
-        The person (household, patient, ...) that each row belongs to; the rows of one stay in one fold, and standard
-        errors count persons instead of rows. Rows in memory only.
+        The person (household, patient, ...) that each row belongs to; these rows stay in one fold, and standard
+        errors are based on persons instead of rows. Rows in memory only.
     sample_weight : array-like of shape (n_samples,), optional
         Counts like repeated rows in every mean.
     confidence : float, default=0.95
     random_state : int, RandomState or None
         Divides the rows into folds; None gives the same folds every time.
     n_jobs : int, optional
-        Fits at once, for estimators that need rows.
+        Number of parallel fits, for estimators that need rows.
     progress : callable or bool, optional
         True shows a bar on the terminal; a function is called as ``progress(done, total, "folds")``.
 
@@ -204,14 +204,14 @@ def cross_validate_groups(
     that the two errors cancel: (K - 1) / (2K - 1) to first order with K folds, and less where eigenvalues are nearly
     equal, since U_k then loses little. w comes from the noise of the second moments, as the folds show it.
 
-    So the corrected loss compares the method with the best components that the group's *population* has, which nobody
-    can learn exactly from so few rows. It is above zero for random groups too, because shared components are estimated;
-    only differences between groups are to be interpreted. Intervals are those of means of row values, by Student's t
+    So the corrected loss compares the method with the best components that the group's *population* has, which cannot
+    be learned exactly from so few rows. It is above zero for random groups too, because shared components are
+    estimated; interpret only differences between groups. Intervals are those of means of row values, by Student's t
     with fewer degrees of freedom where a few rows dominate; those of gaps hold for all pairs of groups together.
     Distances are about the pooled mean of the training rows, whatever ``center`` the estimator has.
 
     Estimators that need nothing but moments take one pass over the rows for all folds, and one for the standard errors;
-    where every group has more than 10,000 rows, that one looks at a random part of them.
+    if every group has more than 10,000 rows, the latter uses a random sample of them.
 
     Examples
     --------
@@ -241,7 +241,7 @@ def group_figures(
     *,
     least: LeastErrors | None = None,
 ) -> GroupFigures:
-    """Judge a method that was fitted to all rows and without each of the judged folds.
+    """Evaluate a method that was fitted to all rows and without each of the test folds.
 
     ``least`` errors, where they are known from other methods; their moments may be those of many more rows, of which
     the study has a random sample, and replace those of the sample where no new rows are needed.
@@ -281,7 +281,7 @@ def group_figures(
 
 
 def _without_rounding(judged: Judged, moments: GroupMoments) -> tuple[np.ndarray, np.ndarray]:
-    """Means and standard errors, where a change that is only rounding is none: the components of ordinary PCA."""
+    """Means and standard errors, with changes that are only rounding set to zero: the components are those of PCA."""
     means, standard = judged.means.copy(), judged.errors.copy()
     variances = np.einsum("app->a", moments.second_moments())
     same = np.abs(means[:, 3]) + standard[:, 3] <= _ROUNDING * variances

@@ -1,4 +1,4 @@
-"""What a group's loss rests on: whether a rare value of one feature, or a handful of rows, makes up most of it."""
+"""Whether most of a group's loss is due to a rare value of one feature, or to a handful of rows."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ _ROUNDING = 1e-10
 
 @dataclass(frozen=True)
 class Dominance:
-    """A rare value of one feature, or a handful of rows, on which most of a group's loss rests.
+    """A rare value of one feature, or a handful of rows, that accounts for most of a group's loss.
 
     Attributes
     ----------
@@ -37,7 +37,7 @@ class Dominance:
     of_rows : int
         All rows; where rows dominate, all rows of the group.
     loss, loss_without : float
-        The group's loss, and what it is without the feature or the rows.
+        The group's loss, and its loss without the feature or the rows.
     """
 
     group: Any
@@ -51,7 +51,7 @@ class Dominance:
 def dominant_parts(
     X: Any, sensitive_features: Any, *, n_components: int, feature_names: Sequence[str] | None = None
 ) -> tuple[Dominance, ...]:
-    """Find rare values and handfuls of rows on which most of a group's loss under ordinary PCA rests.
+    """Find rare values and small sets of rows that account for most of a group's loss under ordinary PCA.
 
     Parameters
     ----------
@@ -64,7 +64,7 @@ def dominant_parts(
     Returns
     -------
     tuple of Dominance
-        Empty where no loss rests on so little.
+        Empty if no loss depends on so little.
 
     Notes
     -----
@@ -106,7 +106,7 @@ class _Losses:
         return group_losses(matrices, basis, best_captured(matrices, self.d))
 
     def _notable(self) -> np.ndarray:
-        """Groups that have a loss at all, beyond rounding."""
+        """Groups with a loss larger than rounding."""
         return np.flatnonzero(self.losses > _ROUNDING * np.trace(self.moments.pooled_covariance()))
 
     def dominant_features(self, names: Sequence[str]) -> Iterator[Dominance]:

@@ -23,9 +23,9 @@ from fairpca.linalg import blas_threads, single_blas_thread
 
 __all__ = ["DimensionTest", "GroupChance", "LossTest", "loss_test"]
 
-#: "What random divisions show" is what this share of them stays under; the test speaks at the same level.
+#: Quantile of the random divisions that is reported as their level; also the confidence level of the test.
 LEVEL = 0.95
-#: Divisions drawn by one task. Fixed, so that results do not depend on how many tasks run at once.
+#: Divisions drawn by one task. Fixed, so that results do not depend on the number of parallel tasks.
 _BATCH = 25
 #: Losses below this share of the total variance are rounding.
 _ROUNDING = 1e-12
@@ -53,7 +53,7 @@ class DimensionTest:
     p_value : float
         Adjusted for all numbers of components that were tested together.
     gap, expected_gap, level : float
-        The largest difference between two losses, its mean over random divisions, and what 95 % of them stay under.
+        The largest difference between two losses, its mean over random divisions, and its 95 % quantile over them.
     by_group : dict
         Label -> :class:`GroupChance`.
     """
@@ -81,8 +81,8 @@ class LossTest(TableResult):
     Attributes
     ----------
     statistic : float
-        The largest of all losses, each relative to its mean over random divisions, in units of the level that 95 % of
-        them stay under (at each number of components).
+        The largest of all losses, each relative to its mean over random divisions, in units of the 95 % quantile over
+        the divisions (for each number of components).
     p_value : float
     null : ndarray of shape (n_permutations,)
         The statistic of each random division.
@@ -137,11 +137,11 @@ class LossTest(TableResult):
 
     @property
     def sentence(self) -> str:
-        """What the test says, and no more."""
+        """A sentence that states the result of the test."""
         return self.say(self.p_value, self.rejected)
 
     def say(self, p_value: float, rejected: bool) -> str:
-        """The same of one number of components, ``test[d]``."""
+        """The same for one number of components, ``test[d]``."""
         verb = "would not show this" if rejected else "could show this as well"
         moved = " of the clusters" if self.unit == "clusters" else ""
         return f"A random division{moved} into groups of these sizes {verb} (p {p_text(p_value, self.n_permutations)})."
@@ -197,8 +197,8 @@ def loss_test(
     """Test whether a random division into groups of the same sizes would show losses like these.
 
     Exact at every sample size: if the labels say nothing about the rows, every permutation of the labels is as likely
-    as the observed one. A rejection says just that: a random division would not show this. It does not say that the
-    losses differ on new rows; :func:`cross_validate_groups` answers that.
+    as the observed one. A rejection means only that a random division would not show this. It does not mean that the
+    losses differ on new rows; for that, use :func:`cross_validate_groups`.
 
     Parameters
     ----------
@@ -211,20 +211,20 @@ def loss_test(
         Number of components; several are tested together, with p-values adjusted for that. Needed unless ``estimator``
         has it.
     estimator : estimator or array of shape (n_components, n_features), optional
-        Default: ordinary PCA. An estimator that is not fitted and uses the groups (such as FairPCA) is fitted again to
-        each random division; one that does not use them is fitted once. A fitted one, or a matrix of components, is
-        taken as it is: it must not have seen these labels.
+        Default: ordinary PCA. An unfitted estimator that uses the groups (such as FairPCA) is refitted to each random
+        division; one that does not use them is fitted once. A fitted estimator, or a matrix of components, is used
+        unchanged: it must not have been fitted with these labels.
     n_permutations : int, default=999
     clusters : array-like, optional
         The person (household, patient, ...) that each row belongs to; then the labels of persons are permuted. Without
-        it, rows of the same person would count as independent, and chance would be called a finding. Rows in memory
+        it, rows of the same person would count as independent, and p-values would be too small. Rows in memory
         only.
     sample_weight : array-like of shape (n_samples,), optional
         Counts like repeated rows in the losses; weights stay with their rows.
     random_state : int, RandomState or None
         None gives the same divisions every time.
     n_jobs : int, optional
-        Tasks at once; default: as many threads as the linear algebra may use, or one where estimators are fitted again.
+        Number of parallel tasks; default: the number of BLAS threads, or one if estimators are refitted.
     progress : callable or bool, optional
         True shows a bar on the terminal; a function is called as ``progress(done, total, "random divisions")``.
 
@@ -234,14 +234,14 @@ def loss_test(
 
     See Also
     --------
-    chance_losses : What random groups show on average, without resampling.
-    cross_validate_groups : What holds on new rows.
+    chance_losses : The expected losses of random groups, without resampling.
+    cross_validate_groups : Errors and losses on held-out rows.
 
     Notes
     -----
     The statistic is the largest loss of a group, relative to the mean of that group's loss over all divisions: what
     chance adds is about proportional to ``1/N_a - 1/N``, so that only such ratios make groups of different sizes
-    comparable. It is told relative to the level that 95 % of the divisions stay under, which makes several numbers of
+    comparable. It is reported relative to its 95 % quantile over the divisions, which makes several numbers of
     components comparable too. Losses are about the pooled mean.
 
     Dask collections, chunks, and arrays of more than 20 million numbers and at most 1158 features are divided into

@@ -1,4 +1,4 @@
-"""Measures of a projection, a representation or a classifier, group by group."""
+"""Metrics of a projection, a representation or a classifier, by group."""
 
 from fairpca.metrics.adversary import adversary_gap, permuted_adversary_gaps
 from fairpca.metrics.communality import communality

@@ -1,4 +1,4 @@
-"""The AUC of scores for judged rows: its value, its interval, and the level that random groups reach."""
+"""The AUC of scores on test rows: its value, its confidence interval, and the level that random groups reach."""
 
 from __future__ import annotations
 
@@ -20,21 +20,21 @@ __all__ = [
     "share_below",
 ]
 
-#: Up to this many groups every pair has readers of its own; beyond, each group is read against the rest.
+#: Up to this many groups, classifiers are trained for every pair; with more, for each group against the rest.
 _PAIRED_GROUPS = 4
-#: Divisions at random that give the level; with 199 the 190th is exceeded by chance in at most 5 % of cases.
+#: Number of random assignments for the level; of 199, the 190th is exceeded by chance in at most 5 % of cases.
 _DRAWS, _LEVEL = 199, 0.95
-#: Entries of a block of random divisions.
+#: Entries of a block of random assignments.
 _BLOCK_ENTRIES = 4_000_000
-#: Up to this many different scores rows are counted by score, which is faster than to order them.
+#: With at most this many different scores, rows are counted by score, which is faster than sorting.
 _FEW_SCORES = 64
-#: With fewer units than this on the wrong side DeLong's variance has too little to go by.
+#: With fewer misordered units than this, DeLong's variance is not reliable.
 _FEW = 3.0
 
 
 @dataclass(frozen=True)
 class Reading:
-    """What one classifier reads: its held-out AUC for one pair of groups, with an interval."""
+    """The held-out AUC of one classifier for one pair of groups, with a confidence interval."""
 
     family: str
     groups: tuple[Any, Any]
@@ -44,7 +44,7 @@ class Reading:
 
 
 def contrasts(n_groups: int) -> list[tuple[int, int | None]]:
-    """Which groups are told apart: every pair of a few, each of many against the rest (None)."""
+    """Which groups to distinguish: every pair if there are few groups, otherwise each against the rest (None)."""
     if n_groups <= _PAIRED_GROUPS:
         return list(combinations(range(n_groups), 2))
     return [(a, None) for a in range(n_groups)]
@@ -58,7 +58,7 @@ def codes_of_units(codes: np.ndarray, units: np.ndarray) -> np.ndarray:
 
 
 class JudgedScores:
-    """The score that a trained classifier gives to each judged row, for one group against another or the rest."""
+    """The scores of a trained classifier on the test rows, for one group against another or against the rest."""
 
     def __init__(self, family: str, labels: tuple[Any, Any], codes: tuple[int, int | None], scores: np.ndarray) -> None:
         self.family, self.labels = family, labels
@@ -94,7 +94,7 @@ class JudgedScores:
         return (below * of_second).sum(axis=1) / (of_first.sum(axis=1) * of_second.sum(axis=1))
 
     def _counts(self, divisions: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
-        """For each assignment the members of both groups at each different score, ascending."""
+        """For each assignment, the number of members of both groups at each different score, in ascending order."""
         if len(self._ties) > _FEW_SCORES:
             first, second = self._members(divisions[:, self._order])
             sums = [np.add.reduceat(part, self._ties, axis=1, dtype=float) for part in (first, second)]
@@ -114,7 +114,7 @@ def share_below(values: np.ndarray, thresholds: np.ndarray) -> np.ndarray:
 
 
 def auc_interval(auc: float, error: float, smaller: int, coverage: float) -> tuple[float, float, float]:
-    """AUC and the two ends of an interval."""
+    """The AUC and the two ends of its confidence interval."""
     z = float(ndtri(0.5 + 0.5 * coverage))
     if min(auc, 1.0 - auc) * smaller < _FEW:
         return auc, _newcombe(auc, smaller, z), _newcombe(auc, smaller, -z)
@@ -123,7 +123,7 @@ def auc_interval(auc: float, error: float, smaller: int, coverage: float) -> tup
 
 
 def _newcombe(auc: float, size: int, z: float) -> float:
-    """The AUC that lies z standard errors (Hanley and McNeil's, both groups of this size) below the given one."""
+    """The AUC that is z standard errors (Hanley and McNeil's, both groups of this size) below the given one."""
 
     def departure(value: float) -> float:
         shape = (1.0 - value) / (2.0 - value) + value / (1.0 + value)

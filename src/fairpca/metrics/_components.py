@@ -1,4 +1,4 @@
-"""The components of whatever a user passes as a projection."""
+"""The components of a projection passed by the user."""
 
 from __future__ import annotations
 
@@ -11,13 +11,13 @@ __all__ = ["fitted_components"]
 
 
 def fitted_components(projector: Any, name: str) -> np.ndarray:
-    """``components_`` of a fitted linear estimator, or the array itself; ``name`` is what the argument is called."""
+    """``components_`` of a fitted linear estimator, or the array itself; ``name`` is the name of the argument."""
     components = getattr(projector, "components_", projector)
     if components is projector and hasattr(projector, "fit"):
         kind = type(projector).__name__
         check_is_fitted(projector, msg=f"{name} is a {kind} that is not fitted; call its fit first.")
         raise ValueError(
-            f"{name} is a {kind}, which has no components_: kernel methods and other nonlinear ones have no linear "
-            "reconstruction; give a linear estimator."
+            f"{name} is a {kind}, which has no components_: kernel methods and other nonlinear methods have "
+            "no linear reconstruction; pass a linear estimator."
         )
     return np.asarray(components, dtype=np.float64)

@@ -1,4 +1,4 @@
-"""Classifiers that try to read the group off a representation, and the rows they are given."""
+"""Classifiers that predict the group from a representation, and the rows they are trained and tested on."""
 
 from __future__ import annotations
 
@@ -32,15 +32,15 @@ __all__ = [
 ]
 
 FAMILIES = ("boosting", "linear", "rbf")
-#: Share of the rows on which readers are judged where no other rows are given to train on.
+#: Share of test rows if no separate training rows are given.
 _JUDGED_SHARE = 0.5
-#: A coordinate this much narrower than the widest is the rounding of a zero; standardised, it would count in full.
+#: A coordinate whose spread is this small relative to the largest is rounding error; standardising would inflate it.
 _COORDINATE_ROUNDING = 1e-10
 #: Standardised scores that differ by less are equal up to rounding.
 _TIE = 1e-9
 #: Entries of a block of scores along many directions.
 _BLOCK_ENTRIES = 2_000_000
-#: Directions drawn at random; those refined; rounds of refinement, with ever smaller steps, and trials in each.
+#: Numbers of random directions, refined directions, refinement rounds (with decreasing steps), and trials per round.
 _DIRECTIONS, _REFINED, _ROUNDS, _TRIALS = 200, 3, 6, 20
 
 #: Scores and groups of the same rows.
@@ -48,7 +48,7 @@ Rows = tuple[np.ndarray, Groups]
 
 
 def check_rows(Z: Any, sensitive_features: Any) -> Rows:
-    """Checked scores and groups of some rows."""
+    """Validate scores and groups of the same rows."""
     Z = check_array(Z, dtype=[np.float64, np.float32])
     groups = check_groups(sensitive_features, len(Z))
     check_several_groups(groups.labels, len(Z))
@@ -56,18 +56,18 @@ def check_rows(Z: Any, sensitive_features: Any) -> Rows:
 
 
 def check_train(train: Any, judged: Rows) -> Rows:
-    """Other rows to train on: of the same projection and the same groups."""
+    """Validate separate training rows: they must have the same projection and the same groups."""
     if not isinstance(train, tuple | list) or len(train) != 2:
         raise TypeError("train must be a pair (Z, sensitive_features) of other rows and their groups.")
     Z, groups = check_rows(*train)
     if Z.shape[1] != judged[0].shape[1]:
         raise ValueError(
-            f"train holds rows with {Z.shape[1]} columns, but Z has {judged[0].shape[1]}; both must be scores of the "
+            f"train has rows with {Z.shape[1]} columns, but Z has {judged[0].shape[1]}; both must be scores of the "
             "same projection."
         )
     if groups.labels != judged[1].labels:
         raise ValueError(
-            f"train holds the groups {label_texts(groups.labels)}, but sensitive_features holds "
+            f"train contains the groups {label_texts(groups.labels)}, but sensitive_features contains "
             f"{label_texts(judged[1].labels)}; both sets of rows must have the same groups."
         )
     return Z, groups
@@ -76,37 +76,37 @@ def check_train(train: Any, judged: Rows) -> Rows:
 def rows_to_train_and_judge(
     rows: Rows, train: Any, clusters: Any, rng: np.random.RandomState
 ) -> tuple[Rows, Rows, np.ndarray]:
-    """Rows to train on, rows to judge, and the clusters of the latter; without ``train`` the rows are halved."""
+    """Training rows, test rows, and the clusters of the test rows; without ``train`` the rows are halved."""
     units = _check_clusters(clusters, rows[1])
     return _divide(rows, units, rng) if train is None else (check_train(train, rows), rows, units)
 
 
 def _check_clusters(clusters: Any, groups: Groups) -> np.ndarray:
-    """The cluster of each row as an index; without clusters every row is one."""
+    """The cluster of each row as an index; without clusters, each row is its own cluster."""
     n = len(groups.codes)
     if clusters is None:
         return np.arange(n)
     if np.ndim(clusters) != 1 or len(clusters) != n:
-        raise ValueError(f"clusters has shape {np.shape(clusters)}, but scores has {n} rows: give one per row.")
+        raise ValueError(f"clusters has shape {np.shape(clusters)}, but scores has {n} rows: pass one per row.")
     units = check_groups(clusters, n).codes.astype(np.intp)
     of_unit = codes_of_units(groups.codes, units)
     mixed = np.flatnonzero(of_unit[units] != groups.codes)
     if len(mixed):
         raise ValueError(
-            f"clusters: the rows of cluster {np.asarray(clusters)[mixed[0]]!r} belong to several groups, so that it "
-            "cannot be given to one at random; use clusters within which sensitive_features is constant."
+            f"clusters: the rows of cluster {np.asarray(clusters)[mixed[0]]!r} belong to several groups, so it "
+            "cannot be assigned to one at random; use clusters within which sensitive_features is constant."
         )
     return units
 
 
 def _divide(rows: Rows, units: np.ndarray, rng: np.random.RandomState) -> tuple[Rows, Rows, np.ndarray]:
-    """Rows to train on and rows to judge, clusters whole and groups in proportion; and the clusters of the latter."""
+    """Split into training and test rows, stratified by group and with clusters kept whole; also the test clusters."""
     Z, groups = rows
     of_unit = codes_of_units(groups.codes, units)
     if np.bincount(of_unit).min() < 2:
         raise ValueError(
-            "A group in sensitive_features has a single row or cluster, which cannot be both trained on and judged; "
-            "give other rows as train, or merge small groups."
+            "A group in sensitive_features has a single row or cluster, which cannot be used for both training and "
+            "testing; pass separate rows as train, or merge small groups."
         )
     splitter = StratifiedShuffleSplit(1, test_size=_JUDGED_SHARE, random_state=rng)
     _, held_out = next(splitter.split(of_unit, of_unit))
@@ -116,9 +116,9 @@ def _divide(rows: Rows, units: np.ndarray, rng: np.random.RandomState) -> tuple[
 
 
 def resolved(train: np.ndarray, judged: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
-    """Both sets of rows without the coordinates that are rounding, and without rounding in the others.
+    """Both sets of rows without the coordinates that are only rounding error, and with rounding removed from the rest.
 
-    A reader that looks at the order of values alone would take either for information.
+    A classifier that uses only the order of values would take rounding error for information.
     """
     spread = train.std(axis=0)
     kept = spread > _COORDINATE_ROUNDING * spread.max(initial=0.0)
@@ -128,7 +128,7 @@ def resolved(train: np.ndarray, judged: np.ndarray) -> tuple[np.ndarray, np.ndar
 
 
 def make_reader(family: str, random_state: Any = 0) -> Any:
-    """A classifier of the family, not yet fitted."""
+    """An unfitted classifier of the family."""
     if family == "linear":
         return LinearRule(random_state=random_state)
     if family == "rbf":
@@ -137,10 +137,10 @@ def make_reader(family: str, random_state: Any = 0) -> Any:
 
 
 def train_and_score(reader: Any, train: np.ndarray, target: np.ndarray, Z: np.ndarray) -> np.ndarray:
-    """Train a classifier; a score of other rows that is larger where it rather expects the second group.
+    """Train a classifier and return its scores of other rows: larger where it considers the second group more likely.
 
-    In one thread: boosting spends so little between two meetings of its threads that on a busy machine they mostly wait
-    for each other (2000 rows: seconds instead of 0.3).
+    In a single thread: the threads of boosting synchronize so often that on a busy machine they mostly wait for each
+    other (2000 rows: seconds instead of 0.3).
     """
     with threadpool_limits(1, user_api="openmp"):
         reader.fit(train, target)
@@ -148,16 +148,16 @@ def train_and_score(reader: Any, train: np.ndarray, target: np.ndarray, Z: np.nd
 
 
 class LinearRule(ClassifierMixin, BaseEstimator):
-    """The half-space ``sign (w . z - t) > 0`` that tells two groups of rows apart best.
+    """The half-space ``sign (w . z - t) > 0`` that best separates two groups of rows.
 
-    It maximises the difference between the groups' shares of rows inside over directions w and thresholds t, with no
-    convex loss in its place: such a loss is least for the constant rule wherever the group means are equal, whatever
-    else differs. Given w the best t is found exactly. Directions are searched: the coordinates, the difference of
-    means, Fisher's discriminant and random ones, the best of them refined by small random steps.
+    It maximises the difference between the groups' shares of rows inside, over directions w and thresholds t. A convex
+    surrogate loss would not do: if the group means are equal, its minimum is the constant rule, whatever else differs.
+    Given w, the best t is found exactly. Candidate directions are the coordinates, the difference of means, Fisher's
+    discriminant and random directions; the best ones are refined by small random steps.
 
-    On few rows the best of many directions is best by chance. With ``validated`` the rows are halved, and the search is
-    used only if what it finds on one half holds on the other at least as well as the difference of means or Fisher's
-    discriminant.
+    With few rows, the best of many directions may be best by chance. With ``validated=True`` the rows are halved, and
+    the search is used only if the direction that it finds on one half does at least as well on the other half as the
+    difference of means and Fisher's discriminant.
     """
 
     def __init__(self, validated: bool = True, random_state: Any = 0) -> None:
@@ -176,7 +176,7 @@ class LinearRule(ClassifierMixin, BaseEstimator):
         return self
 
     def _way(self, Z: np.ndarray, second: np.ndarray, rng: np.random.RandomState) -> Callable[..., np.ndarray]:
-        """How to find the direction: the search, unless a simpler way holds better on rows it has not seen."""
+        """How to find the direction: by the search, unless a simpler method does better on held-out rows."""
         if not self.validated or Z.shape[1] == 1 or min(second.sum(), (~second).sum()) < 4:
             return _searched_direction
         splitter = StratifiedShuffleSplit(1, test_size=0.5, random_state=rng)
@@ -200,7 +200,7 @@ def _gap_elsewhere(
     halves: Sequence[np.ndarray],
     rng: np.random.RandomState,
 ) -> float:
-    """The gap on each half of the half-space found on the other, both added up."""
+    """The sum of two gaps: on each half of the rows, the gap of the half-space found on the other half."""
     total = 0.0
     for here, there in (halves, halves[::-1]):
         direction = way(Z[here], second[here], rng)
@@ -240,7 +240,7 @@ def _first_directions(Z: np.ndarray, second: np.ndarray, rng: np.random.RandomSt
 def _refined(
     Z: np.ndarray, direction: np.ndarray, second: np.ndarray, rng: np.random.RandomState
 ) -> tuple[np.ndarray, float]:
-    """Random steps from a direction, ever smaller, wherever they raise the gap."""
+    """Improve a direction by random steps of decreasing size that increase the gap."""
     gap = float(_best_thresholds(Z, direction[:, None], second)[0][0])
     for size in 0.5 ** np.arange(1, _ROUNDS + 1) if len(direction) > 1 else ():
         trials = direction[:, None] + size * rng.standard_normal((len(direction), _TRIALS)) / np.sqrt(len(direction))
@@ -252,7 +252,7 @@ def _refined(
 
 
 def _best_thresholds(Z: np.ndarray, directions: np.ndarray, second: np.ndarray) -> tuple[np.ndarray, ...]:
-    """For each direction the largest gap, its threshold, and 1 if the second group is the one above it, else -1."""
+    """For each direction, the largest gap, its threshold, and 1 if the second group is above it, otherwise -1."""
     found = [_thresholds_of(Z @ block, second) for block in _column_blocks(directions, len(Z))]
     return tuple(np.concatenate(parts) for parts in zip(*found, strict=True))
 

@@ -1,4 +1,4 @@
-"""How well a classifier tells the groups apart from a representation."""
+"""How well a classifier predicts the group from a representation."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ _FAMILIES = ("linear", "rbf", "boosting")
 _EVALUATIONS = ("held_out", "in_sample")
 #: The margins of a support vector machine are at +-1; scores that differ by less are its solver's rounding.
 _SCORE_ROUNDING = 1e-6
-#: Share of the rows on which each of the splits is evaluated.
+#: Share of test rows in each split.
 _TEST_SHARE = 0.3
 
 
@@ -32,30 +32,30 @@ def adversary_gap(
     n_splits: int = 5,
     random_state: Any = 0,
 ) -> float:
-    """How far a rule trained to tell the groups apart separates them: Delta_A of Olfat and Aswani (2019).
+    """How well a rule trained to distinguish the groups separates them: Delta_A of Olfat and Aswani (2019).
 
-    ``sup |P(h(z) <= t | a) - P(h(z) <= t | b)|`` over the functions h of a family and thresholds t: 0 where nothing in
-    the family tells the groups apart, 1 where a rule separates them. It is searched on training rows and judged on
-    others. For more than two groups it is the largest over all pairs, each with a rule of its own.
+    ``sup |P(h(z) <= t | a) - P(h(z) <= t | b)|`` over the functions h of a family and thresholds t: 0 if no function
+    in the family distinguishes the groups, 1 if one separates them. The rule is found on training rows and evaluated on
+    test rows. For more than two groups, the result is the largest over all pairs, each with its own rule.
 
     Parameters
     ----------
     Z : array-like of shape (n_samples, n_components)
-        The representation of the rows on which the classifier is judged.
+        The representation of the rows on which the classifier is evaluated.
     sensitive_features : array-like of shape (n_samples,) or (n_samples, n_columns)
         The groups.
     family : {"linear", "rbf", "boosting"} or classifier, default="linear"
         "linear" searches directions and thresholds for the half-space whose shares of the two groups differ most.
         "rbf" and "boosting" train a classifier, both as in :func:`readability`; so does any scikit-learn classifier
-        with a ``decision_function`` or ``predict_proba``. Of their score the largest difference between the groups'
-        empirical distribution functions on the judged rows is taken.
+        with a ``decision_function`` or ``predict_proba``. The result is the largest difference between the groups'
+        empirical distribution functions of their score on the test rows.
     evaluation : {"held_out", "in_sample"}, default="held_out"
-        "held_out" averages over random splits, each trained on 70 % of the rows and judged on the rest. "in_sample"
-        trains and judges on the same rows, as in equation (3) of Lee et al. (2022); with a flexible family it is
+        "held_out" averages over random splits, each trained on 70 % of the rows and tested on the rest. "in_sample"
+        trains and tests on the same rows, as in equation (3) of Lee et al. (2022); with a flexible family it is
         large for any Z.
     train : tuple (Z, sensitive_features), optional
-        Other rows to train on, for example those on which the projection was fitted. Then all rows of ``Z`` are held
-        out and ``evaluation`` does not matter.
+        Separate rows to train on, for example those on which the projection was fitted. Then all rows of ``Z`` are
+        held out and ``evaluation`` is ignored.
     n_splits : int, default=5
         Splits of the held-out evaluation.
     random_state : int, RandomState or None, default=0
@@ -72,12 +72,12 @@ def adversary_gap(
 
     Notes
     -----
-    On n_a and n_b held-out rows even a score that knows nothing reaches about ``0.87 sqrt(1 / n_a + 1 / n_b)``, and a
+    On n_a and n_b held-out rows even a random score reaches about ``0.87 sqrt(1 / n_a + 1 / n_b)``, and a
     rule whose threshold was chosen on the training rows ``0.20 sqrt(1 / n_a + 1 / n_b)`` on average.
 
-    A linear support vector machine is no substitute for the search over half-spaces: where two groups have equal means
-    on the training rows, the best linear function under a smooth convex loss is the constant one, whatever else
-    differs, and its gap of 0 says nothing. See :func:`readability` for a stronger reader and an interval.
+    A linear support vector machine cannot replace the search over half-spaces: if two groups have equal means on the
+    training rows, the best linear function under a smooth convex loss is constant, whatever else differs, and its gap
+    of 0 is not informative. See :func:`readability` for a stronger classifier and a confidence interval.
 
     References
     ----------
@@ -101,7 +101,7 @@ def adversary_gap(
     """
     classifier = _classifier(family, random_state)
     if isinstance(classifier, LinearRule) and evaluation == "in_sample" and train is None:
-        classifier.set_params(validated=False)  # the largest gap of these very rows is wanted
+        classifier.set_params(validated=False)  # the largest gap on the training rows is wanted
     check_choice("evaluation", evaluation, _EVALUATIONS)
     check_number("n_splits", n_splits, at_least=1, integer=True)
     judged = check_rows(Z, sensitive_features)
@@ -128,8 +128,8 @@ def permuted_adversary_gaps(
     Parameters
     ----------
     Z, sensitive_features, train
-        As in :func:`adversary_gap`. With ``train`` the rule is searched there once, and only the groups of the rows on
-        which it is judged are shuffled: given the rule, all their orders are equally likely if groups are random.
+        As in :func:`adversary_gap`. With ``train`` the rule is found there once, and only the groups of the test rows
+        are shuffled: given the rule, all their orders are equally likely if groups are random.
     n_permutations : int, default=20
     random_state : int, RandomState or None, default=0
         None is reproducible too.
@@ -171,7 +171,7 @@ def _classifier(family: Any, random_state: Any) -> Any:
 
 
 class _Adversary:
-    """A rule for one pair of groups, trained on some rows, and what it says of others."""
+    """A rule for one pair of groups, trained on some rows, and its scores on others."""
 
     def __init__(self, classifier: Any, train: Rows, Z: np.ndarray, pair: tuple[int, int]) -> None:
         self._pair = pair
@@ -183,7 +183,7 @@ class _Adversary:
             self._scores = train_and_score(clone(classifier), fitted_on, second, Z)
 
     def gap(self, codes: np.ndarray) -> float:
-        """Of the judged rows, with these groups."""
+        """The gap on the test rows, with these groups."""
         first, second = (self._scores[codes == a] for a in self._pair)
         if self._is_rule:
             return max(float(np.mean(second > 0) - np.mean(first > 0)), 0.0)
@@ -200,7 +200,7 @@ def _over_splits(classifier: Any, Z: np.ndarray, second: np.ndarray, n_splits: i
     smallest = min(second.sum(), (~second).sum())
     if smallest < 2:
         raise ValueError(
-            "A group in sensitive_features has a single row, which cannot be both trained on and judged; use "
+            "A group in sensitive_features has a single row, which cannot be used for both training and testing; use "
             "evaluation='in_sample', or merge small groups."
         )
     codes = second.astype(int)

@@ -21,7 +21,7 @@ def communality(components: Any) -> np.ndarray:
     Parameters
     ----------
     components : array-like of shape (n_components, n_features), or a fitted estimator
-        Orthonormal rows; of an estimator, its ``components_``.
+        Orthonormal rows; for an estimator, its ``components_``.
 
     Returns
     -------
@@ -36,7 +36,7 @@ def communality(components: Any) -> np.ndarray:
     rows = fitted_components(components, "components")
     if rows.ndim != 2:
         raise ValueError(
-            f"components has {rows.ndim} dimensions; give an array of shape (n_components, n_features) or a "
+            f"components has {rows.ndim} dimensions; pass an array of shape (n_components, n_features) or a "
             "fitted estimator."
         )
     return np.einsum("ij,ij->j", rows, rows)

@@ -1,4 +1,4 @@
-"""What a binary classifier decides about each group: rates with the rows they rest on, and intervals."""
+"""Decision rates of a binary classifier by group, with row counts and confidence intervals."""
 
 from __future__ import annotations
 
@@ -14,13 +14,13 @@ from fairpca._validation import check_groups, check_number, check_several_groups
 
 __all__ = ["GroupRates", "Rate", "RateDifference", "group_rates"]
 
-#: Rates of fewer rows are not compared.
+#: Rates based on fewer rows are not compared.
 MIN_ROWS = 20
 
 
 @dataclass(frozen=True)
 class Rate:
-    """A share of rows, with Wilson's interval: ``count`` of ``rows``; ``value`` is NaN where there are no rows."""
+    """A share of rows, ``count`` of ``rows``, with Wilson's interval; ``value`` is NaN if there are no rows."""
 
     count: int
     rows: int
@@ -36,11 +36,11 @@ class RateDifference:
     Attributes
     ----------
     value : float or None
-        None where a group has fewer rows than are needed to compare.
+        None if a group has too few rows to compare.
     low, high : float or None
-        An interval that allows for having looked at all pairs of groups (Newcombe 1998, with Bonferroni's correction).
+        A confidence interval corrected for comparing all pairs of groups (Newcombe 1998, with Bonferroni's correction).
     rows : int
-        Rows of the smallest group that takes part.
+        Number of rows of the smallest group in the comparison.
     between : tuple of two labels, or None
         The group with the larger rate first.
     """
@@ -54,7 +54,7 @@ class RateDifference:
 
 @dataclass(frozen=True)
 class GroupRates:
-    """What :func:`group_rates` counts.
+    """Result of :func:`group_rates`.
 
     Attributes
     ----------
@@ -78,7 +78,7 @@ class GroupRates:
 def group_rates(
     y_true: Any, y_pred: Any, *, sensitive_features: Any, min_rows: int = MIN_ROWS, confidence: float = 0.95
 ) -> GroupRates:
-    """Count the decisions about each group, and compare the groups where there are rows enough.
+    """Compute decision rates per group, and compare the groups if they have enough rows.
 
     Parameters
     ----------
@@ -86,7 +86,7 @@ def group_rates(
         True labels and decisions: 0 and 1, or booleans.
     sensitive_features : array-like of shape (n_samples,) or (n_samples, n_columns)
     min_rows : int, default=20
-        A rate of fewer rows takes part in no difference; the difference is then None, and ``rows`` tells why.
+        Rates based on fewer rows are not compared; the difference is then None, and ``rows`` shows why.
     confidence : float, default=0.95
 
     Returns
@@ -110,7 +110,7 @@ def group_rates(
     """
     truth, decision = (_check_binary(name, values) for name, values in (("y_true", y_true), ("y_pred", y_pred)))
     if len(truth) != len(decision):
-        raise ValueError(f"y_true has {len(truth)} rows and y_pred {len(decision)}: they must be the same.")
+        raise ValueError(f"y_true has {len(truth)} rows and y_pred {len(decision)}: they must have the same length.")
     groups = check_groups(sensitive_features, len(truth))
     check_several_groups(groups.labels, len(truth))
     check_number("min_rows", min_rows, at_least=1, integer=True)
@@ -173,7 +173,7 @@ def _difference(rates: dict[Any, Rate], min_rows: int, confidence: float) -> Rat
 
 
 def _larger(first: RateDifference, second: RateDifference) -> RateDifference:
-    """The larger of two differences; one that cannot be judged leaves the other in doubt, too."""
+    """The larger of two differences; unknown if either of them is."""
     unknown = [one for one in (first, second) if one.value is None]
     if unknown:
         return min(unknown, key=lambda one: one.rows)

@@ -1,4 +1,4 @@
-"""How far the projected groups' distributions are apart."""
+"""The distance between the distributions of the projected groups."""
 
 from __future__ import annotations
 
@@ -17,16 +17,16 @@ from fairpca.problems.mmd import all_pairs, pair_discrepancies, random_level
 
 __all__ = ["MMDTest", "median_bandwidth", "mmd2", "mmd2_test"]
 
-#: Permutations need the kernel matrix of the rows at hand; more rows than this are sampled.
+#: Permutations need the kernel matrix of the rows; if there are more rows than this, a sample is used.
 _MATRIX_ROWS = 4000
 
 
 def median_bandwidth(X: Any, *, sample_weight: Any = None, random_state: Any = None) -> float:
     """The median rule: sigma with ``2 sigma^2`` = median squared distance between different rows.
 
-    Lee et al. (2022) apply it to training rows projected by ordinary PCA. Two million random pairs are used
-    where there are more. Where the median is 0, because most rows coincide, the positive distances alone
-    count; if all rows coincide, ``2 sigma^2`` is 1.
+    Lee et al. (2022) apply it to training rows projected by ordinary PCA. If there are more than two million
+    pairs, that many are drawn at random. If the median is 0, because most rows coincide, only positive distances are
+    used; if all rows coincide, ``2 sigma^2`` is 1.
 
     Parameters
     ----------
@@ -73,11 +73,11 @@ def mmd2(
     sensitive_features : array-like of shape (n_samples,) or (n_samples, n_columns)
     bandwidth : "median", "multiscale", float or tuple of float, default="median"
         "median" applies :func:`median_bandwidth` to X itself; "multiscale" takes the mean of the kernels at sigma,
-        sigma / 2, sigma / 4 and sigma / 8 with sigma of the median rule, which sees finer differences; a tuple the
-        mean of the kernels at these widths. To compare projections, give them the same, such as ``bandwidth_`` of a
-        fitted MMDFairPCA.
+        sigma / 2, sigma / 4 and sigma / 8 with sigma from the median rule, which detects finer differences; a tuple
+        takes the mean of the kernels at these bandwidths. To compare projections, use the same bandwidth for all, such
+        as ``bandwidth_`` of a fitted MMDFairPCA.
     unbiased : bool, default=False
-        Leave the pairs of a row with itself out, so that the expectation is 0 for equal distributions (and
+        Leave out the pairs of a row with itself, so that the expectation is 0 for equal distributions (and
         single values may be negative). The default is the biased estimate of the paper.
     sample_weight : array-like of shape (n_samples,), optional
         Counts like repeated rows; not with ``unbiased``.
@@ -105,7 +105,7 @@ def mmd2(
     if not unbiased:
         return float(pair_discrepancies(values, pairs).max())
     if sample_weight is not None:
-        raise ValueError("unbiased=True takes no sample_weight: repeated rows are not independent.")
+        raise ValueError("unbiased=True does not support sample_weight: repeated rows are not independent.")
     return float(_unbiased(values, sample.counts, pairs).max())
 
 
@@ -119,7 +119,7 @@ def _unbiased(values: np.ndarray, counts: np.ndarray, pairs: np.ndarray) -> np.n
 
 @dataclass(frozen=True)
 class MMDTest:
-    """A value of MMD^2 beside what random groups of the same sizes give."""
+    """A value of MMD^2, compared with random groups of the same sizes."""
 
     mmd2: float
     level: float
@@ -153,14 +153,13 @@ def mmd2_test(
         ``level`` is this quantile of the permutation draws.
     n_permutations : int, default=500
     tolerance : float, optional
-        A tolerance somebody intends to use; a warning tells if it lies below the mean of the draws.
+        A tolerance that you intend to use; warns if it is below the mean of the draws.
     random_state : int, RandomState or None
 
     Returns
     -------
     MMDTest
-        ``mmd2``, ``level``, ``mean`` (of MMD^2 over all permutations, in closed form, largest over the
-        pairs),
+        ``mmd2``, ``level``, ``mean`` (of MMD^2 over all permutations, in closed form, largest over the pairs),
         ``p_value`` ``(1 + draws >= mmd2) / (1 + n_permutations)``, ``bandwidth`` and ``n_permutations``.
 
     Examples
@@ -196,9 +195,7 @@ def mmd2_test(
 def _permutation_draws(
     sample: GroupedSample, sigma: Bandwidth, pairs: np.ndarray, count: int, rng: np.random.Generator
 ) -> np.ndarray:
-    """Largest MMD^2 over the pairs for each random assignment, from one kernel matrix and one product a
-    batch.
-    """
+    """Largest MMD^2 over the pairs for each random assignment, with one kernel matrix and one product per batch."""
     part = sample.subsample(_MATRIX_ROWS, rng)
     kernel = kernel_matrix(part.rows, sigma)
     codes = np.repeat(np.arange(len(part.labels)), part.counts)

@@ -27,13 +27,13 @@ def demographic_parity_difference(
     """Largest difference between groups in the share of positive predictions.
 
     ``max_{a, b} |E[g | a] - E[g | b]|``; 0 means that predictions do not depend on the group, and says
-    nothing on whether they are right. True labels do not matter: both ``(y_true, y_pred)``, as in fairlearn, and
+    nothing about whether they are correct. True labels are not used: both ``(y_true, y_pred)``, as in fairlearn, and
     ``(y_pred)`` alone are accepted.
 
     Parameters
     ----------
     y_true : array-like of shape (n_samples,), optional
-        Not used where ``y_pred`` is given; else the predictions.
+        Not used if ``y_pred`` is given; otherwise the predictions.
     y_pred : array-like of shape (n_samples,)
         Predictions in [0, 1]: labels 0 and 1, booleans or probabilities of the positive class.
     sensitive_features : array-like of shape (n_samples,) or (n_samples, n_columns)
@@ -47,7 +47,7 @@ def demographic_parity_difference(
 
     See Also
     --------
-    group_rates : The shares of each group, with the rows they rest on and intervals.
+    group_rates : The rates of each group, with row counts and confidence intervals.
 
     Examples
     --------
@@ -127,7 +127,7 @@ def _label_spreads(
 
 def _check_same_length(truth: np.ndarray, predictions: np.ndarray) -> None:
     if len(truth) != len(predictions):
-        raise ValueError(f"y_true has {len(truth)} rows and y_pred {len(predictions)}: they must be the same.")
+        raise ValueError(f"y_true has {len(truth)} rows and y_pred {len(predictions)}: they must have the same length.")
 
 
 def _check_unit(name: str, values: Any) -> np.ndarray:
@@ -140,7 +140,7 @@ def _check_unit(name: str, values: Any) -> np.ndarray:
 
 
 def _check_rows(predictions: np.ndarray, sensitive_features: Any, sample_weight: Any) -> tuple[Groups, np.ndarray]:
-    """Groups of positive weight; rows of weight zero are given the first code, where they add nothing."""
+    """Groups with positive weight; rows with weight zero get the first code, where they contribute nothing."""
     groups = check_groups(sensitive_features, len(predictions))
     weights = check_sample_weight(sample_weight, len(predictions))
     if weights is None:
@@ -161,7 +161,7 @@ def _spread(predictions: np.ndarray, groups: Groups, weights: np.ndarray, rows: 
     totals = np.bincount(codes, kept, minlength=len(groups))
     if not totals.all():
         empty = groups.labels[int(np.argmin(totals))]
-        raise ValueError(f"Group {quoted(empty)} has no row with the label that is compared; merge small groups.")
+        raise ValueError(f"Group {quoted(empty)} has no row with one of the labels; merge small groups.")
     means = np.bincount(codes, kept * predictions[rows], minlength=len(groups)) / totals
     if method == "to_overall":
         return float(np.abs(means - totals @ means / totals.sum()).max())

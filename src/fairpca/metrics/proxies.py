@@ -1,4 +1,4 @@
-"""Which features give the group away: what each alone tells about it, on held-out rows, beside chance."""
+"""Which features reveal the group: how well each one predicts it on held-out rows, compared with chance."""
 
 from __future__ import annotations
 
@@ -15,15 +15,15 @@ from fairpca.metrics._readers import Rows, check_rows, rows_to_train_and_judge
 __all__ = ["Proxies", "Proxy", "proxies"]
 
 _COVERAGE = 0.95
-#: A feature of more different values is cut into so many parts of equal size.
+#: A feature with more different values is divided into this many bins of equal size.
 _PARTS = 32
-#: Rows that are added to every part, in the proportions of all: a part of few rows says little.
+#: Pseudo-rows added to every bin, in the proportions of all rows: a bin with few rows is not reliable.
 _PRIOR_ROWS = 2.0
 
 
 @dataclass(frozen=True)
 class Proxy:
-    """What one feature alone tells about the group: its held-out AUC, with an interval, and for which groups."""
+    """How well one feature alone predicts the group: its held-out AUC, with a confidence interval, and the groups."""
 
     feature: str
     auc: float
@@ -34,16 +34,16 @@ class Proxy:
 
 @dataclass(frozen=True, repr=False)
 class Proxies:
-    """Features by how much each alone tells about the group, the strongest first.
+    """Features by how well each one alone predicts the group, the strongest first.
 
     Attributes
     ----------
     features : tuple of Proxy
-        All of them, by falling AUC.
+        All features, by decreasing AUC.
     level : float
-        What the largest AUC of all features stays under in 95 % of random divisions into groups.
+        The 95 % quantile of the largest AUC of all features over random groups.
     n_rows : int
-        Rows on which the features were judged.
+        Number of test rows.
     """
 
     features: tuple[Proxy, ...]
@@ -52,7 +52,7 @@ class Proxies:
 
     @property
     def found(self) -> tuple[Proxy, ...]:
-        """Those that tell more than the most telling feature of random groups does."""
+        """Features whose AUC exceeds the level that the best feature reaches with random groups."""
         return tuple(feature for feature in self.features if feature.auc > self.level)
 
     def __repr__(self) -> str:
@@ -73,39 +73,40 @@ def proxies(
     clusters: Any = None,
     random_state: Any = None,
 ) -> Proxies:
-    """Find the features from which the group can be read, each taken alone.
+    """Find the features that reveal the group, each on its own.
 
-    Each feature is cut into parts; on the training rows the odds of the groups in each part are counted, and on the
-    other rows these odds are used as a score. Its AUC is the probability that the score is larger for a random row of
-    one group than for one of the other: 0.5 says nothing, 1 separates.
+    Each feature is binned. The odds of the groups in each bin are estimated on the training rows and used as a score on
+    the test rows. Its AUC is the probability that the score is larger for a random row of one group than for a random
+    row of the other: 0.5 is no information, 1 is perfect separation.
 
     Parameters
     ----------
     X : array-like of shape (n_samples, n_features)
     sensitive_features : array-like of shape (n_samples,) or (n_samples, n_columns)
-        The groups. Up to four: every pair, of which the largest AUC counts. More: each against the rest.
+        The groups. Up to four: all pairs, and the largest AUC is reported. More: one-vs-rest.
     train : tuple (X, sensitive_features), optional
-        Other rows to count on; then all of ``X`` are judged. Without it half of the rows are counted on.
+        Separate training rows; then all of ``X`` are test rows. Without it, half of the rows are used for training.
     feature_names : sequence of str, optional
-        Default: the columns of a data frame, else ``column 0``, ``column 1`` and so on.
+        Default: the columns of a data frame, otherwise ``column 0``, ``column 1`` and so on.
     clusters : array-like of shape (n_samples,), optional
         Rows that belong together, such as those of one person; see :func:`readability`.
     random_state : int, RandomState or None
-        For the division and the level; None is reproducible too.
+        For the split and the level; None is reproducible too.
 
     Returns
     -------
     Proxies
-        ``features`` by falling AUC, ``found`` for those beyond the level of random groups.
+        ``features`` by decreasing AUC, ``found`` for those above the level of random groups.
 
     See Also
     --------
-    readability : What all columns together tell.
+    readability : How well all columns together predict the group.
 
     Notes
     -----
-    Each interval is that of one feature, at 95 %. The level is that of the largest AUC of all features, so with random
-    groups some feature exceeds it in at most 5 % of cases. What a feature tells only together with others is not seen.
+    Each 95 % confidence interval is for one feature. The level is for the largest AUC of all features, so with random
+    groups some feature exceeds it in at most 5 % of cases. Features that reveal the group only in combination are not
+    found.
 
     Examples
     --------
@@ -132,7 +133,7 @@ def _names(X: Any, given: Sequence[str] | None, count: int) -> list[str]:
     if given is None:
         given = list(X.columns) if hasattr(X, "columns") else [f"column {j}" for j in range(count)]
     if len(given) != count:
-        raise ValueError(f"feature_names has {len(given)} entries, but X has {count} columns: give one per column.")
+        raise ValueError(f"feature_names has {len(given)} entries, but X has {count} columns: pass one per column.")
     return [str(name) for name in given]
 
 
@@ -157,13 +158,13 @@ def _read(j: int, others: Rows, judged: Rows) -> Iterator[JudgedScores]:
 
 
 def _shares(counts: np.ndarray, total: float) -> np.ndarray:
-    """Of the rows of a group, those in each part; a part of few rows is drawn towards odds of 1."""
+    """The shares of a group's rows in each bin; bins with few rows are shrunk towards odds of 1."""
     size = counts.sum()
     return (counts + _PRIOR_ROWS * size / total) / size
 
 
 def _parts(trained: np.ndarray, judged: np.ndarray) -> tuple[list[np.ndarray], int]:
-    """The part of each row's value, for training and judged rows, and the number of parts."""
+    """The bin of each row's value, for training and test rows, and the number of bins."""
     values = np.unique(trained)
     if len(values) > _PARTS:
         values = np.unique(np.quantile(trained, np.linspace(0, 1, _PARTS + 1)[:-1], method="lower"))

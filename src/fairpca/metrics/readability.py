@@ -1,4 +1,4 @@
-"""Whether the group can be read off a representation: the held-out AUC of a strong classifier, beside chance."""
+"""Whether a representation reveals the group: the held-out AUC of a strong classifier, compared with chance."""
 
 from __future__ import annotations
 
@@ -34,28 +34,28 @@ from fairpca.metrics._readers import (
 __all__ = ["Readability", "Reading", "readability"]
 
 _COVERAGE = 0.95
-#: Rows on which the RBF machine is trained at most; its time grows with their square and more.
+#: Maximum number of training rows for the RBF kernel; training time grows at least quadratically.
 _RBF_ROWS = 4000
 
 
 @dataclass(frozen=True, repr=False)
 class Readability:
-    """How well the group can be read off a representation, on rows that the readers were not trained on.
+    """How well classifiers predict the group from a representation, on held-out rows.
 
     Attributes
     ----------
     auc : float
-        The largest of ``readings``: 0.5 says nothing, 1 separates.
+        The largest of ``readings``: 0.5 is no information, 1 is perfect separation.
     low, high : float
-        A 95 % interval for the largest AUC of these trained classifiers on new rows.
+        A 95 % confidence interval for the largest AUC of these trained classifiers on new rows.
     level : float
-        What random groups stay under in 95 % of cases.
+        The 95 % quantile of the largest AUC over random groups.
     family : str
-        Which family reads most.
+        The family with the largest AUC.
     groups : tuple of two labels
-        Which groups it tells apart; the second is "rest" where one group is read against all others.
+        The groups it distinguishes; the second is "rest" for one-vs-rest.
     n_rows : int
-        Rows on which the classifiers were judged.
+        Number of test rows.
     readings : tuple of Reading
     """
 
@@ -70,7 +70,7 @@ class Readability:
 
     @property
     def readable(self) -> bool:
-        """Whether more is read than random groups would show."""
+        """Whether the AUC exceeds the level of random groups."""
         return self.auc > self.level
 
     def __repr__(self) -> str:
@@ -83,7 +83,7 @@ class Readability:
 
     def to_frame(self) -> Any:
         """One row per reading, as a pandas DataFrame."""
-        pandas = require("pandas", "to_frame", otherwise="The attribute readings needs nothing.")
+        pandas = require("pandas", "to_frame", otherwise="The attribute readings is available without it.")
         names = ("family", "group", "against", "auc", "low", "high")
         rows = [(one.family, *one.groups, one.auc, one.low, one.high) for one in self.readings]
         return pandas.DataFrame(rows, columns=list(names))
@@ -98,29 +98,29 @@ def readability(
     clusters: Any = None,
     random_state: Any = None,
 ) -> Readability:
-    """How well a strong classifier reads the group off a representation, on rows it was not trained on.
+    """How well a strong classifier predicts the group from a representation, on held-out rows.
 
-    The AUC is the probability that the classifier's score is larger for a random row of one group than for one of the
-    other. It is measured on held-out rows, with an interval and with the level that random groups reach.
+    The AUC is the probability that the classifier's score is larger for a random row of one group than for a random row
+    of the other. It is measured on held-out rows, with a confidence interval and the level that random groups reach.
 
     Parameters
     ----------
     scores : array-like of shape (n_samples, n_components)
         The representation.
     sensitive_features : array-like of shape (n_samples,) or (n_samples, n_columns)
-        The groups. Up to four: every pair, of which the largest AUC counts. More: each against the rest.
+        The groups. Up to four: all pairs, and the largest AUC is reported. More: one-vs-rest.
     train : tuple (scores, sensitive_features), optional
-        Other rows to train on, for example those on which the projection was fitted; then all of ``scores`` are
-        judged. Without it half of the rows are trained on, the other half judged.
+        Separate training rows, for example those on which the projection was fitted; then all of ``scores`` are test
+        rows. Without it, half of the rows are used for training and the other half for testing.
     family : {"boosting", "linear", "rbf", "all"}, default="boosting"
-        Who reads: gradient boosting (``HistGradientBoostingClassifier``); the half-space that tells the groups apart
-        best, by a search over directions and thresholds; a support vector machine with the RBF kernel (trained on at
-        most 4000 rows); or all three, of which the largest AUC counts.
+        The classifier: gradient boosting (``HistGradientBoostingClassifier``); the half-space that best separates the
+        groups, by a search over directions and thresholds; a support vector machine with the RBF kernel (trained on at
+        most 4000 rows); or all three, and the largest AUC is reported.
     clusters : array-like of shape (n_samples,), optional
-        Rows that belong together, such as those of one person. They stay on one side of the division, and interval and
-        level count clusters instead of rows. All rows of a cluster must have the same group.
+        Rows that belong together, such as those of one person. They are kept on the same side of the split, and the
+        interval and the level are based on clusters instead of rows. All rows of a cluster must have the same group.
     random_state : int, RandomState or None
-        For the division, the readers and the level; None is reproducible too.
+        For the split, the classifiers and the level; None is reproducible too.
 
     Returns
     -------
@@ -129,22 +129,22 @@ def readability(
 
     See Also
     --------
-    adversary_gap : The measure of the papers.
+    adversary_gap : The measure used in the papers.
     mmd2_test : A distance between the groups' distributions, which needs no classifier.
 
     Notes
     -----
-    *Interval.* It is about the classifiers as they were trained; others might read more. Each AUC has DeLong's
-    variance, summed over clusters (Obuchowski 1997), and an interval on the logit scale; next to 0 and 1, where that
-    variance vanishes, the one of Newcombe (2006) instead. For the largest of J readings, ``high`` is the largest upper
-    end (it misses the largest AUC only if that reading's own interval does), and ``low`` the largest lower end at the
-    error ``0.025 / J``: a lower end above the largest AUC must be above its own.
+    *Interval.* It applies to the classifiers as trained; others might predict better. Each AUC has DeLong's
+    variance, summed over clusters (Obuchowski 1997), and an interval on the logit scale; close to 0 and 1, where that
+    variance vanishes, the interval of Newcombe (2006) is used instead. For the largest of J readings, ``high`` is the
+    largest upper end (it misses the largest AUC only if that reading's own interval does), and ``low`` is the largest
+    lower end at the error ``0.025 / J``: a lower end above the largest AUC must be above its own.
 
     *Level.* Given the trained classifiers, all divisions of the judged rows into groups of these sizes are equally
     likely if the group is random. 199 of them are drawn, the same for all readings, and the largest AUC of each is
-    noted; the 190th smallest is exceeded by chance in at most 5 % of cases, whatever the sizes.
+    recorded; the 190th smallest is exceeded by chance in at most 5 % of cases, whatever the sizes.
 
-    An AUC below the level is no proof that nothing can be read: it says that these classifiers did not.
+    An AUC below the level does not prove that the group cannot be predicted, only that these classifiers did not.
 
     References
     ----------
@@ -220,6 +220,6 @@ def _scores_by(
 
 
 def _rule_beats_score(reader: LinearRule, train: np.ndarray, target: np.ndarray) -> bool:
-    """Whether the half-space orders the training rows better than the distance from its boundary does."""
+    """Whether the half-space ranks the training rows better than the distance from its boundary does."""
     scores = reader.decision_function(train)
     return 0.5 * (1.0 + reader.gap_) > share_below(scores[~target], scores[target]).mean()

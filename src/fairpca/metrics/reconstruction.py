@@ -34,7 +34,7 @@ Center = Literal["pooled", "group"]
 
 @dataclass(frozen=True)
 class GroupValues(Mapping):
-    """One value per group, and that of all rows: ``values["female"]``, ``values.gap``, ``values.overall``."""
+    """One value per group, and the value for all rows: ``values["female"]``, ``values.gap``, ``values.overall``."""
 
     by_group: dict[Any, float]
     overall: float
@@ -50,12 +50,12 @@ class GroupValues(Mapping):
 
     @property
     def max(self) -> float:
-        """The largest group's figure."""
+        """The largest value of any group."""
         return max(self.by_group.values())
 
     @property
     def min(self) -> float:
-        """The smallest group's figure."""
+        """The smallest value of any group."""
         return min(self.by_group.values())
 
     @property
@@ -84,7 +84,7 @@ def reconstruction_error(
     projector : fitted estimator or array of shape (n_components, n_features)
         Anything with orthonormal ``components_`` (fairpca's estimators, scikit-learn's PCA), or the matrix itself.
     sensitive_features : array-like, optional
-        Groups; without them the figure of all rows is returned.
+        The groups; without them, the value for all rows is returned.
     sample_weight : array-like, optional
         Counts like repeated rows.
     center : {"pooled", "group"}, default="pooled"
@@ -119,23 +119,23 @@ def reconstruction_loss(
     mean: Any = None,
     reference: tuple[Any, Any] | None = None,
 ) -> float | GroupValues:
-    """Error beyond the best that as many dimensions could do for each group alone.
+    """Reconstruction error in excess of the best possible with the same number of components for each group alone.
 
     ``l_a = b_a - <M_a, V V^T>``, with b_a the sum of the largest eigenvalues of M_a (Samadi et al. 2018, Definition
-    4.3): what the group's own best components capture of it. The overall value is the loss of all rows taken as one
-    group. Other parameters as in :func:`reconstruction_error`.
+    4.3): the variance that the group's own best components capture. The overall value is the loss of all rows taken as
+    one group. Other parameters as in :func:`reconstruction_error`.
 
     Parameters
     ----------
     reference : (X, sensitive_features), optional
-        The rows on which each group's own components are found; default: these very rows, the papers' definition. Own
-        components of the rows that they are judged on overfit, the more the fewer rows a group has. On rows that were
-        not used in fitting, give the training rows: both sides of the comparison are then judged on new rows, and a
-        loss may be negative.
+        The rows on which each group's own components are computed; default: the rows of X, as in the papers. Components
+        that are evaluated on the rows they were computed from overfit, and more so the fewer rows a group has. If X
+        was not used in fitting, pass the training rows: both sides of the comparison are then evaluated on new rows,
+        and a loss may be negative.
 
     See Also
     --------
-    fairpca.inference.cross_validate_groups : Losses on new rows with intervals, corrected for what training rows lack.
+    fairpca.inference.cross_validate_groups : Losses on new rows with confidence intervals.
 
     Examples
     --------
@@ -145,7 +145,7 @@ def reconstruction_loss(
     >>> dict(reconstruction_loss(X, np.array([[1.0, 0.0]]), sensitive_features=["a", "a", "b", "b"]))
     {'a': 0.0, 'b': 4.0}
 
-    New rows of group b, of which the training rows knew the wrong direction:
+    New rows of group b that vary in another direction than its training rows:
 
     >>> new = np.array([[3.0, 0.0], [-3.0, 0.0], [3.0, 0.0], [-3.0, 0.0]])
     >>> loss = reconstruction_loss(
@@ -164,14 +164,14 @@ def reconstruction_loss(
 
 
 def _reference_moments(reference: Any, view: _View) -> GroupMoments:
-    """Moments of the rows on which own components are found, checked against the rows that are judged."""
+    """Moments of the rows on which own components are computed, checked against the rows of X."""
     if not isinstance(reference, tuple) or len(reference) != 2:
         raise TypeError(
             "reference must be a pair (X, sensitive_features), for example the training rows and their groups."
         )
     rows = check_plain_matrix(reference[0])
     if rows.shape[1] != view.n_features:
-        raise ValueError(f"reference has {rows.shape[1]} features, but X has {view.n_features}: give the same columns.")
+        raise ValueError(f"reference has {rows.shape[1]} features, but X has {view.n_features}: pass the same columns.")
     labels = reference[1] if view.grouped else np.zeros(rows.shape[0], dtype=np.uint8)
     moments = accumulate(rows, check_groups(labels, rows.shape[0]))
     missing = [label for label in view.labels if label not in moments.labels]
@@ -208,7 +208,7 @@ def reconstruction_gap(
     if check_choice("of", of, ("error", "loss")) == "loss":
         values = reconstruction_loss(X, projector, reference=reference, **options)
     elif reference is not None:
-        raise ValueError("reference concerns losses; leave it out, or ask for of='loss'.")
+        raise ValueError("reference applies to losses only; leave it out, or set of='loss'.")
     else:
         values = reconstruction_error(X, projector, **options)
     assert isinstance(values, GroupValues)
@@ -226,7 +226,7 @@ def explained_variance_ratio(
 ) -> float | GroupValues:
     """Share of the variance that the projection keeps, ``<M_a, V V^T> / tr M_a``: overall and by group.
 
-    Parameters as in :func:`reconstruction_error`. A group without any variance is kept entirely (1.0).
+    Parameters as in :func:`reconstruction_error`. The value for a group without variance is 1.0.
 
     Examples
     --------
@@ -270,7 +270,7 @@ class _View:
         self.labels, self.n_features = self._moments.labels, self._moments.n_features
 
     def losses_against(self, reference: GroupMoments) -> tuple[np.ndarray, float]:
-        """Losses where own components are those of other rows, of each group and of all rows as one."""
+        """Losses relative to components computed from other rows, for each group and for all rows as one group."""
         own, d = reference.second_moments(self._center), self.basis.shape[1]
         positions = [reference.labels.index(label) for label in self.labels]
         pooled = np.tensordot(reference.shares, own, axes=1)
@@ -294,18 +294,18 @@ class _View:
 
 
 def check_projector(projector: Any, n_features: int) -> np.ndarray:
-    """Orthonormal columns that span what a projector keeps."""
+    """An orthonormal basis, in columns, of the subspace that a projector keeps."""
     components = np.atleast_2d(fitted_components(projector, "projector"))
     if components.ndim != 2 or components.shape[1] != n_features:
         raise ValueError(
-            f"projector has components of shape {components.shape}, but X has {n_features} features: give a fitted "
+            f"projector has components of shape {components.shape}, but X has {n_features} features: pass a fitted "
             "estimator or an array of shape (n_components, n_features)."
         )
     gram = components @ components.T
     if not np.allclose(gram, np.eye(len(gram)), atol=1e-5):
         raise ValueError(
-            "projector needs orthonormal components; for other rows pass numpy.linalg.qr(components.T)[0].T, which "
-            "spans the same subspace."
+            "projector must have orthonormal components; for other components pass "
+            "numpy.linalg.qr(components.T)[0].T, which spans the same subspace."
         )
     return components.T
 
@@ -314,7 +314,7 @@ def _mean(projector: Any, mean: Any, moments: GroupMoments) -> np.ndarray:
     if mean is None:
         mean = getattr(projector, "mean_", None)
     if mean is None:
-        # An estimator without a mean does not centre; a bare matrix is used on centred rows.
+        # An estimator without a mean does not center; a bare matrix is applied to centered rows.
         fitted = hasattr(projector, "components_")
         mean = np.zeros(moments.n_features) if fitted else moments.pooled_mean
     mean = np.asarray(mean, dtype=np.float64)

@@ -1,4 +1,4 @@
-"""Files of tables: reading, encoding and checking their columns, in memory or batch by batch."""
+"""Tables in files: read, check and encode their columns, in memory or batch by batch."""
 
 from fairpca.tables.encoding import Encoder
 from fairpca.tables.errors import TableError

@@ -1,4 +1,4 @@
-"""Columns of Parquet and Feather files as numbers and text: needs the extra ``fairpca[arrow]``."""
+"""Convert columns of Parquet and Feather files to numbers and text; needs the extra ``fairpca[arrow]``."""
 
 from __future__ import annotations
 
@@ -18,31 +18,31 @@ __all__ = [
     "check_file",
     "check_unique",
     "column_of_arrow",
+    "combined_codes",
+    "csv_values_of_arrow",
     "is_arrow",
     "is_number",
     "is_text",
-    "joined_codes",
     "loses_digits",
     "numbers_of",
     "one_hot",
     "open_arrow",
     "plain_values",
     "text_codes",
-    "texts_of_arrow",
     "unusable_columns",
 ]
 
-#: Decimals of so many digits differ in double precision if they differ at all.
+#: Different decimals with at most this many digits stay different in double precision.
 _EXACT_DIGITS = 15
 
 
 def is_arrow(path: Any) -> bool:
-    """Whether the name ends as that of a Parquet or Feather file."""
+    """Whether the file name has the extension of a Parquet or Feather file."""
     return arrow_kind(path) is not None
 
 
 def open_arrow(path: Any) -> ArrowFile:
-    """A file of uniquely named columns, to be read batch by batch."""
+    """Open a file for reading batch by batch; its column names must be unique."""
     check_file(Path(path))
     file = ArrowFile(path)
     check_unique(file.schema.names, file.name)
@@ -50,22 +50,22 @@ def open_arrow(path: Any) -> ArrowFile:
 
 
 def check_file(path: Path) -> None:
-    """Refuse a path that is not a file."""
+    """Raise an error if the path is not a file."""
     if not path.exists():
         raise FileNotFoundError(f"{path} does not exist.")
     if path.is_dir():
-        raise IsADirectoryError(f"{path} is a folder; give a CSV, Parquet or Feather file.")
+        raise IsADirectoryError(f"{path} is a folder; pass a CSV, Parquet or Feather file.")
 
 
 def check_unique(names: Sequence[str], file: str) -> None:
-    """Refuse a file in which a name does not tell the column."""
+    """Raise an error if two columns have the same name."""
     repeated = next((name for name, count in Counter(names).items() if count > 1), None)
     if repeated is not None:
         raise TableError(f"{file} has two columns named {repeated!r}", "rename one")
 
 
 def unusable_columns(schema: Any, file: str) -> dict[str, TableError]:
-    """Columns of lists, structs, maps or the like, and the error that refuses each."""
+    """Columns of lists, structs, maps or similar types, each with the error to raise if it is used."""
     import pyarrow
     from pyarrow import types
 
@@ -81,7 +81,7 @@ def unusable_columns(schema: Any, file: str) -> dict[str, TableError]:
 
 
 def is_number(kind: Any) -> bool:
-    """Whether an Arrow type stands for numbers; booleans do, and so does a column without any value."""
+    """Whether an Arrow type is numeric; booleans count as numbers, and so does a column without values."""
     from pyarrow import types
 
     if types.is_dictionary(kind):
@@ -91,14 +91,14 @@ def is_number(kind: Any) -> bool:
 
 
 def is_text(kind: Any) -> bool:
-    """Whether an Arrow type stands for plain strings."""
+    """Whether an Arrow type is a plain string type."""
     from pyarrow import types
 
     return types.is_string(kind) or types.is_large_string(kind)
 
 
 def column_of_arrow(column: Any) -> np.ndarray:
-    """An Arrow array as float64 (NaN where missing), or as objects of type str ('' where missing)."""
+    """Convert an Arrow array to float64 (NaN where missing) or to objects of type str ('' where missing)."""
     import pyarrow
 
     column = plain_values(column)
@@ -108,14 +108,14 @@ def column_of_arrow(column: Any) -> np.ndarray:
 
 
 def plain_values(column: Any) -> Any:
-    """An Arrow array with its values in place of codes."""
+    """Decode a dictionary-encoded Arrow array; other arrays are returned unchanged."""
     from pyarrow import types
 
     return column.cast(column.type.value_type) if types.is_dictionary(column.type) else column
 
 
 def loses_digits(column: Any) -> bool:
-    """Whether different numbers of the column may be equal in double precision."""
+    """Whether different numbers in the column may become equal in double precision."""
     import pyarrow.compute
     from pyarrow import types
 
@@ -128,8 +128,8 @@ def loses_digits(column: Any) -> bool:
     return ends["min"] is not None and max(-ends["min"], ends["max"]) > 2**53
 
 
-def texts_of_arrow(column: Any) -> list[Any]:
-    """Values for a CSV file, None where missing; numbers that Python would write with other digits come as text."""
+def csv_values_of_arrow(column: Any) -> list[Any]:
+    """Values to write to a CSV file, None where missing; numbers that Python would format differently become text."""
     import pyarrow
     from pyarrow import types
 
@@ -139,12 +139,12 @@ def texts_of_arrow(column: Any) -> list[Any]:
         return column.to_pylist()
     try:
         return column.cast(pyarrow.string()).to_pylist()
-    except (pyarrow.ArrowException, ValueError):  # lists and the like have no text in Arrow
+    except (pyarrow.ArrowException, ValueError):  # Arrow cannot cast lists and similar types to text
         return column.to_pylist()
 
 
 def numbers_of(column: Any) -> tuple[np.ndarray, np.ndarray | None]:
-    """Values in single precision if they came so, else double; and which are missing, if any."""
+    """The values and a mask of missing ones (None if there are none); float32 stays, others become float64."""
     import pyarrow
     from pyarrow import types
 
@@ -156,7 +156,7 @@ def numbers_of(column: Any) -> tuple[np.ndarray, np.ndarray | None]:
 
 
 def text_codes(column: Any) -> tuple[np.ndarray, list[str | None]]:
-    """Codes and texts of a column, without a Python object per row; the texts end with None, for a missing value."""
+    """Codes and texts of a column, without a Python object per row; the last text is None, for missing values."""
     encoded = column if hasattr(column, "dictionary") else column.dictionary_encode()
     texts = [value_text(value) for value in python_values(encoded.dictionary)]
     codes = encoded.indices.fill_null(len(texts)).to_numpy(zero_copy_only=False)
@@ -164,14 +164,14 @@ def text_codes(column: Any) -> tuple[np.ndarray, list[str | None]]:
 
 
 def one_hot(column: Any, levels: Sequence[str]) -> list[np.ndarray]:
-    """A column of zeros and ones per level."""
+    """One column of zeros and ones per level."""
     codes, texts = text_codes(column)
     named = [MISSING_LEVEL if text is None else text for text in texts]
     return [np.array([text == level for text in named], dtype=np.float32)[codes] for level in levels]
 
 
-def joined_codes(encoded: list[tuple[np.ndarray, list[str | None]]]) -> tuple[np.ndarray, list[str]]:
-    """Combinations that occur, as 'female, young'; rows that lack one of them get a code beyond the texts."""
+def combined_codes(encoded: list[tuple[np.ndarray, list[str | None]]]) -> tuple[np.ndarray, list[str]]:
+    """The combinations that occur, such as 'female, young'; a row with a missing part gets the code ``len(texts)``."""
     combined = np.zeros(len(encoded[0][0]), dtype=np.int64)
     for codes, texts in encoded:
         combined = combined * len(texts) + codes

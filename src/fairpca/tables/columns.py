@@ -1,4 +1,4 @@
-"""Texts of a CSV column as numbers: which texts are one, which are codes, and what a number would lose of them."""
+"""Convert a CSV column to numbers: which texts are numbers, which are codes, and what the conversion would lose."""
 
 from __future__ import annotations
 
@@ -15,9 +15,9 @@ from fairpca.tables.labels import is_number, number_text
 
 __all__ = ["CsvColumn", "exact_values", "read_column"]
 
-#: Text that stands for "not known".
+#: Text that means "missing".
 _MISSING = frozenset({"", "?", "na", "n/a", "nan", "null", "none"})
-#: Columns of more different numbers are measurements: nobody asks how each of them was written.
+#: A column with more different numbers is a measurement: how each one was written does not matter.
 _MOST_WRITTEN = 10_000
 _EXPONENT = r"(?:[eE][+-]?\d+)?"
 _DECIMAL_COMMAS = re.compile(rf"[+-]?(?:(?:\d{{1,3}}(?:\.\d{{3}})+|\d+)(?:,\d+)?|,\d+){_EXPONENT}")
@@ -28,8 +28,8 @@ _COMMAS_OF_THOUSANDS = re.compile(rf"[+-]?(?:(?:\d{{1,3}}(?:,\d{{3}})+|\d+)(?:\.
 class CsvColumn:
     """A column as numbers or text.
 
-    ``written`` holds the texts of a column of numbers where these do not tell them: '01' and '1' are two labels.
-    ``commas`` says what the commas in its numbers were taken for, and ``doubt`` why the column cannot be read.
+    ``written`` holds the original texts of a numeric column if different texts have the same value: '01' and '1' are
+    two labels. ``commas`` says how commas in its numbers were interpreted, and ``doubt`` why the column is ambiguous.
     """
 
     values: np.ndarray
@@ -39,7 +39,7 @@ class CsvColumn:
 
 
 def read_column(texts: Sequence[str], delimiter: str = ",") -> CsvColumn:
-    """Numbers where every known value is one, else text.
+    """Read a column as numbers if every non-missing value is a number, otherwise as text.
 
     Examples
     --------
@@ -61,7 +61,7 @@ def read_column(texts: Sequence[str], delimiter: str = ",") -> CsvColumn:
     commas = _meaning_of_commas(found, delimiter)
     if commas == "unclear":
         example = next(text for text in sorted(found) if "," in text)
-        doubt = f"holds numbers such as {example!r}, whose comma may separate thousands or decimals"
+        doubt = f"contains numbers such as {example!r}, whose comma may be a thousands or a decimal separator"
         return CsvColumn(as_text, doubt=doubt)
     if not commas:
         return CsvColumn(as_text)
@@ -71,7 +71,7 @@ def read_column(texts: Sequence[str], delimiter: str = ",") -> CsvColumn:
 
 
 def _known(text: str) -> str:
-    """The text without blanks around it; empty where it stands for a missing value."""
+    """The text without surrounding whitespace; empty if it means a missing value."""
     text = text.strip()
     return "" if text.lower() in _MISSING else text
 
@@ -82,18 +82,18 @@ def _numbers(known: np.ndarray, plain: dict[str, str]) -> np.ndarray:
 
 
 def _meaning_of_commas(found: Collection[str], delimiter: str) -> str:
-    """Of '1,5' and '1,234,567' there is no doubt; '1,234' is one number or another."""
+    """How to interpret commas: '1,5' and '1,234,567' are unambiguous, '1,234' is not."""
     decimals = all(map(_DECIMAL_COMMAS.fullmatch, found))
     thousands = all(map(_COMMAS_OF_THOUSANDS.fullmatch, found))
-    if decimals and (not thousands or delimiter != ","):  # where commas delimit, decimals have points
+    if decimals and (not thousands or delimiter != ","):  # comma-delimited files use decimal points
         return "decimal points"
     if thousands:
-        return "unclear" if decimals else "separators of thousands"
+        return "unclear" if decimals else "thousands separators"
     return ""
 
 
 def exact_values(texts: Sequence[str]) -> list[Any]:
-    """Texts of a CSV column as numbers, None where missing; as they are where a number would lose something ('007').
+    """Convert a CSV column to numbers, None where missing; unchanged if the conversion would lose something ('007').
 
     Examples
     --------
@@ -115,5 +115,5 @@ def _has_digits_only(text: str) -> bool:
 
 
 def _is_whole(text: str) -> bool:
-    """A whole number written as Python would write it."""
+    """Whether the text is a whole number formatted as Python would format it."""
     return _has_digits_only(text) and str(int(text)) == text

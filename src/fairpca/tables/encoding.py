@@ -18,9 +18,9 @@ _FEATURE = "a feature of the model"
 
 @dataclass(frozen=True)
 class Encoder:
-    """From the columns of a table to a matrix: numbers as they are, text one-hot, then standardised.
+    """Converts the columns of a table to a matrix: numbers unchanged, text one-hot encoded, then standardised.
 
-    Kept with a saved model, so that new files are treated as the one it was fitted on.
+    Stored with a saved model, so that new files are encoded like the one it was fitted on.
     """
 
     numeric: tuple[str, ...]
@@ -33,8 +33,8 @@ class Encoder:
         return [*self.numeric, *(f"{name}={level}" for name, levels in self.levels.items() for level in levels)]
 
     def encode(self, table: Table) -> np.ndarray:
-        """The matrix of the table's rows; a level that was not there before is all zeros before standardising."""
-        X = np.zeros((table.n_rows, len(self.offsets)))  # filled in place: it may be most of the memory there is
+        """The matrix of the table's rows; a level not seen in fitting becomes all zeros before standardising."""
+        X = np.zeros((table.n_rows, len(self.offsets)))  # filled in place: X may take most of the memory
         for j, name in enumerate(self.numeric):
             X[:, j] = self._numbers(table, name)
         start = len(self.numeric)
@@ -49,7 +49,7 @@ class Encoder:
         return X
 
     def unknown_levels(self, table: Table) -> dict[str, list[str]]:
-        """Values of text columns that the encoder has no column for."""
+        """Values of text columns that were not seen in fitting."""
         found = {name: sorted(set(table.texts(name, _FEATURE)) - set(levels)) for name, levels in self.levels.items()}
         return {name: values for name, values in found.items() if values}
 
@@ -64,7 +64,7 @@ class Encoder:
 
     @classmethod
     def from_dict(cls, values: Any) -> Encoder:
-        """The inverse of :meth:`as_dict`, checked: the file may come from a stranger."""
+        """The inverse of :meth:`as_dict`, with checks: the file may come from an untrusted source."""
         try:
             numeric = tuple(str(name) for name in values["numeric"])
             levels = {str(name): tuple(str(level) for level in found) for name, found in values["levels"].items()}
@@ -82,13 +82,13 @@ class Encoder:
         if column.dtype == object:  # numbers may have been written as text
             text = next((value for value in column if value and not is_number(value)), None)
             if text is not None:
-                problem = f"{table.name}: column {name!r} must hold numbers, but contains {text!r}"
+                problem = f"{table.name}: column {name!r} must contain numbers, but contains {text!r}"
                 raise TableError(problem, "correct it")
             column = np.array([value or "nan" for value in column], dtype=np.float64)
         if not np.isfinite(column).all():
             row = table.rows_before + int(np.flatnonzero(~np.isfinite(column))[0]) + 1
             problem = f"{table.name}: column {name!r} has no finite number in row {row}"
-            raise TableError(problem, "fill such rows in", "drop them")
+            raise TableError(problem, "fill in missing values", "drop such rows")
         return column
 
 

@@ -1,4 +1,4 @@
-"""What is wrong with a table and what to do about it, in terms of the data; a program adds the names of its options."""
+"""Errors that say what is wrong with a table and how to fix it; a program can add the names of its own options."""
 
 from __future__ import annotations
 
@@ -10,25 +10,25 @@ __all__ = ["Remedy", "TableError"]
 
 @dataclass(frozen=True)
 class Remedy:
-    """Something to do; ``about`` is the parameter of ``prepare_table`` or ``stream_table`` that does it, if any."""
+    """A suggested fix; ``about`` is the parameter of ``prepare_table`` or ``stream_table`` to use, if any."""
 
     action: str
     about: str = ""
 
     def text(self, options: Mapping[str, str]) -> str:
-        """The action, with the name of the option that takes it where ``options`` has one."""
+        """The suggestion, followed by the option in ``options`` that corresponds to the parameter, if there is one."""
         return f"{self.action} ({options[self.about]})" if self.about in options else self.action
 
 
 class TableError(ValueError):
-    """A table that cannot be used as it is.
+    """Raised for a table that cannot be used as it is.
 
     Parameters
     ----------
     problem : str
-        What is wrong, without a final full stop: the file, the column and what was found there.
+        What is wrong, without a final period: the file, the column and what was found there.
     *remedies : Remedy or str
-        What helps, one of them at a time.
+        Alternative ways to fix the problem.
 
     Examples
     --------
@@ -41,12 +41,12 @@ class TableError(ValueError):
     """
 
     def __init__(self, problem: str, *remedies: Remedy | str) -> None:
-        super().__init__(problem, *remedies)  # all of them, so that copies and other processes get the same error
+        super().__init__(problem, *remedies)  # all arguments, so that copying and pickling keep them
         self.problem = problem
         self.remedies = tuple(Remedy(each) if isinstance(each, str) else each for each in remedies)
 
     def sentence(self, options: Mapping[str, str] | None = None) -> str:
-        """The whole message; ``options`` says how a program calls the parameters that remedies are about."""
+        """The whole message; ``options`` maps parameter names to the names of a program's options."""
         *first, last = [remedy.text(options or {}) for remedy in self.remedies] or [""]
         what = f": {', '.join([*first, 'or ' + last] if first else [last])}" if last else ""
         return f"{self.problem}{what}."

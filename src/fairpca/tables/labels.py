@@ -1,4 +1,4 @@
-"""Values as text, such that different values stay different: labels of groups and classes, levels of columns."""
+"""Convert values to text without merging different values: labels of groups and classes, levels of columns."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ _EXACT_INTEGERS = 2.0**53
 
 
 def value_text(value: Any) -> str | None:
-    """A value of an Arrow column as a label, such that different values stay different; None where it is missing.
+    """Convert a value of an Arrow column to a label, without merging different values; None if it is missing.
 
     Examples
     --------
@@ -35,14 +35,14 @@ def value_text(value: Any) -> str | None:
 
 
 def number_text(value: float) -> str:
-    """A number as a level: whole ones without a decimal point."""
+    """Format a number as a level: whole numbers without a decimal point."""
     if not math.isfinite(value):
         return MISSING_LEVEL
     return str(int(value)) if value == int(value) else repr(value)
 
 
 def is_number(text: str) -> bool:
-    """Whether a text is a number; Python reads '1_0' as one, but whoever wrote it meant a code."""
+    """Whether a text is a number; '1_0', which Python accepts, is taken for a code."""
     try:
         float(text)
     except ValueError:
@@ -51,9 +51,9 @@ def is_number(text: str) -> bool:
 
 
 def class_values(texts: np.ndarray) -> np.ndarray:
-    """Classes as numbers where every one of them is a number, so that 10 comes after 9; else as text.
+    """Convert classes to numbers if all of them are numbers, so that 10 comes after 9; otherwise keep them as text.
 
-    Whole numbers are integers, as they are written.
+    Whole numbers become integers.
 
     Examples
     --------

@@ -1,4 +1,4 @@
-"""A table in memory as features, groups and label, with remarks on what was done with each column."""
+"""Split a table in memory into features, groups and label, with remarks on how each column was handled."""
 
 from __future__ import annotations
 
@@ -17,8 +17,8 @@ from fairpca.tables.checking import (
     check_levels,
     check_magnitude,
     check_roles,
-    every_row_lacks,
-    is_no_accident,
+    exceeds_chance,
+    no_complete_rows_error,
 )
 from fairpca.tables.encoding import Encoder, fitted_encoder
 from fairpca.tables.errors import Remedy, TableError
@@ -38,15 +38,15 @@ __all__ = ["TableData", "prepare_table"]
 
 @dataclass(frozen=True)
 class TableData:
-    """What the methods need, and ``remarks`` that say how it came out of the file."""
+    """Features, groups and label, and ``remarks`` on how they were obtained from the file."""
 
     X: np.ndarray
     groups: np.ndarray
-    label: np.ndarray | None  # numbers where all classes are numbers, else text
+    label: np.ndarray | None  # numbers if all classes are numbers, otherwise text
     encoder: Encoder
     table: Table
     remarks: list[str] = field(default_factory=list)
-    clusters: np.ndarray | None = None  # the person that each row belongs to
+    clusters: np.ndarray | None = None  # the person each row belongs to
 
     @property
     def feature_names(self) -> list[str]:
@@ -54,7 +54,7 @@ class TableData:
 
     @property
     def class_codes(self) -> np.ndarray | None:
-        """The label as 0, 1, ... by the order of its classes, for classifiers that take fractions for measurements."""
+        """The label encoded as 0, 1, ... in sorted order, because classifiers reject fractional class labels."""
         return None if self.label is None else np.unique(self.label, return_inverse=True)[1].reshape(-1)
 
 
@@ -68,11 +68,11 @@ def prepare_table(
     max_levels: int = MAX_LEVELS,
     clusters: str | None = None,
 ) -> TableData:
-    """Divide a table into features, groups and label; ``clusters`` names the column of persons with several rows.
+    """Split a table into features, groups and label; ``clusters`` names the column that identifies persons.
 
-    Numeric columns are taken as they are, text columns are one-hot encoded; columns that are constant, mostly missing
-    or tell the group are left out; rows with a missing group, label or number are dropped. Several sensitive columns
-    make groups of their combinations. What was done is told in ``remarks``.
+    Numeric columns are used unchanged, and text columns are one-hot encoded. Columns that are constant, mostly missing
+    or reveal the group are left out. Rows with a missing group, label or number are dropped. With several sensitive
+    columns, the groups are the combinations of their values. The ``remarks`` describe what was done.
 
     Examples
     --------
@@ -85,7 +85,7 @@ def prepare_table(
     ['x', 'city=a', 'city=b']
     """
     if not sensitive:
-        raise TableError("There is no sensitive column", Remedy("name at least one", "sensitive"))
+        raise TableError("No sensitive column was given", Remedy("name at least one", "sensitive"))
     roles = check_roles(table, sensitive, label, drop, clusters)
     others = [name for name in (label, clusters) if name is not None]
     remarks: list[str] = []
@@ -104,7 +104,7 @@ def prepare_table(
 
 
 def _usable(table: Table, names: list[str], remarks: list[str]) -> list[str]:
-    """Columns that vary and are mostly known."""
+    """Columns that vary and are mostly non-missing."""
     kept = []
     for name in without_row_index(names, table.row_index, remarks):
         column = table.values(name, "a feature")
@@ -125,7 +125,7 @@ def _complete_rows(table: Table, needed: list[str], features: list[str], remarks
         if table.columns[name].dtype != object:
             incomplete |= is_missing(table.columns[name])
     if incomplete.all():
-        raise every_row_lacks(table.name)
+        raise no_complete_rows_error(table.name)
     if incomplete.any():
         remarks.append(dropped_remark(incomplete.sum(), table.n_rows))
     columns = {name: column[~incomplete] for name, column in table.columns.items()}
@@ -134,7 +134,7 @@ def _complete_rows(table: Table, needed: list[str], features: list[str], remarks
 
 
 def _group_labels(table: Table, sensitive: Sequence[str]) -> np.ndarray:
-    """Text labels; several columns are joined by :func:`join_parts`."""
+    """Group labels as text; several columns are joined by :func:`join_parts`."""
     columns = [table.labels(name, "the sensitive column") for name in sensitive]
     labels = np.array([join_parts(parts) for parts in zip(*columns, strict=True)], dtype=object)
     check_group_counts(sensitive, *np.unique(labels.astype(str), return_counts=True))
@@ -150,12 +150,12 @@ def _class_labels(table: Table, label: str) -> np.ndarray:
 def _without_copies(
     table: Table, features: list[str], groups: np.ndarray, max_levels: int, remarks: list[str]
 ) -> tuple[list[str], dict[str, tuple[str, ...]]]:
-    """Numeric columns, and the levels of text columns, that vary and are not the group under another name."""
+    """The numeric columns, and the levels of the text columns, that vary and do not just encode the group."""
     text = [name for name in features if table.columns[name].dtype == object]
     levels = {name: _levels(table, name, max_levels) for name in text}
-    told = {name for name in features if _tells_nothing_else(table.columns[name], name, groups, remarks)}
-    numeric = [name for name in features if name not in levels and name not in told]
-    return numeric, {name: found for name, found in levels.items() if name not in told}
+    redundant = {name for name in features if _is_redundant(table.columns[name], name, groups, remarks)}
+    numeric = [name for name in features if name not in levels and name not in redundant]
+    return numeric, {name: found for name, found in levels.items() if name not in redundant}
 
 
 def _levels(table: Table, name: str, max_levels: int) -> tuple[str, ...]:
@@ -164,17 +164,17 @@ def _levels(table: Table, name: str, max_levels: int) -> tuple[str, ...]:
     return tuple(found)
 
 
-def _tells_nothing_else(column: np.ndarray, name: str, groups: np.ndarray, remarks: list[str]) -> bool:
-    """Whether a column is constant, or the sensitive feature under another name."""
+def _is_redundant(column: np.ndarray, name: str, groups: np.ndarray, remarks: list[str]) -> bool:
+    """Whether a column is constant or just encodes the group."""
     values, codes = np.unique(column, return_inverse=True)
     found, group_codes, counts = np.unique(groups, return_inverse=True, return_counts=True)
-    if len(values) == 1:  # since rows were dropped
+    if len(values) == 1:  # constant once incomplete rows are dropped
         remarks.append(constant_remark(name))
         return True
     if column.dtype != object and len(values) > MAX_GROUPS:
         return False  # a measurement
     together = np.unique(codes.reshape(-1) * len(found) + group_codes.reshape(-1))
-    if len(together) > len(values) or not is_no_accident(len(values), counts):
+    if len(together) > len(values) or not exceeds_chance(len(values), counts):
         return False
     remarks.append(copy_remark(name))
     return True

@@ -1,4 +1,4 @@
-"""CSV, Parquet and Feather files as tables in memory."""
+"""Read CSV, Parquet and Feather files into memory."""
 
 from __future__ import annotations
 
@@ -28,12 +28,12 @@ from fairpca.tables.table import Table
 
 __all__ = ["read_table", "table_of_arrow"]
 
-#: How files start that are no text.
+#: The first bytes of files that are not text.
 _MAGIC = {b"PAR1": ("Parquet", ".parquet"), b"ARROW1": ("Feather", ".feather"), b"FEA1": ("Feather", ".feather")}
 
 
 def read_table(path: Any, keep: Sequence[str] = ()) -> Table:
-    """Read CSV (comma, semicolon or tab; UTF-8), Parquet or Feather, by the ending of the name.
+    """Read a CSV (comma, semicolon or tab; UTF-8), Parquet or Feather file, depending on its extension.
 
     Parameters
     ----------
@@ -41,7 +41,7 @@ def read_table(path: Any, keep: Sequence[str] = ()) -> Table:
         ``.parquet`` (or ``.pq``) and ``.feather`` (or ``.arrow``) need pyarrow; everything else is read as CSV with a
         header line.
     keep : list of str
-        Columns to hold in ``Table.kept`` as well, as the file has them.
+        Columns to store unchanged in ``Table.kept`` as well.
 
     Returns
     -------
@@ -64,7 +64,7 @@ def read_table(path: Any, keep: Sequence[str] = ()) -> Table:
     reader = {"Parquet": _read_parquet, "Feather": _read_feather, None: _read_csv}[arrow_kind(path)]
     table = reader(content, path.name, keep)
     if not table.columns or not table.n_rows:
-        raise TableError(f"{path.name} holds no rows")
+        raise TableError(f"{path.name} has no rows")
     return replace(table, sha256=hashlib.sha256(content).hexdigest())
 
 
@@ -75,7 +75,7 @@ def _read_csv(content: bytes, name: str, keep: Sequence[str]) -> Table:
     except UnicodeDecodeError as problem:
         line = content[: problem.start].count(b"\n") + 1
         raise TableError(
-            f"{name} is not UTF-8 (byte 0x{content[problem.start]:02x} in line {line})",
+            f"{name} is not encoded in UTF-8 (byte 0x{content[problem.start]:02x} in line {line})",
             f"convert it first, for example with `iconv -f latin1 -t utf-8 {name} > converted.csv`",
         ) from None
     if not text.strip():
@@ -90,24 +90,24 @@ def _read_csv(content: bytes, name: str, keep: Sequence[str]) -> Table:
 
 
 def _check_text(content: bytes, name: str) -> None:
-    """Text in UTF-8 holds no zero bytes; in UTF-16 and UTF-32 most letters have some."""
+    """Raise an error if there are zero bytes: UTF-8 text has none, UTF-16 and UTF-32 text has many."""
     if b"\0" not in content:
         return
     encoding = _wide_encoding(content)
     if encoding is not None:
         raise TableError(
-            f"{name} is text in {encoding}, not UTF-8",
+            f"{name} is encoded in {encoding}, not in UTF-8",
             "save it as UTF-8",
             f"convert it with `iconv -f {encoding} -t UTF-8 {name} > converted.csv`",
         )
     for magic, (kind, ending) in _MAGIC.items():
         if content.startswith(magic):
             raise TableError(f"{name} is not a text file but {kind}", f"rename it so that it ends in {ending}")
-    raise TableError(f"{name} is not a text file", "give CSV", "name Parquet and Feather files .parquet and .feather")
+    raise TableError(f"{name} is not a text file", "use CSV", "name Parquet and Feather files .parquet and .feather")
 
 
 def _wide_encoding(content: bytes) -> str | None:
-    """UTF-16 or UTF-32 by their marks, or by the zeros of a first line in Latin letters."""
+    """Detect UTF-16 or UTF-32 by the byte order mark, or by the zero bytes of a first line in Latin letters."""
     for encoding, mark in (("UTF-32", b"\xff\xfe\0\0"), ("UTF-32", b"\0\0\xfe\xff"), ("UTF-16", b"\xff\xfe"),
                            ("UTF-16", b"\xfe\xff")):  # fmt: skip
         if content.startswith(mark):
@@ -136,7 +136,7 @@ def _table_of_rows(rows: list[list[str]], name: str, keep: Sequence[str], delimi
         unusable={
             column: TableError(
                 f"Column {column!r} of {name} {read.doubt}",
-                "write them with a point",
+                "write them with a decimal point",
                 Remedy("leave the column out", "drop"),
             )
             for column, read in found.items()
@@ -154,7 +154,7 @@ def _read_parquet(content: bytes, name: str, keep: Sequence[str]) -> Table:
 
     with readable(name, "Parquet"):
         source = pyarrow.parquet.ParquetFile(arrow.BufferReader(content))
-        check_unique(source.schema_arrow.names, name)  # before reading: pyarrow refuses it in other words
+        check_unique(source.schema_arrow.names, name)  # before reading, since pyarrow's own message is less clear
         return table_of_arrow(source.read(), name, keep)
 
 
@@ -167,7 +167,7 @@ def _read_feather(content: bytes, name: str, keep: Sequence[str]) -> Table:
 
 
 def table_of_arrow(source: Any, name: str, keep: Sequence[str], *, rows_before: int = 0) -> Table:
-    """An Arrow table or record batch."""
+    """Convert an Arrow table or record batch."""
     names = source.schema.names
     check_unique(names, name)
     unusable = unusable_columns(source.schema, name)

@@ -1,4 +1,4 @@
-"""What is told of a table once it is prepared: which columns were left out, and why."""
+"""Remarks on a prepared table: which columns were left out, and why."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ def constant_remark(name: str) -> str:
 
 
 def copy_remark(name: str) -> str:
-    return f"left out {name!r}: the group can be read off it"
+    return f"left out {name!r}: it reveals the group"
 
 
 def missing_remark(name: str, share: float) -> str:
@@ -30,7 +30,7 @@ def missing_remark(name: str, share: float) -> str:
 
 
 def unfit_remark(name: str, n_known: int, n_rows: int, *, varies: bool) -> str | None:
-    """Why a column is not a feature, None if it may be one: mostly missing, or the same wherever it is known."""
+    """Why a column cannot be a feature (mostly missing, or constant apart from missing values); None if it can."""
     if n_known < 0.5 * n_rows:
         return missing_remark(name, 1 - n_known / n_rows)
     return None if varies else constant_remark(name)
@@ -41,13 +41,13 @@ def dropped_remark(n_dropped: int, n_rows: int) -> str:
 
 
 def without_row_index(names: Sequence[str], index: Sequence[str], remarks: list[str]) -> list[str]:
-    """What names the rows says nothing about who is in them."""
-    remarks += [f"left out {name!r}: the index of a pandas frame" for name in names if name in index]
+    """Leave out the index of a pandas frame, which only identifies the rows."""
+    remarks += [f"left out {name!r}: it is the index of a pandas data frame" for name in names if name in index]
     return [name for name in names if name not in index]
 
 
 def describe_columns(encoder: Encoder, left_out: Sequence[str], standardise: bool, remarks: list[str]) -> None:
-    """Put first how the features came about."""
+    """Insert remarks on how the features were obtained before all others."""
     said = []
     if encoder.numeric:
         said.append(f"{len(encoder.numeric)} numeric columns: {_some(encoder.numeric)}")

@@ -1,4 +1,4 @@
-"""Rows drawn at random from a stream whose length nobody knows."""
+"""Draw a random sample of rows from a stream of unknown length."""
 
 from __future__ import annotations
 
@@ -15,15 +15,15 @@ __all__ = ["LabelledBlock", "RowSample"]
 
 @dataclass(frozen=True)
 class LabelledBlock(RowBlock):
-    """Rows with the class of each, where there is a label."""
+    """A block of rows with the class of each row, if there is a label."""
 
     classes: Groups | None = None
 
 
 class RowSample:
-    """Rows drawn at random, all equally likely, while blocks go by: those with the smallest random keys.
+    """A uniform random sample of the rows of a stream: the rows with the smallest random keys.
 
-    Which rows are drawn depends on the seed and on the rows, not on how they were divided into blocks.
+    Which rows are drawn depends on the seed and on the rows, not on how they are divided into blocks.
 
     Examples
     --------
@@ -42,10 +42,10 @@ class RowSample:
     def __init__(self, size: int, seed: int) -> None:
         self._size, self._rng = size, np.random.default_rng(seed)
         self._limit = np.inf if size else 0.0
-        self._parts: list[tuple[np.ndarray, ...]] = []  # keys, features, groups, and classes if there are any
+        self._parts: list[tuple[np.ndarray, ...]] = []  # keys, features, groups, and classes if any
 
     def watch(self, blocks: Iterable[LabelledBlock]) -> Iterator[LabelledBlock]:
-        """The same blocks, looked at as they pass."""
+        """Pass the blocks through and sample from them on the way."""
         for block in blocks:
             keys = self._rng.random(len(block))
             chosen = np.flatnonzero(keys < self._limit)
@@ -56,7 +56,7 @@ class RowSample:
             yield block
 
     def rows(self) -> tuple[np.ndarray, np.ndarray, np.ndarray | None]:
-        """Features, groups and classes of the sample, in the order of the file."""
+        """Features, groups and classes of the sample, in file order."""
         self._thin_out()
         _, X, groups, *classes = self._parts[0]
         return X.astype(np.float64), groups.astype(str), classes[0] if classes else None

@@ -1,8 +1,9 @@
-"""A file larger than memory as features, groups and label: prepared batch by batch, as a table in memory would be.
+"""Split a file larger than memory into features, groups and label, batch by batch, as is done for a table in memory.
 
-One pass over the file; a pass over its text columns comes first where there are any, since the columns of a one-hot
-encoding must be known beforehand. Which columns of numbers are constant, mostly missing or tell the group is found on
-the way; where rows were dropped on account of a column that is left out in the end, the pass is repeated without it.
+This takes one pass over the file. If there are text columns, a pass over them comes first, because the columns of a
+one-hot encoding must be known beforehand. Numeric columns that are constant, mostly missing or reveal the group are
+detected during the pass; if rows were dropped because of a column that is then left out, the pass is repeated without
+it.
 """
 
 from __future__ import annotations
@@ -18,10 +19,10 @@ from fairpca._arrow import ArrowFile, row_index
 from fairpca._progress import Report
 from fairpca._validation import Groups, groups_from_codes
 from fairpca.tables.arrow import (
+    combined_codes,
     is_arrow,
     is_number,
     is_text,
-    joined_codes,
     numbers_of,
     one_hot,
     open_arrow,
@@ -50,9 +51,9 @@ __all__ = ["STREAM_NUMBERS", "TableStream", "is_large"]
 
 #: Files of more numbers (rows x columns) than this are streamed: in memory, a few copies would take a gigabyte.
 STREAM_NUMBERS = 20_000_000
-#: Numbers decoded at a time.
+#: How many numbers are decoded at a time.
 _BATCH_NUMBERS = 2_000_000
-_SURVEY = "looking for levels"
+_SURVEY = "finding levels"
 
 
 def is_large(path: Any) -> bool:
@@ -61,26 +62,26 @@ def is_large(path: Any) -> bool:
         return False
     try:
         file = open_arrow(path)
-    except ValueError:  # no stream, at least: Feather files of the first version are read in memory
+    except ValueError:  # cannot be streamed: Feather files of version 1 are read into memory
         return False
     return file.n_rows * len(file.schema.names) > STREAM_NUMBERS
 
 
 class TableStream:
-    """Blocks of encoded features, with the group and perhaps the class of each row.
+    """Blocks of encoded features, with the group and, if there is a label, the class of each row.
 
     Attributes
     ----------
     encoder : Encoder
-        From the file's columns to the features; offsets and scales are still those of no standardising.
+        Converts the file's columns to features, not yet standardised.
     remarks : list of str
-        What was left out, and why.
+        Which columns were left out, and why.
     n_dropped : int
         Rows of the last pass that lack a group, label or number.
     class_counts : Counter
-        Complete rows of the last pass by label.
+        Number of complete rows per class in the last pass.
     few_values : dict of str to FewValues
-        Numeric columns that may be constant or tell the group, after a pass.
+        Numeric columns that may be constant or reveal the group, after a pass.
     """
 
     def __init__(
@@ -94,7 +95,7 @@ class TableStream:
         progress: Report | None = None,
     ) -> None:
         if not file.n_rows:
-            raise TableError(f"{file.name} holds no rows")
+            raise TableError(f"{file.name} has no rows")
         self.file, self.sensitive, self.label = file, list(sensitive), label
         self.remarks: list[str] = []
         self._progress, self._max_levels = progress or _silent, max_levels
@@ -122,7 +123,7 @@ class TableStream:
         self._too_large: dict[str, float] = {}
 
     def blocks(self) -> Iterator[LabelledBlock]:
-        """Complete rows; progress is told as they come."""
+        """The complete rows; progress is reported along the way."""
         self._start_pass()
         names = [*self._numeric, *self._levels, *self._needed]
         for batch in self._read(names, "rows read", width=len(names) + len(self.encoder.offsets)):
@@ -133,24 +134,24 @@ class TableStream:
                 yield self._summable(block)
 
     def leave_out_unfit(self) -> bool:
-        """Whether the pass has to be repeated: it dropped rows that lack a number in a column that is not a feature."""
+        """Whether to repeat the pass because it dropped rows for a missing value in a column that is not a feature."""
         unfit = self._without_unfit({name: seen for name, seen in self._seen.items() if seen.n_missing})
         if unfit:
             check_any_feature(self.file.name, [*self._numeric, *self._levels], self._roles)
         return unfit
 
     def check_magnitudes(self, numeric: Sequence[str]) -> None:
-        """Refuse features with numbers that cannot be squared; in the blocks, zeros stand for them."""
+        """Raise an error if squares of a feature overflow; the blocks contain zeros in its place."""
         for name in numeric:
             check_magnitude(self.file.name, name, np.array([self._too_large.get(name, 0.0)]))
 
     @property
     def _needed(self) -> list[str]:
-        """Columns without which a row is of no use."""
+        """Columns that must not be missing in a complete row."""
         return [*self.sensitive, *([self.label] if self.label else [])]
 
     def _mostly_known(self, names: list[str]) -> list[str]:
-        """Without columns that the file's statistics (or type) say to be mostly empty."""
+        """Leave out columns that are mostly missing according to the file's statistics or the column's type."""
         counts, kept = self.file.null_counts(), []
         for name in names:
             count = self.file.n_rows if str(self.file.schema.field(name).type) == "null" else counts.get(name, 0)
@@ -161,16 +162,16 @@ class TableStream:
         return kept
 
     def _without_unfit(self, seen: Mapping[str, SeenNumbers]) -> bool:
-        """Take numeric columns that are constant or mostly missing out; whether there were any."""
+        """Leave out numeric columns that are constant or mostly missing; returns whether there were any."""
         found = {name: remark for name, column in seen.items() if (remark := column.unfit_remark(name))}
         self.remarks += found.values()
         self._numeric = [name for name in self._numeric if name not in found]
         return bool(found)
 
     def _survey(self, names: list[str]) -> dict[str, tuple[str, ...]]:
-        """The levels of text columns: a pass over these columns only, unless one seems to have too many.
+        """Find the levels of text columns in a pass over these columns only, unless one seems to have too many.
 
-        Then incomplete rows, whose levels do not count, have to be told apart, which takes all columns.
+        In that case all columns are read, to exclude incomplete rows, whose levels do not count.
         """
         if not names:
             return {}
@@ -187,7 +188,7 @@ class TableStream:
         return {name: self._checked_levels(name, levels[name]) for name in names if self._is_feature(name, seen[name])}
 
     def _is_mostly_known(self, column: SeenTexts) -> bool:
-        """Whatever the rows that were not read yet hold."""
+        """Whether the column is mostly non-missing, whatever the remaining rows contain."""
         return column.n_known >= 0.5 * self.file.n_rows
 
     def _is_feature(self, name: str, column: SeenTexts) -> bool:
@@ -203,7 +204,7 @@ class TableStream:
     def _levels_of_complete_rows(
         self, names: list[str], certain: set[str]
     ) -> tuple[dict[str, SeenTexts], dict[str, set[str | None]]]:
-        """The columns in all rows and in complete ones; ``certain`` are those known to be features if they vary."""
+        """Texts in all rows and in complete rows; columns in ``certain`` are known to be features if they vary."""
         seen, complete = ({name: SeenTexts(self._max_levels) for name in names} for _ in "12")
         numbers = {name: SeenNumbers() for name in self._numeric}
         for batch in self._read([*names, *self._numeric, *self._needed], _SURVEY):
@@ -219,7 +220,7 @@ class TableStream:
         return seen, {name: column.texts for name, column in complete.items()}
 
     def _incomplete(self, batch: Any, numbers: dict[str, SeenNumbers]) -> np.ndarray:
-        """Rows that lack a number, group or label; ``numbers`` are added to."""
+        """Rows with a missing number, group or label; also updates ``numbers``."""
         incomplete = np.zeros(batch.num_rows, dtype=bool)
         for name, column in numbers.items():
             values, absent = numbers_of(batch.column(name))
@@ -231,7 +232,7 @@ class TableStream:
         return incomplete
 
     def _read(self, names: list[str], doing: str, *, width: int | None = None) -> Iterator[Any]:
-        """``width``: numbers that a row takes once it is prepared, which bounds the rows at a time."""
+        """Read columns in batches; ``width`` is the size of a prepared row, which limits the rows per batch."""
         done, total = 0, self.file.n_rows
         texts = [name for name in names if is_text(self.file.schema.field(name).type)]
         rows = max(_BATCH_NUMBERS // max(width or len(names), 1), 1)
@@ -250,8 +251,8 @@ class TableStream:
             incomplete |= False if absent is None else absent
         for name, levels in self._levels.items():
             columns += one_hot(batch.column(name), levels)
-        roles = [joined_codes([text_codes(batch.column(name)) for name in self.sensitive])]
-        roles += [joined_codes([text_codes(batch.column(self.label))])] if self.label else []
+        roles = [combined_codes([text_codes(batch.column(name)) for name in self.sensitive])]
+        roles += [combined_codes([text_codes(batch.column(self.label))])] if self.label else []
         for codes, labels in roles:
             incomplete |= codes == len(labels)
         kept = ~incomplete if incomplete.any() else slice(None)
@@ -261,7 +262,7 @@ class TableStream:
     def _watch(self, block: LabelledBlock) -> None:
         self._groups.update(block.groups.labels)
         check_few_groups(self.sensitive, len(self._groups), so_far=True)
-        for name, values in zip(self._numeric, block.columns, strict=False):  # levels come after
+        for name, values in zip(self._numeric, block.columns, strict=False):  # one-hot columns follow
             if name in self.few_values and not self.few_values[name].add(values, block.groups):
                 del self.few_values[name]
         if self.label and block.classes is not None:
@@ -273,7 +274,7 @@ class TableStream:
         check_few_classes(label, len(self.class_counts), so_far=True)
 
     def _summable(self, block: LabelledBlock) -> LabelledBlock:
-        """With zeros in place of columns too large to be summed: they may still prove constant or mostly missing."""
+        """Replace columns too large to be summed by zeros: they may still turn out to be constant or mostly missing."""
         suspects = [j for j, seen in enumerate(self._seen.values()) if is_too_large(seen.magnitude)]
         columns = list(block.columns)
         for j in suspects:
@@ -292,4 +293,4 @@ def _outline(file: ArrowFile) -> Table:
 
 
 def _silent(done: int, total: int, doing: str) -> None:
-    """No progress is shown."""
+    """Report no progress."""

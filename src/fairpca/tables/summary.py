@@ -1,7 +1,7 @@
-"""A file larger than memory, reduced in one pass: moments of all rows, and a random sample for what needs rows.
+"""Reduce a file larger than memory in one pass: the moments of all rows, and a random sample for what needs rows.
 
-What is done with columns and rows is what :func:`fairpca.tables.prepare_table` does in memory, but found in
-the pass: which columns are constant or tell the group, and by what to divide when standardising.
+Columns and rows are handled as :func:`fairpca.tables.prepare_table` does in memory. Which columns are constant or
+reveal the group, and the scales for standardising, are determined during the pass.
 """
 
 from __future__ import annotations
@@ -21,8 +21,8 @@ from fairpca.tables.checking import (
     check_class_counts,
     check_classes,
     check_group_counts,
-    every_row_lacks,
-    is_no_accident,
+    exceeds_chance,
+    no_complete_rows_error,
 )
 from fairpca.tables.encoding import Encoder
 from fairpca.tables.errors import Remedy, TableError
@@ -60,23 +60,23 @@ def stream_table(
     Parameters
     ----------
     path : path
-        The file; text columns in it are one-hot encoded, which takes one more pass over these columns.
+        The file. Text columns are one-hot encoded, which takes one more pass over these columns.
     sensitive : str or list of str
-        The column or columns that make the groups; several make groups of the combinations that occur.
+        The column or columns that define the groups; with several, the groups are the combinations that occur.
     label : str, optional
-        A column with the class of each row; it is no feature.
+        A column with the class of each row; it is not a feature.
     drop : str or list of str
         Columns to leave out.
     standardise : bool
         Whether to divide each feature by its standard deviation over all rows.
     max_levels : int
-        The largest number of different texts a column may have.
+        The largest number of different values that a text column may have.
     sample_rows : int
         How many rows to draw at random for ``X``, ``groups`` and ``label``; all rows are equally likely.
     seed : int
-        Which rows are drawn; the same ones for the same seed, however the file is cut into batches.
+        Random seed of the sample; the same seed draws the same rows, however the file is divided into batches.
     progress : callable, optional
-        Called as ``progress(rows_done, rows_in_all, what)``.
+        Called as ``progress(rows_done, total_rows, step)``.
 
     Examples
     --------
@@ -116,8 +116,8 @@ def stream_table(
     _check_sample(moments, groups, label, classes)
     classes = classes if classes is None else class_values(classes)
     remarks.append(
-        f"read batch by batch; a random sample of {len(X):,} of {moments.total_count:,.0f} rows (seed {seed}) serves "
-        "where rows are needed"
+        f"read batch by batch; a random sample of {len(X):,} of {moments.total_count:,.0f} rows (seed {seed}) is "
+        "used where rows are needed"
     )
     X = (X[:, kept] - encoder.offsets) / encoder.scales
     table = Table(stream.file.name, {}, stream.file.sha256())
@@ -125,7 +125,7 @@ def stream_table(
 
 
 def _reduce(stream: TableStream, sample_rows: int, seed: int) -> tuple[GroupMoments, RowSample]:
-    """Moments and a sample of the complete rows: those that lack no number of a column that may be a feature."""
+    """Moments and a sample of the complete rows: those without a missing value in any column that may be a feature."""
     while True:
         names = stream.encoder.feature_names
         # No more rows than would be read into memory anyway.
@@ -134,12 +134,12 @@ def _reduce(stream: TableStream, sample_rows: int, seed: int) -> tuple[GroupMome
         if not stream.leave_out_unfit():
             break
     if not moments.labels:
-        raise every_row_lacks(stream.file.name)
+        raise no_complete_rows_error(stream.file.name)
     return moments, sample
 
 
 def _usable_columns(stream: TableStream, moments: GroupMoments) -> np.ndarray:
-    """Features that vary and do not tell the group; what is left out is told in the stream's remarks."""
+    """Features that vary and do not reveal the group; remarks on the others are added to the stream."""
     kept: list[int] = []
     start = 0
     for name, count in _widths(stream.encoder):
@@ -154,7 +154,7 @@ def _usable_columns(stream: TableStream, moments: GroupMoments) -> np.ndarray:
             n_values, tells_group = (2, False) if found is None else (len(found), True)
         if n_values == 1:
             stream.remarks.append(constant_remark(name))
-        elif tells_group and is_no_accident(n_values, moments.counts):
+        elif tells_group and exceeds_chance(n_values, moments.counts):
             stream.remarks.append(copy_remark(name))
         else:
             kept += columns.tolist()
@@ -168,12 +168,12 @@ def _usable_columns(stream: TableStream, moments: GroupMoments) -> np.ndarray:
 
 
 def _widths(encoder: Encoder) -> list[tuple[str, int]]:
-    """Columns of the file and how many features each makes, in the encoder's order."""
+    """Columns of the file and the number of features per column, in the encoder's order."""
     return [*((name, 1) for name in encoder.numeric), *((name, len(found)) for name, found in encoder.levels.items())]
 
 
 def _chosen(encoder: Encoder, kept: np.ndarray) -> Encoder:
-    """By position: names such as 'a=b=c' may be a level of more than one column."""
+    """Select features by position, because a name such as 'a=b=c' may be a level of more than one column."""
     positions = set(kept.tolist())
     numeric = tuple(name for j, name in enumerate(encoder.numeric) if j in positions)
     levels, start = {}, len(encoder.numeric)

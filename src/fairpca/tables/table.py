@@ -1,4 +1,4 @@
-"""The columns of a file, before anything is done with them."""
+"""The raw columns of a file."""
 
 from __future__ import annotations
 
@@ -17,10 +17,11 @@ __all__ = ["Table", "as_text", "is_missing"]
 class Table:
     """Columns of a file: arrays of float64 (NaN where missing) or of str ('' where missing).
 
-    ``rows_before`` counts the rows of the file that come before these, where a table is a part of it; ``unusable``
-    tells why a column makes no feature; ``row_index`` names the index of a pandas frame; ``kept`` holds some columns
-    as the file has them: Arrow arrays, or the texts of a CSV file. ``written`` has the texts of columns of numbers
-    that float64 does not tell apart ('01' and '1'), ``commas`` what those in a column of numbers were taken for.
+    ``rows_before`` is the number of rows that precede these in the file, if the table is part of a file. ``unusable``
+    has the error to raise for each column that cannot be used. ``row_index`` lists the index columns of a pandas data
+    frame. ``kept`` holds some columns unchanged: Arrow arrays, or the texts of a CSV file. ``written`` holds the
+    original texts of numeric columns in which different texts have the same float64 value ('01' and '1'), and
+    ``commas`` says how commas in a numeric column were interpreted.
     """
 
     name: str
@@ -38,7 +39,7 @@ class Table:
         return len(next(iter(self.columns.values())))
 
     def column(self, name: str, purpose: str) -> np.ndarray:
-        """The column, or a sentence that lists those there are."""
+        """Return the column, or raise an error that lists the available columns."""
         if name not in self.columns:
             known = ", ".join(repr(column) for column in list(self.columns)[:12])
             more = ", ..." if len(self.columns) > 12 else ""
@@ -46,19 +47,19 @@ class Table:
         return self.columns[name]
 
     def values(self, name: str, purpose: str) -> np.ndarray:
-        """The column, to compute with."""
+        """Return the column, or raise an error if it is not usable."""
         column = self.column(name, purpose)
         if name in self.unusable:
             raise self.unusable[name]
         return column
 
     def texts(self, name: str, purpose: str) -> np.ndarray:
-        """The column as text, each value as the file has it."""
+        """Return the column as text, each value as written in the file."""
         values = self.values(name, purpose)
         return as_text(self.written.get(name, values))
 
     def labels(self, name: str, purpose: str) -> np.ndarray:
-        """The same, but '1' for '1.0' where all numbers are written as Python writes them: pandas adds the zero."""
+        """Like :meth:`texts`, but '1' instead of '1.0' if all numbers have Python's format: pandas appends '.0'."""
         texts = self.texts(name, purpose)
         known = set(texts) - {MISSING_LEVEL}
         if name in self.written and all(is_number(text) and repr(float(text)) == text for text in known):
@@ -71,7 +72,7 @@ def is_missing(column: np.ndarray) -> np.ndarray:
 
 
 def as_text(column: np.ndarray) -> np.ndarray:
-    """Levels as text: whole numbers without a decimal point."""
+    """Convert levels to text: whole numbers without a decimal point."""
     if column.dtype == object:
         return np.array([value if value != "" else MISSING_LEVEL for value in column], dtype=object)
     return np.array([number_text(value) for value in column.tolist()], dtype=object)

@@ -1,4 +1,4 @@
-"""What passes over a file have seen of a column, in memory that does not grow with the rows."""
+"""Track what passes over a file have found in each column, in memory that does not grow with the number of rows."""
 
 from __future__ import annotations
 
@@ -12,12 +12,12 @@ from fairpca.tables.remarks import unfit_remark
 
 __all__ = ["FewValues", "SeenNumbers", "SeenTexts"]
 
-#: Rows of a block that rule out most columns.
+#: Number of rows of a block that is enough to rule out most columns.
 _FIRST_ROWS = 1000
 
 
 class SeenNumbers:
-    """A numeric column in all rows, complete or not."""
+    """Statistics of a numeric column over all rows, complete or not."""
 
     def __init__(self) -> None:
         self.n_known = self.n_missing = 0
@@ -42,7 +42,7 @@ class SeenNumbers:
 
 
 class SeenTexts:
-    """A text column in all rows: its different texts, up to one more than ``limit``, and how often it is known."""
+    """Statistics of a text column over all rows: different texts (up to ``limit`` + 1) and the non-missing count."""
 
     def __init__(self, limit: int) -> None:
         self._limit, self.texts = limit, set[str | None]()
@@ -53,7 +53,7 @@ class SeenTexts:
         return len(self.texts) > self._limit
 
     def add(self, codes: np.ndarray, texts: Sequence[str | None]) -> None:
-        """Row ``i`` holds ``texts[codes[i]]``, None where it is missing."""
+        """Add rows: row ``i`` contains ``texts[codes[i]]``, None if it is missing."""
         counts = np.bincount(codes, minlength=len(texts)).tolist()
         self.n_rows += len(codes)
         self.n_known += sum(count for text, count in zip(texts, counts, strict=True) if text is not None)
@@ -66,16 +66,16 @@ class SeenTexts:
 
 
 class FewValues:
-    """The values of a column, as long as it is constant, or they are few and each occurs in one group only."""
+    """The values of a column, as long as it is constant, or has few values that each occur in one group only."""
 
     def __init__(self) -> None:
-        self._groups: dict[float, str | None] = {}  # None for several
+        self._groups: dict[float, str | None] = {}  # None for several groups
 
     def __len__(self) -> int:
         return len(self._groups)
 
     def add(self, values: np.ndarray, groups: Groups) -> bool:
-        """Whether that is still so with these rows; the first rows mostly decide, so they are looked at alone."""
+        """Add rows and return whether the condition still holds; the first rows are checked first, to save time."""
         codes, labels = groups.codes.astype(np.int64), groups.labels
         return self._add(values[:_FIRST_ROWS], codes[:_FIRST_ROWS], labels) and self._add(values, codes, labels)
 
