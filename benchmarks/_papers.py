@@ -1,4 +1,4 @@
-"""What benchmarks use of the papers' reproductions, which lie beside this folder and are not installed."""
+"""Parts of the papers' reproductions that benchmarks use; they are next to this folder and not installed."""
 
 from __future__ import annotations
 

@@ -55,14 +55,14 @@ def run_table(arguments: argparse.Namespace) -> None:
     """Every saved setting of MbF-PCA: authors against ours, on the authors' training rows."""
     print(f"{'setting':>26} split |  authors: %var     MMD2 |  ours: %var      MMD2  conv |   gain  verdict    s")
     folder = arguments.data / "lee2022"
-    for (name, d, method), figures in read_saved(folder / FILE).items():
+    for (name, d, method), solutions in read_saved(folder / FILE).items():
         label = f"{name} d={d} {method}"
         if not method.startswith("MbF-PCA") or arguments.only not in label:
             continue
         tau = float(method.split("(")[1].rstrip(")"))
         gains, holds = [], 0
-        for split in load_splits(folder / "datasets" / name, splits=arguments.splits or sorted(figures)):
-            verdict, gain = _compare(label, split, d, tau, figures[split.split])
+        for split in load_splits(folder / "datasets" / name, splits=arguments.splits or sorted(solutions)):
+            verdict, gain = _compare(label, split, d, tau, solutions[split.split])
             gains.append(gain)
             holds += verdict
         print(

@@ -2,7 +2,7 @@
 
 1. Synthetic data 2 of Lee et al. (2022), p = 20..100: the default solver and the semidefinite program in turn.
 2. The authors' saved FPCA solutions on German credit and COMPAS (needs the papers' data).
-3. What a classifier still reads off the representation on held-out rows, beside the level of random groups.
+3. How well a classifier still predicts the group on held-out rows, compared with the level of random groups.
 """
 
 from __future__ import annotations

@@ -8,7 +8,7 @@
 3. How often random groups stay within the level that is said of them (German credit).
 4. docs/atoms.png: why discrete data hide little (not by default; needs matplotlib).
 
-Readers are trained on the training rows and judged on the test rows. Data: --data, the variable FAIRPCA_DATA, or
+Classifiers are trained on the training rows and evaluated on the test rows. Data: --data, the variable FAIRPCA_DATA, or
 ../shared/data.
 """
 
@@ -33,7 +33,7 @@ from fairpca.metrics import mmd2, readability
 
 PARTS = ("table", "remedies", "chance")
 DATA = ("German", "COMPAS", "Adult")
-#: Rows of an Adult sample: those of the paper (5 % of the table) to fit, as many to judge.
+#: Rows of an Adult sample: those of the paper (5 % of the table) for fitting, as many for evaluation.
 ADULT_ROWS = 2261
 #: Features that are dropped, and noise in standard deviations of each score.
 DROPPED, NOISE = (2, 4), (0.1, 0.3, 1.0)
@@ -73,7 +73,7 @@ def splits_of(name: str, arguments: argparse.Namespace) -> Iterator[Bunch]:
 
 
 def _sample_of_adult(X: np.ndarray, sex: np.ndarray, split: int) -> Bunch:
-    """Rows to fit and to judge, standardised by the former; features that are constant there are left out."""
+    """Rows for fitting and for evaluation, standardised by the former; features constant there are left out."""
     rows = np.random.default_rng(split).permutation(len(X))[: 2 * ADULT_ROWS]
     train, test = X[rows[:ADULT_ROWS]], X[rows[ADULT_ROWS:]]
     varies = train.std(axis=0) > 1e-9

@@ -1,4 +1,4 @@
-"""Reproductions: one folder per paper, with what it claims, the run, the published values and the tolerance.
+"""Reproductions: one folder per paper, with its claims, the experiments, the published values and the tolerances.
 
 ``python -m reproductions PAPER --data FOLDER`` on the command line, :func:`reproduce` from Python.
 """
@@ -13,7 +13,7 @@ from reproductions._outcome import Claim, Drawing, Outcome, Progress, Table
 
 __all__ = ["PAPERS", "Claim", "Drawing", "Outcome", "Progress", "Table", "reproduce"]
 
-#: Folder name of each paper, with what it is.
+#: Folder name and title of each paper.
 PAPERS = {
     "samadi2018": "Samadi et al. 2018, The Price of Fair PCA: One Extra Dimension",
     "lee2022": "Lee et al. 2022, Fast and Efficient MMD-Based Fair PCA via Optimization over Stiefel Manifold",
@@ -33,11 +33,12 @@ def reproduce(
     data : path
         The authors' data folder as they publish it, or a folder that holds it under the name of the paper.
     quick : bool, default=False
-        A smaller run within a minute; it judges neither published values nor differences between groups.
+        A smaller run that takes less than a minute and gives no verdicts, neither on published values nor on
+        differences between groups.
     errata : bool, default=False
         Repeat the known errata of the authors' scripts too, so that their printed values can be traced.
     progress : callable, optional
-        Called with steps done, steps in all and what comes next.
+        Called with the number of completed steps, the total number of steps and the next step.
 
     Returns
     -------

@@ -1,4 +1,4 @@
-"""``python -m reproductions PAPER --data FOLDER``, from a checkout: a paper's published values beside ours."""
+"""``python -m reproductions PAPER --data FOLDER``, from a checkout: a paper's published values next to ours."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ _VARIABLE = "FAIRPCA_DATA"
 
 
 def main(argv: Sequence[str] | None = None) -> int:
-    """Run the command: 0, 1 where a published value is not reproduced, 2 after one clear error message."""
+    """Run the command; return 0, 1 if a published value is not reproduced, or 2 after one clear error message."""
     arguments = _parser().parse_args(argv)
     return guarded("reproductions", lambda: _run(arguments))
 
@@ -26,16 +26,16 @@ def main(argv: Sequence[str] | None = None) -> int:
 def _parser() -> argparse.ArgumentParser:
     parser = argparse.ArgumentParser(
         prog="python -m reproductions",
-        description="Repeats the experiments of a paper on its authors' public data, and says for each published "
+        description="Repeats the experiments of a paper on its authors' public data, and reports for each published "
         "value: ours, theirs, the difference and a verdict. Writes a report (Markdown), tables (CSV) and figures.",
         epilog="papers: " + "; ".join(f"{name} ({title})" for name, title in PAPERS.items()),
     )
     parser.add_argument("paper", metavar="PAPER", choices=list(PAPERS), help=", ".join(PAPERS))
     parser.add_argument(
         "--data", metavar="DIR",
-        help=f"the authors' data folder, or one that holds it as PAPER (default: the variable {_VARIABLE})",
+        help=f"the authors' data folder, or one that holds it as PAPER (default: the environment variable {_VARIABLE})",
     )  # fmt: skip
-    parser.add_argument("--quick", action="store_true", help="a smaller run, within a minute, that judges nothing")
+    parser.add_argument("--quick", action="store_true", help="a smaller run, within a minute, without verdicts")
     parser.add_argument(
         "--errata", action="store_true",
         help="also repeat the known errata of the authors' scripts, to trace their values",

@@ -1,7 +1,7 @@
 """Published differences between groups: would a random division show them, and do they hold on new rows?
 
-These verdicts are about the papers' statements; whether our values match the published ones is another question, and
-has verdicts of its own (:class:`~reproductions.Claim`).
+These verdicts are about the papers' statements; whether our values match the published ones is a separate question with
+verdicts of its own (:class:`~reproductions.Claim`).
 """
 
 from __future__ import annotations
@@ -23,7 +23,7 @@ from reproductions._steps import Steps
 
 __all__ = ["CENTERS", "Difference", "Rows", "count_steps", "difference_tables", "judge", "sentences"]
 
-#: The library's convention, and that of the papers' experiments.
+#: The convention of the library, and that of the papers' experiments.
 CENTERS = ("common mean", "own means")
 
 NOTE = (
@@ -43,8 +43,8 @@ NOTE = (
 class Rows:
     """Rows on which a paper compares groups.
 
-    ``where`` says which rows of the data set these are; ``repeats``, why they are not independent, where that is so and
-    cannot be allowed for. Then only a difference that even independent rows would not establish gets a verdict.
+    ``where`` says which rows of the data set these are; ``repeats`` says why they are not independent, if that is so
+    and cannot be corrected for. Then only a difference that even independent rows would not establish gets a verdict.
     """
 
     data: str
@@ -54,7 +54,7 @@ class Rows:
     repeats: str = ""
 
     def about(self, center: str) -> np.ndarray:
-        """The rows, without the means of their groups if these are to be left out."""
+        """The rows as they are or, for own means, with the mean of its group subtracted from every row."""
         if center == "common mean":
             return self.X
         moments = group_moments(self.X, self.groups)
@@ -78,7 +78,7 @@ class Difference:
 
     @property
     def in_sample(self) -> str:
-        """The difference of losses in the sample, and whose is the larger one."""
+        """The difference of losses in the sample, and which group has the larger one."""
         losses = {label: one.loss for label, one in self.test.by_group.items()}
         high, low = max(losses, key=losses.__getitem__), min(losses, key=losses.__getitem__)
         return f"{high} above {low} by {number(self.test.gap)}"
@@ -114,7 +114,7 @@ class Difference:
 
 
 def count_steps(n_dimensions: int) -> int:
-    """How often :func:`judge` will call ``steps``."""
+    """How many times :func:`judge` calls ``steps``."""
     return len(CENTERS) * (1 + n_dimensions)
 
 
@@ -143,7 +143,7 @@ def judge(
 
 
 def difference_tables(differences: Sequence[Difference]) -> list[Table]:
-    """The verdicts, and the values by group that they rest on."""
+    """The verdicts, and the values by group on which they are based."""
     if not differences:
         return []
     verdicts = [
@@ -175,7 +175,7 @@ def _where(one: Difference) -> list[Any]:
 
 
 def _group_lines(one: Difference) -> list[list[Any]]:
-    """Without p-values and intervals where these would count the same case several times."""
+    """Values by group, without p-values and intervals if these would count the same person several times."""
     lines: list[list[Any]] = []
     for label, chance in one.test.by_group.items():
         p_value = "" if one.repeats else p_text(chance.p_value, one.n_permutations).removeprefix("= ")
@@ -188,7 +188,7 @@ def _group_lines(one: Difference) -> list[list[Any]]:
 
 
 def sentences(differences: Sequence[Difference]) -> list[str]:
-    """How many comparisons each of the two questions leaves, and what the answers are."""
+    """The number of comparisons with each answer to the two questions, then the answers one by one."""
     if not differences:
         return []
     first, second = (

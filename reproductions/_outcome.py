@@ -1,4 +1,4 @@
-"""What a reproduction found: published values beside ours, tables and drawings, and how they are written."""
+"""The outcome of a reproduction: published values next to ours, tables and figures, and how they are written."""
 
 from __future__ import annotations
 
@@ -15,14 +15,14 @@ from fairpca._files import replace_file, write_text
 
 __all__ = ["Claim", "Drawing", "Outcome", "Progress", "Table"]
 
-#: Called with steps done, steps in all and what comes next.
+#: Called with the number of completed steps, the total number of steps and the next step.
 Progress = Callable[[int, int, str], Any]
 
 _VERDICTS = ("matched", "better", "explained", "differs", "not judged")
-#: Up to this many claims the terminal shows every one; beyond, only those that differ.
+#: Up to this many claims the terminal shows all of them; if there are more, only those that differ.
 _SHOWN_CLAIMS = 60
 _REPORT = "report.md"
-#: What begins a link, a picture, emphasis or code inside a line of Markdown.
+#: Characters that start a link, an image, emphasis or code inside a line of Markdown.
 _MARKUP = re.compile(r"[\\\\`*\[\]]")
 
 
@@ -99,9 +99,9 @@ class Drawing:
 class Outcome:
     """Everything a reproduction found; its text is the summary for the terminal.
 
-    ``unexamined`` counts the published values that a quick run leaves out. ``differences`` are sentences on what of the
-    published differences between groups holds, kept apart from whether our values match the published ones; the first
-    sums up the others.
+    ``unexamined`` counts the published values that a quick run leaves out. ``differences`` are sentences on which of
+    the published differences between groups hold, separate from whether our values match the published ones; the
+    first sentence summarises the others.
     """
 
     paper: str
@@ -116,7 +116,7 @@ class Outcome:
 
     @property
     def succeeded(self) -> bool:
-        """Whether every published value is matched, bettered, or its deviation explained; never of a quick run."""
+        """Whether every published value is matched, improved on, or its deviation explained; False for a quick run."""
         return not self.quick and all(claim.verdict != "differs" for claim in self.claims)
 
     @property
@@ -126,7 +126,7 @@ class Outcome:
         return {verdict: found[verdict] for verdict in _VERDICTS if found[verdict]}
 
     def verdict(self, claim: Claim) -> str:
-        """That of the claim; but a quick run is another experiment: it can neither confirm nor contradict the paper."""
+        """The claim's verdict; a quick run, a different experiment, can neither confirm nor contradict the paper."""
         return "not judged" if self.quick else claim.verdict
 
     def __str__(self) -> str:
@@ -141,7 +141,7 @@ class Outcome:
     def _summary(self) -> str:
         if self.quick:
             return (
-                f"quick run, which judges nothing: {len(self.claims)} published values stand beside ours from fewer "
+                f"quick run, which judges nothing: {len(self.claims)} published values stand next to ours from fewer "
                 f"splits, rows or dimensions, {self.unexamined} were not examined, and no difference between groups "
                 "was tested; the run without --quick gives verdicts"
             )
@@ -156,7 +156,7 @@ class Outcome:
         for table in self.tables:
             write_text(folder / f"{table.name}.csv", _csv(table.columns, table.rows))
         drawn = [drawing for drawing in self.drawings if _draw(drawing, folder)]
-        # The report comes last: where it is, everything it speaks of is there too.
+        # The report is written last: if it exists, so does everything that it refers to.
         return write_text(folder / _REPORT, self._markdown(drawn))
 
     def _markdown(self, drawn: Sequence[Drawing]) -> str:
@@ -164,11 +164,11 @@ class Outcome:
             f"# {_inline(self.title)}",
             self._summary() + ". Files: [claims.csv](claims.csv)" + self._table_links() + ".",
         ]
-        # The first sentence sums up what a table below says line by line.
+        # The first sentence summarises what a table below lists line by line.
         parts += [f"- {_inline(text)}" for text in (*self.differences[:1], *self.remarks)]
         if len(drawn) < len(self.drawings):
             parts.append("The figures need matplotlib, which is not installed: `pip install fairpca[plot]`.")
-        parts += ["## Published values beside ours", _markdown_table(_CLAIM_COLUMNS, self._claim_rows())]
+        parts += ["## Published values and ours", _markdown_table(_CLAIM_COLUMNS, self._claim_rows())]
         for table in self.tables:
             parts += [f"## {_inline(table.title)}", _markdown_table(table.columns, table.rows)]
             parts += [table.note] if table.note else []
@@ -210,7 +210,7 @@ def _csv(columns: Sequence[str], rows: Sequence[Sequence[Any]]) -> str:
 
 
 def _no_formula(value: Any) -> Any:
-    """A spreadsheet would run a text that begins like a formula; names come from files."""
+    """Escape text that a spreadsheet would execute as a formula; names come from files."""
     return f"'{value}" if isinstance(value, str) and value.lstrip().startswith(("=", "@")) else value
 
 
@@ -224,23 +224,23 @@ def _cell(value: Any) -> str:
 
 
 def _escaped(text: str) -> str:
-    """Names come from files: none may break out of its cell or become markup."""
+    """Escape names, which come from files: none may break out of its cell or become markup."""
     return _inline(text).replace("|", "\\|")
 
 
 def _one_line(text: str) -> str:
-    """Without line breaks, and without control characters that a terminal would obey."""
+    """Remove line breaks, and control characters that a terminal would interpret."""
     return "".join(character for character in " ".join(text.split()) if character.isprintable())
 
 
 def _inline(text: str) -> str:
-    """One line of plain text: no tag, link, picture, emphasis or code comes of it."""
+    """One line of plain text, with tags, links, images, emphasis and code escaped."""
     text = _one_line(text).replace("&", "&amp;").replace("<", "&lt;")
     return _MARKUP.sub(r"\\\g<0>", text)
 
 
 def _draw(drawing: Drawing, folder: Path) -> bool:
-    """Draw into a file; False where matplotlib is missing."""
+    """Draw into a file; return False if matplotlib is missing."""
     try:
         from matplotlib.backends.backend_agg import FigureCanvasAgg
         from matplotlib.figure import Figure

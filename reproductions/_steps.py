@@ -1,4 +1,4 @@
-"""Steps of a long run, told to a progress bar."""
+"""Steps of a long run, reported to a progress bar."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ __all__ = ["Steps"]
 
 
 class Steps:
-    """Call it before each piece of work with what that is; ``total`` pieces are expected."""
+    """Call it with a description before each step; ``total`` steps are expected."""
 
     def __init__(self, progress: Progress, total: int) -> None:
         self._progress, self._total = progress, total
@@ -19,5 +19,5 @@ class Steps:
         self._done += 1
 
     def within(self, what: str) -> None:
-        """Tell how far the present piece of work has come."""
+        """Report progress within the current step."""
         self._progress(min(max(self._done - 1, 0), self._total), self._total, what)

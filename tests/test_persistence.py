@@ -126,7 +126,7 @@ def model(small, tmp_path):
 
 
 CHANGES = {
-    "unknown class": (lambda h, p: h.update({"class": "os.system"}), "none of fairpca's estimators"),
+    "unknown class": (lambda h, p: h.update({"class": "os.system"}), "not one of fairpca's estimators"),
     "later version": (lambda h, p: h.update(version=2), "format version 2"),
     "no format": (lambda h, p: h.pop("format"), "header is missing"),
     "unknown parameter": (lambda h, p: h["parameters"].update(evil="x"), "damaged"),
@@ -134,12 +134,12 @@ CHANGES = {
     "dunder": (lambda h, p: h["attributes"].update(__class__="x"), "sets '__class__'"),
     "unknown record": (
         lambda h, p: h["attributes"].update(relaxed_={"record": "Popen", "fields": {}}),
-        "unknown record 'Popen'",
+        "unknown record type 'Popen'",
     ),
     "missing array": (lambda h, p: p.pop(h["attributes"]["components_"]["array"]), "damaged"),
     "wrong shape": (
         lambda h, p: p.update({h["attributes"]["mean_"]["array"]: np.zeros(3)}),
-        "do not fit together",
+        "inconsistent with the other attributes",
     ),
     "not finite": (
         lambda h, p: p.update({h["attributes"]["mean_"]["array"]: np.full(7, np.nan)}),
@@ -156,15 +156,15 @@ CHANGES = {
     "flag for a number": (lambda h, p: h["attributes"].update(noise_variance_=True), "noise_variance_ is not a number"),
     "components of another count": (
         lambda h, p: h["attributes"].update(n_components_={"number": 3}),
-        "do not fit together",
+        "inconsistent with the other attributes",
     ),
     "features of another count": (
         lambda h, p: h["attributes"].update(n_features_in_={"number": 3}),
-        "do not fit together",
+        "inconsistent with the other attributes",
     ),
     "groups of another count": (
         lambda h, p: p.update({h["attributes"]["groups_"]["array"]: np.arange(5)}),
-        "do not fit together",
+        "inconsistent with the other attributes",
     ),
 }
 
@@ -259,7 +259,7 @@ def test_a_pickle_inside_is_never_opened(model):
     evil[0] = Bomb()
     parts[header["attributes"]["mean_"]["array"]] = evil
     rewrite(model, header, parts)
-    with pytest.raises(ValueError, match="not what its header says"):
+    with pytest.raises(ValueError, match="does not match its header"):
         load_model(model)
     model.write_bytes(pickle.dumps(Bomb()))
     with pytest.raises(ValueError, match="not a fairpca model"):
@@ -272,7 +272,7 @@ def test_false_sizes_and_compression_are_refused(model, tmp_path):
     np.lib.format.write_array_header_1_0(stream, {"descr": "<f8", "fortran_order": False, "shape": (10**12,)})
     with zipfile.ZipFile(tmp_path / "huge.npz", "w") as archive:
         archive.writestr("header.npy", stream.getvalue())
-    with pytest.raises(ValueError, match="not what its header says"):
+    with pytest.raises(ValueError, match="does not match its header"):
         load_model(tmp_path / "huge.npz")
     header, parts = parts_of(model)
     np.savez_compressed(model, header=np.frombuffer(json.dumps(header).encode(), np.uint8), **parts)

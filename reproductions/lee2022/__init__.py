@@ -24,7 +24,7 @@ WHERE = (
 )
 
 _REMARKS = (
-    "The classifier behind %Acc and Delta_DP is fitted to the test rows it is judged on, as in the authors' script; "
+    "The classifier behind %Acc and Delta_DP is fitted to the test rows it is evaluated on, as in the authors' script; "
     "the values with a classifier fitted to the training rows are in beyond_table1.csv.",
     "Tolerances: PCA to the last printed digit; the others to one published standard deviation over the splits.",
     "FPCA is solved at rank d (ParityPCA), with the authors' mu = 0.01 in their units; MbF-PCA is MMDFairPCA.",
@@ -51,7 +51,7 @@ def run(folder: Path, *, quick: bool, errata: bool, progress: Progress) -> Outco
 
 
 def _left_out(quick: Outcome, folder: Path, data: dict[str, Path], samples: list[Any], errata: bool) -> int:
-    """How many published values the full run would examine beside those of the quick one."""
+    """How many more published values the full run would examine than the quick one."""
     fits = planned_fits(table_jobs(folder, quick=False, errata=errata))
     full = _outcome(folder, data, fits, samples, planned_trials(figures_2_3_jobs(quick=False)))
     return len(full.claims) - len(quick.claims)

@@ -53,13 +53,13 @@ class Loadings:
         return [fit for fit in self.fits if (fit.method, fit.n_components) == (method, n_components)]
 
     def communality(self, method: Method, n_components: int) -> np.ndarray:
-        """Of the sensitive feature, one value per split."""
+        """Communality of the sensitive feature, one value per split."""
         assert self.column is not None
         return np.array([communality(fit.components)[self.column] for fit in self.of(method, n_components)])
 
 
 def communalities(loadings: Sequence[Loadings]) -> tuple[list[Table], list[Drawing], list[Claim]]:
-    """Of the sensitive feature, for the data sets that have it among their features."""
+    """Communality of the sensitive feature, for the data sets that have it among their features."""
     shown = [one for one in loadings if one.column is not None]
     if not shown:
         return [], [], []
@@ -68,8 +68,8 @@ def communalities(loadings: Sequence[Loadings]) -> tuple[list[Table], list[Drawi
     for one in shown:
         for d in one.dimensions:
             for method in METHODS:
-                figures = map(float, np.quantile(one.communality(method, d), (0.5, 0, 1)))
-                rows.append([one.data, one.names[one.column or 0], d, method.name, *figures])
+                values = map(float, np.quantile(one.communality(method, d), (0.5, 0, 1)))
+                rows.append([one.data, one.names[one.column or 0], d, method.name, *values])
             claims += [_least(one, d)] if (one.data, d) == ("German", 10) else []
     note = "Sum of squared loadings of the sensitive feature, over the splits."
     table = Table("communality", "Figure 4 and section J: communality of the sensitive feature", columns, rows, note)
@@ -125,7 +125,7 @@ def _biplot(one: Loadings) -> Any:
 
 
 def _tidy(ax: Any, reach: float) -> None:
-    """Room for the names at both sides, names on one side not above one another, and the axes."""
+    """Leave room for the names on both sides, keep names on one side from overlapping, and draw the axes."""
     ax.set(xlim=(-2.4 * reach, 2.4 * reach), ylim=(-1.3 * reach, 1.3 * reach))
     ax.locator_params(axis="x", nbins=5)
     ax.axhline(0, color="0.85", zorder=0)

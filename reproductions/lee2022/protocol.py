@@ -4,9 +4,9 @@
 - %Var: share of the test rows' covariance. MMD^2: between the groups of the test rows, ``2 sigma^2`` being the median
   squared distance of the training rows after ordinary PCA.
 - %Acc and Delta_DP: of an RBF support vector machine with ``C = 1`` and the kernel ``exp(-|z - z'|^2)`` (the defaults
-  of the authors' software). It is fitted *to the projected test rows and judged on the same rows*; the paper does not
-  say so. With 10 components it memorises them. The same values with the machine fitted to the training rows stand
-  beside (``%Acc held out``, ``Delta_DP held out``).
+  of the authors' software). It is fitted *to the projected test rows and evaluated on the same rows*; the paper does
+  not say so. With 10 components it memorises them. The same values with the machine fitted to the training rows are
+  reported as ``%Acc held out`` and ``Delta_DP held out``.
 """
 
 from __future__ import annotations
@@ -39,7 +39,7 @@ __all__ = [
     "variance_share",
 ]
 
-#: The same two measures with the classifier fitted to other rows than it is judged on.
+#: The same two measures with the classifier evaluated on rows that it was not fitted to.
 HELD_OUT = ("%Acc held out", "Delta_DP held out")
 _MU = 0.01
 _DELTAS, _TOLERANCES = (0.1, 0.0), (1e-3, 1e-6)
@@ -47,7 +47,7 @@ _DELTAS, _TOLERANCES = (0.1, 0.0), (1e-3, 1e-6)
 
 @dataclass(frozen=True)
 class Method:
-    """A line of Table 1: a family, its parameter, and what is done otherwise than in the rest of the library."""
+    """A line of Table 1: a family, its parameter, and how it differs from the library's own method."""
 
     family: str
     parameter: float | None = None
@@ -59,10 +59,10 @@ class Method:
         return self.family + setting + (f", {self.variant}" if self.variant else "")
 
 
-#: FPCA by the authors' semidefinite program, for up to so many features with few components and with many: 57 features
-#: and 10 components take the free conic solver minutes, 2 components seconds.
+#: FPCA by the authors' semidefinite program, with the largest number of features for few components and for many: with
+#: 57 features, the free conic solver takes minutes for 10 components and seconds for 2.
 RELAXED, _RELAXED_FEATURES = "relaxed", (60, 20)
-#: Errata in published scripts, by the words that name them in the tables.
+#: Errata in published scripts, by their names in the tables.
 UNIT_WEIGHT, LOST_ROW, RANDOM_START = "weight 1", "relaxed, first row lost", "random start"
 
 
@@ -83,7 +83,7 @@ def methods(n_features: int, n_components: int = 2, *, quick: bool = False, erra
 
 @dataclass(frozen=True)
 class Fit:
-    """One method on one split: its components and what they are worth."""
+    """One method on one split: its components and their measures."""
 
     data: str
     split: int
@@ -115,10 +115,10 @@ def evaluate(data: str, split: Any, n_components: int, method: Method) -> Fit:
 def project(
     method: Method, X: np.ndarray, groups: np.ndarray, n_components: int, *, seed: int = 0
 ) -> tuple[np.ndarray, bool]:
-    """Components of a method, and whether it says that it met its conditions."""
+    """Components of a method, and whether it reports that its constraints are met."""
     if method.family == "PCA":
         return PCA(n_components, svd_solver="full").fit(X).components_, True
-    if method.variant == LOST_ROW:  # the script takes the first line for a header
+    if method.variant == LOST_ROW:  # the script mistakes the first line for a header
         X, groups = X[1:], groups[1:]
     with warnings.catch_warnings():
         # Known and reported: the sensitive feature is a column of X, and the tolerances lie below the random level.
@@ -155,10 +155,10 @@ def variance_share(X: np.ndarray, components: np.ndarray) -> float:
 def _downstream(split: Any, components: np.ndarray) -> dict[str, float]:
     rows = {part: split[f"X_{part}"] @ components.T for part in ("train", "test")}
     names = {"test": ("%Acc", "Delta_DP"), "train": HELD_OUT}
-    figures = {}
+    values = {}
     for part, (accuracy, difference) in names.items():
         machine = SVC(C=1.0, kernel="rbf", gamma=1.0).fit(rows[part], split[f"y_{part}"])
         predicted = machine.predict(rows["test"])
-        figures[accuracy] = 100 * float((predicted == split.y_test).mean())
-        figures[difference] = demographic_parity_difference(predicted, sensitive_features=split.sensitive_test)
-    return figures
+        values[accuracy] = 100 * float((predicted == split.y_test).mean())
+        values[difference] = demographic_parity_difference(predicted, sensitive_features=split.sensitive_test)
+    return values

@@ -1,4 +1,4 @@
-"""Values printed in Lee et al. (2022), and what is known of their data sets.
+"""Values printed in Lee et al. (2022), and what is known about their data sets.
 
 Table 1: mean over the ten test parts, with the standard deviation (divisor 9). The caption gives the parameters of
 FPCA as (mu, delta); the values and the authors' files show that they are (delta, mu), with mu = 0.01 throughout, also
@@ -34,8 +34,8 @@ def _rows(text: str) -> dict[tuple[int, str], dict[str, Printed]]:
     """From lines of ``d | method | mean spread, ...`` to values by (d, method)."""
     rows = {}
     for line in text.strip().splitlines():
-        d, method, figures = (part.strip() for part in line.split("|"))
-        pairs = [Printed(*map(float, pair.split())) for pair in figures.split(",")]
+        d, method, values = (part.strip() for part in line.split("|"))
+        pairs = [Printed(*map(float, pair.split())) for pair in values.split(",")]
         rows[int(d), method] = dict(zip(MEASURES, pairs, strict=True))
     return rows
 

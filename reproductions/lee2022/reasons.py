@@ -1,6 +1,6 @@
-"""Why a value of Table 1 differs from the printed one, for the values where that was found out.
+"""Why a value of Table 1 differs from the printed one, for the values whose difference was investigated.
 
-Only for values that were looked into: a reason for everything would excuse anything.
+Only for these: a reason that applied to everything would excuse anything.
 """
 
 from __future__ import annotations
@@ -47,7 +47,7 @@ _REASONS = {
 
 
 def reason(data: str, n_components: int, method: Method, measure: str) -> str:
-    """A sentence, or nothing."""
+    """The reason, or an empty string."""
     if method.variant == RANDOM_START:
         return _OTHER_START
     return _REASONS.get((data, n_components, method.name, measure), "")

@@ -1,4 +1,4 @@
-"""Independent pieces of work on all cores, in a fixed order of results."""
+"""Independent jobs on all cores, with results in a fixed order."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ __all__ = ["Job", "run_jobs"]
 
 
 class Job(NamedTuple):
-    """A call of a module-level function, and the words that announce it."""
+    """A call of a module-level function, and its label for the progress bar."""
 
     label: str
     function: Callable[..., Any]

@@ -1,4 +1,4 @@
-"""The loading matrices that the authors saved, by what they are worth (``authors_solutions.csv``), beside ours."""
+"""The authors' saved loading matrices, by their variance and MMD^2 (``authors_solutions.csv``), compared with ours."""
 
 from __future__ import annotations
 
@@ -34,8 +34,8 @@ def read_saved(path: Path) -> dict[tuple[str, int, str], dict[int, Saved]]:
     with path.open(encoding="utf-8") as file:
         for row in csv.DictReader(file):
             key = row["dataset"], int(row["n_components"]), _method_name(row["algorithm"], row["parameter"])
-            figures = Saved(*(float(row[field]) for field in Saved._fields))
-            solutions.setdefault(key, {})[int(row["split"])] = figures
+            values = Saved(*(float(row[field]) for field in Saved._fields))
+            solutions.setdefault(key, {})[int(row["split"])] = values
     return solutions
 
 
@@ -50,8 +50,8 @@ def _method_name(algorithm: str, parameter: str) -> str:
 def holds_against(saved: Saved, *, variance: float, discrepancy: float, tolerance: float) -> bool:
     """Whether a solution is at least as good as a saved one on the training rows.
 
-    Where the saved one meets the tolerance: within it too, with at least the same variance. Where it misses it: within
-    the tolerance, or no more MMD^2.
+    If the saved one meets the tolerance: within it too, with at least the same variance. If it does not: within the
+    tolerance, or with no more MMD^2.
     """
     if saved.mmd2_train <= tolerance:
         return discrepancy <= tolerance and variance >= saved.var_train - _STORED
@@ -59,7 +59,7 @@ def holds_against(saved: Saved, *, variance: float, discrepancy: float, toleranc
 
 
 def compare_with_saved(fits: Sequence[Fit], path: Path) -> tuple[list[Table], list[Claim]]:
-    """What both are worth on the training rows; nothing where the file is absent."""
+    """Variance and MMD^2 of both on the training rows; empty if the file is absent."""
     if not path.is_file():
         return [], []
     rows, claims = [], []

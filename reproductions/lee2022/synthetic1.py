@@ -18,7 +18,7 @@ from reproductions.lee2022.running import Job
 
 __all__ = ["Sample", "figure_1", "figure_1_jobs", "project_sample"]
 
-#: Of the paper; and how many samples ours are averaged over, since one sample decides little.
+#: The paper's tolerance, and the number of samples for ours, since a single sample says little.
 _TOLERANCE, _SAMPLES = 1e-5, 10
 METHODS = (Method("PCA"), Method("FPCA", 0.0), Method("MbF-PCA", _TOLERANCE))
 
@@ -73,7 +73,7 @@ def _level_ratio(samples: Sequence[Sample], name: str) -> float:
 
 
 def _claims(samples: Sequence[Sample]) -> list[Claim]:
-    """The paper's words: PCA and FPCA leave the groups apart, MbF-PCA merges them."""
+    """The paper's statements: PCA and FPCA leave the groups apart, MbF-PCA merges them."""
     pca, fpca, mbf = (method.name for method in METHODS)
     what = "MMD^2 / random level, median of the samples: "
     varies = (

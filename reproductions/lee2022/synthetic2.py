@@ -26,7 +26,7 @@ from reproductions.lee2022.running import Job
 __all__ = ["Trial", "figures_2_3", "figures_2_3_jobs", "planned_trials", "run_trial"]
 
 _SIZES, _SPLITS = tuple(range(20, 101, 10)), 5
-_ROWS, _TRAINING = 240, 168  # a group; the authors' script, as section 8.2 (section H says 250)
+_ROWS, _TRAINING = 240, 168  # per group, as in the authors' script and section 8.2 (section H says 250)
 _TOLERANCE = 1e-5
 METHODS = (Method("PCA"), Method("FPCA", 0.0), Method("MbF-PCA", _TOLERANCE))
 #: FPCA as the authors solve it, by their semidefinite program; beyond these sizes it takes too long.
@@ -80,7 +80,7 @@ def run_trial(n_features: int, split: int, method: Method, *, n_components: int 
 
 
 def make_sample(n_features: int) -> tuple[np.ndarray, np.ndarray]:
-    """Each group from a draw of its own, and so with a projection of its own."""
+    """Each group is drawn separately, and so has its own projection."""
     draws = [make_projected_gaussians(n_features, n_samples=2 * _ROWS, random_state=seed) for seed in (0, 1)]
     groups = draws[0][1]
     return np.vstack([X[groups == label] for label, (X, _) in enumerate(draws)]), groups
@@ -98,7 +98,7 @@ def figures_2_3(trials: Sequence[Trial]) -> tuple[Table, Drawing, list[Claim]]:
     """Means over the splits, and the CPU time of each method relative to that of MbF-PCA."""
     columns = ("p", "method", "splits", "%Var", "MMD^2", "MMD^2 train", "CPU time / MbF-PCA's")
     means = _means(trials)
-    rows = [[p, name, *figures] for (p, name), figures in means.items()]
+    rows = [[p, name, *values] for (p, name), values in means.items()]
     note = f"Test rows of 70-30 splits, d = {SYNTHETIC_DIMENSION}; {PROGRAM.name}: the authors' program, small p only."
     table = Table("figures_2_3", "Figures 2 and 3: synthetic data of growing dimension", columns, rows, note)
     drawing = Drawing(
@@ -115,10 +115,10 @@ def _means(trials: Sequence[Trial]) -> dict[tuple[int, str], tuple[int, float, f
     reference = METHODS[-1].name
     means = {}
     for (p, name), group in groups.items():
-        figures = [
+        averages = [
             float(np.mean([getattr(trial, field) for trial in group])) for field in ("variance", "mmd2", "mmd2_train")
         ]
-        means[p, name] = (len(group), *figures, seconds[p, name] / seconds[p, reference])
+        means[p, name] = (len(group), *averages, seconds[p, name] / seconds[p, reference])
     return means  # type: ignore[return-value]
 
 
@@ -129,7 +129,7 @@ _WHY_LESS = (
 
 
 def _claims(trials: Sequence[Trial], means: dict[tuple[int, str], Any]) -> list[Claim]:
-    """The paper's words on Figure 2: MbF-PCA keeps more variance at a similar level of MMD^2."""
+    """The paper's statement about Figure 2: MbF-PCA keeps more variance at a similar level of MMD^2."""
     _, fpca, mbf = (method.name for method in METHODS)
     level = float(np.mean([trial.random_level for trial in trials if trial.method == mbf]))
     claims = []

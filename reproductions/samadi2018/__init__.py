@@ -1,7 +1,7 @@
 """Samadi, Tantipongpipat, Morgenstern, Singh and Vempala (2018), The Price of Fair PCA: One Extra Dimension.
 
 ``python -m reproductions samadi2018 --data FOLDER``: errors and losses by group on the faces and the credit table
-(Figures 1, 3 and 4), rank d instead of d + 1, and the paper's algorithms beside ours.
+(Figures 1, 3 and 4), rank d instead of d + 1, and the paper's algorithms compared with ours.
 """
 
 from __future__ import annotations
@@ -25,7 +25,7 @@ WHERE = (
     "the authors' data folder, to which the README of their public repository samirasamadi/Fair-PCA links "
     "(images/sex.txt with images/img0.txt, img1.txt, ... and credit/default_degree.csv), or a folder with .npz files "
     "of images (arrays gray3, lut and sex, or X and groups) and .csv files in the layout of the credit table (a line "
-    "of names, then numbers; the group in the column EDUCATION or in the one after ID; the raw UCI file will do)."
+    "of names, then numbers; the group in the column EDUCATION or in the one after ID; the raw UCI file works)."
 )
 
 

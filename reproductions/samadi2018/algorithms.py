@@ -1,4 +1,4 @@
-"""The paper's own algorithms beside ours: multiplicative weights with a fixed rate, and Algorithm 1."""
+"""The paper's own algorithms, for comparison with ours: multiplicative weights with a fixed rate, and Algorithm 1."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ __all__ = [
     "true_oracle",
 ]
 
-#: Rates tried where the paper says that one parameter of multiplicative weights needs tuning.
+#: Rates tried, since the paper says that one parameter of multiplicative weights needs tuning.
 RATES = (0.1, 0.3, 1.0, 3.0, 10.0, 30.0, 100.0, 300.0, 1000.0)
 
 #: From the groups' weights to their losses.
@@ -123,7 +123,7 @@ def eigengap(moments: GroupMoments, dimension: int, weights: np.ndarray) -> floa
 
 
 def stopped_early(moments: GroupMoments, dimension: int) -> np.ndarray:
-    """What our search would return if stopped sooner: eigenproblems solved and largest loss, in columns."""
+    """What our search would return if it stopped earlier: eigenproblems solved and largest loss, in columns."""
     found: list[tuple[int, float]] = []
     for limit in range(1, 50):
         fit = _quiet_fit(FairPCA(dimension, center="group", max_iter=limit), moments)
@@ -149,13 +149,13 @@ def algorithm_one(moments: GroupMoments, dimension: int) -> Rounded:
 
 
 def adaptive_weights(moments: GroupMoments, dimension: int, steps: int) -> float:
-    """Our multiplicative weights, which adapt their rate: the largest loss after so many steps."""
+    """Our multiplicative weights with an adaptive rate: the largest loss after the given number of steps."""
     fit = _quiet_fit(FairPCA(dimension, center="group", solver="mw", max_iter=steps), moments)
     return float(fit.group_losses_.max())
 
 
 def _quiet_fit(pca: FairPCA, moments: GroupMoments) -> FairPCA:
-    """Stopping before the gap closes is what is asked for here."""
+    """Ignore convergence warnings: stopping before the gap closes is intended here."""
     with warnings.catch_warnings():
         warnings.simplefilter("ignore", ConvergenceWarning)
         return pca.fit_moments(moments)

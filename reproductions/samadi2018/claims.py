@@ -1,4 +1,4 @@
-"""Statements of the paper as numbers, beside what was measured."""
+"""Statements of the paper as numbers, and the measured values."""
 
 from __future__ import annotations
 
@@ -22,10 +22,10 @@ __all__ = ["claims_of", "count_unexamined"]
 
 
 def claims_of(study: Study) -> list[Claim]:
-    """What the paper says of this data set by name, then what it says of any data."""
+    """What the paper says about this data set by name, then what it says about any data."""
     found = [*_theorems(study), *_algorithm_one(study), *_cost(study)]
     if study.worse is not None:
-        found = [*_figures(study, study.worse), *found]
+        found = [*_statements(study, study.worse), *found]
     return found
 
 
@@ -36,7 +36,7 @@ def count_unexamined(study: Study) -> int:
     return _CLAIMS_OF_A_SAMPLE * study.sizes_left_out
 
 
-def _figures(study: Study, worse: int) -> Iterator[Claim]:
+def _statements(study: Study, worse: int) -> Iterator[Claim]:
     published = study.published
     assert published is not None
     name, features = study.title, study.data.X.shape[1]
@@ -89,7 +89,7 @@ def _count(source: str, what: str, holds: np.ndarray, explanation: str = "") -> 
 
 
 def _at_most(source: str, what: str, ours: float, theirs: float, why: str = "", precision: float = 0.0) -> Claim:
-    """``why`` tells how ours can be less; it is no excuse where ours is more."""
+    """``why`` explains how ours can be less; it does not excuse a value of ours that is more."""
     reason = why if ours <= theirs else ""
     return Claim(source, what, ours, theirs, precision, "at most", absolute=True, explanation=reason)
 

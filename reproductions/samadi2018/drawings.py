@@ -1,4 +1,4 @@
-"""Measurements as figures, in the manner of the paper's."""
+"""Measurements as figures like those of the paper."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ _SMALLEST = 1e-13
 
 
 def drawings_of(studies: Sequence[Study]) -> list[Drawing]:
-    """Figures 3 and 4 with a panel a data set; Figure 1 and the searches with a figure a data set."""
+    """Figures 3 and 4 with one panel per data set; Figure 1 and the searches with one figure per data set."""
     found = [_figure_one(study) for study in studies if study.samples]
     width = _PANEL[0] * len(studies)
     found.append(Drawing("figure3", "Figure 3: reconstruction error", partial(_errors, studies), (width, _PANEL[1])))
@@ -94,7 +94,7 @@ def _draw_searches(study: Study, figure: Any) -> None:
     shown = _shown(study)
     axes = _panels(figure, shown, sharey=True)
     for ax, search in zip(axes, shown, strict=True):
-        first = len(study.groups) + 1  # after one eigenproblem a group for its own optimum
+        first = len(study.groups) + 1  # after one eigenproblem per group for its own optimum
         lines = {"fixed rate of the scripts": search.fixed, "best fixed rate tried": search.tuned}
         for colour, marker, (label, trace) in zip(COLOURS, "os", lines.items(), strict=False):
             if trace is not None:
@@ -110,7 +110,7 @@ def _draw_searches(study: Study, figure: Any) -> None:
 
 
 def _above(calls: np.ndarray, values: np.ndarray, search: Search, study: Study) -> tuple[np.ndarray, np.ndarray]:
-    """Distance from the optimum, to where it is lost in rounding: that point is drawn at the smallest distance."""
+    """Distance from the optimum, until it is below rounding: that point is drawn at the smallest distance."""
     excess = (values - search.optimum) / study.fair.total
     lost = np.flatnonzero(excess <= _SMALLEST)
     end = lost[0] + 1 if len(lost) else len(excess)

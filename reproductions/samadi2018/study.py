@@ -144,7 +144,7 @@ class _Plan:
 
 
 def count_steps(data: Data, *, quick: bool, errata: bool) -> int:
-    """How often ``step`` will be called."""
+    """How many times ``step`` is called."""
     return _plan(data, quick, errata).steps
 
 
@@ -185,7 +185,7 @@ def _sample_sizes(n_groups: int, smallest: int) -> list[int]:
 
 
 def measure(data: Data, *, quick: bool, errata: bool, step: Callable[[str], None]) -> Study:
-    """Measure; ``step`` is called before each piece of work with what it is."""
+    """Measure; ``step`` is called with a description before each piece of work."""
     plan = _plan(data, quick, errata)
     _ = data.moments  # computed and kept here, by numpy with all its threads
     with scipy_threads_only():  # the rest is eigenproblems, which scipy solves
@@ -214,7 +214,7 @@ def _measured(data: Data, plan: _Plan, step: Callable[[str], None]) -> Study:
 
 
 def published_of(data: Data) -> tuple[Published | None, list[str]]:
-    """What the paper says of this data set, and a remark where only the name is that of one of its data sets."""
+    """What the paper says about this data set, and a remark if only the name matches one of its data sets."""
     published = PUBLISHED.get(data.name)
     if published is None or len(data.X) == published.rows:
         return published, []
@@ -241,7 +241,7 @@ def _samples(data: Data, size: int, plan: _Plan, step: Callable[[str], None]) ->
     pca, fair = [], []
     most = max(plan.curves)
     for seed in range(plan.samples):
-        step(f"{data.name}: sample {seed + 1} of {size} a group")
+        step(f"{data.name}: sample {seed + 1} of {size} per group")
         moments = protocol.equal_sample(data, size, seed)
         pca.append(protocol.pca_curves(moments, range(1, most + 1)))
         fair.append(protocol.fair_curves(moments, plan.fair_on_samples))

@@ -59,7 +59,7 @@ def _sizes(study: Study) -> str:
 
 
 def _plain(value: Any) -> Any:
-    """Built-in numbers, with nothing where there is no value."""
+    """Python numbers, with an empty string for a missing value."""
     if isinstance(value, int | str):
         return value
     return "" if np.isnan(value) else float(value)
@@ -125,7 +125,7 @@ def _searches(study: Study) -> Table | None:
     return Table(
         f"{file_name(study.name)}_weights", f"{study.title}: largest loss by multiplicative weights and by FairPCA",
         columns, rows,
-        "Every step costs one eigenproblem, beside one per group for its own optimum, which FairPCA's number includes. "
+        "Every step costs one eigenproblem, plus one per group for its own optimum, which FairPCA's number includes. "
         "Rate and first number of steps are those of the authors' scripts, and so is the choice of average or last "
         "iterate. The eigengap is 1 - lambda_(d+1) / lambda_d of the weighted sum: the smaller it is, the faster "
         "losses change with the weights, and the smaller the rate must be.",
@@ -154,7 +154,7 @@ def _errata(study: Study) -> Table | None:
         optima = float(study.pooled.largest[row]), float(study.fair.largest[row])
         rows.append([erratum.dimension, *map(float, erratum.pca), erratum.fair, *optima, _below(erratum.fair, *optima)])
     return Table(
-        f"{file_name(study.name)}_errata", f"{study.title}: repeated erratum of creditProcess.m (errata asked for)",
+        f"{file_name(study.name)}_errata", f"{study.title}: repeated erratum of creditProcess.m (errata requested)",
         columns, rows,
         "The script centres only the first rows of each group, as many as there are features. Its rows are then nearly "
         "those about the common mean, but each group's best is taken about its own mean: a loss can come out below "

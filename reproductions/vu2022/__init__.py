@@ -41,7 +41,7 @@ WHERE = (
     "the label."
 )
 
-_TITLE = "Vu et al. (2022), Distributionally Robust Fair Principal Components: published values beside ours"
+_TITLE = "Vu et al. (2022), Distributionally Robust Fair Principal Components: published values and ours"
 _REMARKS = (
     "ABDiff is the difference between the groups' mean errors, each group about its own training mean; ARE the mean "
     "error of all rows. Parameters minimise their sum over three folds, so that one may be traded for the other.",
@@ -59,7 +59,7 @@ def run(folder: Path, *, quick: bool, errata: bool, progress: Progress) -> Outco
     tables = _tables(folder)
     usable = {name: table for name, table in tables.items() if not protocol.obstacle(table)}
     remarks = [f"{name} is left out: {protocol.obstacle(tables[name])}." for name in tables if name not in usable]
-    # The matrices are small: threads inside the linear algebra would only get in each other's way.
+    # The matrices are small: threads inside the linear algebra would only slow each other down.
     with single_blas_thread():
         return _Run(usable, quick, errata, progress).outcome([*_REMARKS, *remarks])
 
@@ -98,7 +98,7 @@ class _Run:
         found = directions()
         effect = radius_effect(self._simulations, self._alphas, lambda: self._step("effect of the radius"))
         claims, extra = self._errata() if self._with_errata else ([], [])
-        performance = performance_claims(studies)  # a quick run has all of them too, as means over fewer splits
+        performance = performance_claims(studies)  # a quick run has all of them, too, as means over fewer splits
         differences = [] if self._quick else self._differences()
         self._step("writing")
         measured = [*performance_tables(studies), *toy_tables(found, effect), *curve_tables(curves, series), *extra]
@@ -135,9 +135,9 @@ class _Run:
         printed = {name: PUBLISHED[name].methods["FairPCA"] if name in PUBLISHED else None for name, _ in ported}
         tables.append(scripts.port_table([(self._title(name), result, printed[name]) for name, result in ported]))
         for name, result in ported:
-            figures = printed[name]
-            if figures is not None:
-                claims += scripts.port_claims(self._title(name), result, figures)
+            values = printed[name]
+            if values is not None:
+                claims += scripts.port_claims(self._title(name), result, values)
         return claims, tables
 
     def _port(self, name: str) -> Result:

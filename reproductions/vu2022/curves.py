@@ -76,8 +76,8 @@ def pareto(name: str, title: str, X: np.ndarray, groups: np.ndarray) -> Pareto:
     moments = group_moments(protocol.standardise(X, X), groups)
 
     def point(basis: np.ndarray) -> tuple[float, float]:
-        figures = protocol.measure(basis, moments, moments, moments.means)
-        return figures.average, figures.difference
+        values = protocol.measure(basis, moments, moments, moments.means)
+        return values.average, values.difference
 
     grid = itertools.product(protocol.ALPHAS, protocol.PENALTIES)
     points = {

@@ -1,4 +1,4 @@
-"""The figures of Vu et al. (2022), drawn from what was found."""
+"""The figures of Vu et al. (2022), drawn from our results."""
 
 from __future__ import annotations
 

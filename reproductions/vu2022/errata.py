@@ -155,7 +155,7 @@ def port_split(X: np.ndarray, groups: np.ndarray, seed: int) -> Result:
         sample.inside.second_moments("group"), protocol.N_COMPONENTS, ETAS[int(np.argmin(totals))]
     )
     outside, inside = (
-        _relaxed_figures(projector, part, part, sample.inside.means) for part in (sample.outside, sample.inside)
+        _relaxed_measures(projector, part, part, sample.inside.means) for part in (sample.outside, sample.inside)
     )
     return Result(outside, inside, np.nan)
 
@@ -163,10 +163,10 @@ def port_split(X: np.ndarray, groups: np.ndarray, seed: int) -> Result:
 def _port_total(part: Any, eta: float) -> float:
     # Within a fold the port sees the groups' rows about their own means, without the second standardisation.
     projector = port_of_fair_pca(part.unscaled.second_moments("group"), protocol.N_COMPONENTS, eta)
-    return float(_relaxed_figures(projector, part.scaled, part.own, part.means).sum())
+    return float(_relaxed_measures(projector, part.scaled, part.own, part.means).sum())
 
 
-def _relaxed_figures(projector: np.ndarray, moments: GroupMoments, own: GroupMoments, means: np.ndarray) -> np.ndarray:
+def _relaxed_measures(projector: np.ndarray, moments: GroupMoments, own: GroupMoments, means: np.ndarray) -> np.ndarray:
     """ABDiff and ARE with I - sqrt(I - P) as the projection, whose error is ``<M, I - P>``."""
     left = np.eye(len(projector)) - projector
     whole = np.einsum("apq,pq->a", moments.second_moments(np.zeros(moments.n_features)), left)
@@ -175,7 +175,7 @@ def _relaxed_figures(projector: np.ndarray, moments: GroupMoments, own: GroupMom
 
 
 def port_claims(title: str, result: Result, printed: Printed) -> list[Claim]:
-    """The paper's FairPCA column beside the port's values."""
+    """The paper's FairPCA column compared with the port's values."""
     reason = (
         "With a large step the port's weights never settle, and its result depends on rounding: data changed by 1e-13 "
         "move an entry of the projector by up to 0.4 (E. Coli, step 3)."

@@ -77,7 +77,7 @@ def features(table: Any) -> np.ndarray:
 
 
 def obstacle(table: Any) -> str:
-    """Why the protocol cannot be run on a table; empty where it can."""
+    """Why the protocol cannot be run on a table; empty if it can."""
     labels, counts = np.unique(table.sensitive_features, return_counts=True)
     if len(labels) != 2:
         return f"it has {len(labels)} groups, and the paper compares two"
@@ -189,7 +189,7 @@ def parity(moments: GroupMoments, delta: float = 0.0, weight: float = 0.0) -> np
 
 
 class Fold(NamedTuple):
-    """Moments of the rows that fit and that judge, standardised by the former; and of both as they came."""
+    """Moments of the fitting and the evaluation rows, standardised by the former; and of both unscaled."""
 
     fitting: GroupMoments
     scaled: GroupMoments

@@ -10,7 +10,7 @@ Tolerances, each with its reason:
 - ``FIGURE_TOLERANCE``: a single value may be traded for the other at equal sum, so each is compared on the scale of
   their sum: one percent of it.
 - Table 4: the separation is a difference of two shares of test rows; its standard error is at most
-  ``sqrt(1 / n_0 + 1 / n_1) / 2``. Two classifiers that differ by less cannot be told apart on these rows.
+  ``sqrt(1 / n_0 + 1 / n_1) / 2``. Two classifiers that differ by less cannot be distinguished on these rows.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""Tables 1, 3 and 4 of Vu et al. (2022), ours beside the published values."""
+"""Tables 1, 3 and 4 of Vu et al. (2022), ours next to the published values."""
 
 from __future__ import annotations
 
@@ -108,7 +108,7 @@ def average(results: Sequence[dict[str, Result]]) -> dict[str, Result]:
 
 
 def performance_tables(studies: Sequence[Study]) -> list[Table]:
-    """Tables 1, 3 and 4 in the paper's shape: one row a data set and method."""
+    """Tables 1, 3 and 4 in the paper's layout: one row per data set and method."""
     note = "Means over the splits; d = 3. Published values are those of the paper's column for the method."
     return [
         Table("table_1", "Table 1: out of sample", *_pairs(studies, "test"), note=note),
@@ -123,8 +123,8 @@ def _pairs(studies: Sequence[Study], part: str) -> tuple[list[str], list[list[An
     for study, method, result, printed in _entries(studies):
         ours = getattr(result, part)
         theirs = ["", "", ""] if printed is None else [*getattr(printed, part), sum(getattr(printed, part))]
-        figures = [x for pair in zip([*map(float, ours), float(ours.sum())], theirs, strict=True) for x in pair]
-        rows.append([study.title, method, study.n_splits, *figures])
+        values = [x for pair in zip([*map(float, ours), float(ours.sum())], theirs, strict=True) for x in pair]
+        rows.append([study.title, method, study.n_splits, *values])
     return columns, rows
 
 

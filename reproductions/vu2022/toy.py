@@ -36,7 +36,7 @@ class Direction:
 
 @dataclass(frozen=True)
 class RadiusEffect:
-    """ARE + ABDiff on the test rows: one row a simulation, one column a value of alpha."""
+    """ARE + ABDiff on the test rows: one row per simulation, one column per value of alpha."""
 
     alphas: np.ndarray
     totals: np.ndarray
@@ -74,7 +74,7 @@ def _angle(direction: np.ndarray) -> float:
 
 
 def radius_effect(n_simulations: int, n_alphas: int, step: Callable[[], Any] = lambda: None) -> RadiusEffect:
-    """Figure 4: the radius of group 1 grows, penalty 0.1; fitted to 300 rows, judged on 12000 fixed ones."""
+    """Figure 4: the radius of group 1 grows, penalty 0.1; fitted to 300 rows, evaluated on 12000 fixed ones."""
     alphas = np.linspace(0.0, _LARGEST_ALPHA, n_alphas)
     test = group_moments(*make_toy(_TEST_ROWS, random_state=0))
     totals = np.empty((n_simulations, n_alphas))

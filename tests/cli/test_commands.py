@@ -312,7 +312,7 @@ def test_functions_cannot_be_set(people, tmp_path, capsys, value):
     fit = ["fit", people, "--sensitive", "sex", "--drop", "id", "--method", "MMDFairPCA"]
     assert run([*fit, "--set", f"callback={value}"], tmp_path) == 2
     assert capsys.readouterr().err == (
-        "fairpca: --set callback takes a function, which cannot be given here; leave it out, or use Python.\n"
+        "fairpca: --set callback takes a function, which cannot be given here; omit it, or use Python.\n"
     )
 
 
@@ -328,7 +328,7 @@ def test_output_survives_any_encoding(people, tmp_path, monkeypatch, encoding, e
         main(["audit", "--help"])
     assert run(["audit", people, *COMMON, "--label", "default", "--components", "1"], tmp_path) == 0
     sys.stdout.flush()
-    for text in ("Δ         difference", "error 女", "Δ EOP"):
+    for text in ("Δ           difference", "error 女", "Δ EOP"):
         assert text.encode(encoding, "backslashreplace") in shown.getvalue()
 
 

@@ -45,7 +45,7 @@ def test_a_quick_run_judges_nothing_and_says_what_it_left_out(tmp_path):
     assert not outcome.succeeded
     report = outcome.write(tmp_path).read_text(encoding="utf-8")
     for text in (str(outcome), report):
-        assert "2 published values stand beside ours" in text
+        assert "2 published values stand next to ours" in text
         assert "7 were not examined" in text
         assert "matched" not in text
         assert "explained" not in text

@@ -31,18 +31,21 @@ Does PCA treat the groups in your data differently, and what would it cost to fi
 
 Reads the file, leaves the sensitive and the label column out of the features, fits ordinary PCA and the methods that
 balance quality between groups (FairPCA, RobustFairPCA) or remove the group from the scores (ParityPCA, MMDFairPCA),
-prints the values of each, and writes a report that opens in a browser without network.
+prints the values of each, and writes a report that opens in a browser without a network connection.
 
-  error     mean squared distance between a group's rows and their reconstruction
-  loss      how much of that error the group has only because it shares the components with the others
-  expected  by chance: what random groups of the same sizes show; own components fit a group's own rows too well
-  corrected loss: both sides judged on new rows, with an interval
-  adjusted p: how often a random division into groups of these sizes shows a loss this large somewhere
-  gap       difference between the groups with the largest and the smallest value
-  variance  share of the variance that the components keep
-  MMD²      distance between the groups' distributions of scores
-  adversary how far a linear classifier tells the groups apart from the scores (0: not at all, 1: entirely)
-  Δ         difference between groups in a classifier's decisions: demographic parity, equal opportunity, equalized odds
+  error       mean squared distance between a group's rows and their reconstruction
+  loss        how much of that error the group has only because it shares the components with the others
+  expected by chance
+              the average loss of random groups of the same sizes: components fitted to one group overfit its rows
+  corrected loss
+              the loss with both sides evaluated on new rows, with an interval
+  adjusted p  how often a random division into groups of these sizes shows a loss this large somewhere
+  gap         difference between the groups with the largest and the smallest value
+  variance    share of the variance that the components keep
+  MMD²        distance between the groups' distributions of scores
+  adversary   how well a linear classifier separates the groups by their scores (0: not at all, 1: perfectly)
+  Δ           difference between groups in a classifier's decisions: demographic parity, equal opportunity,
+              equalized odds
 """
 _EXAMPLES = """\
 examples:
@@ -50,7 +53,7 @@ examples:
   fairpca audit people.parquet --sensitive sex --sensitive region --drop id --components 2,5,10 --out people.html
   fairpca audit credit.csv --sensitive sex --json values.json
 
-exit codes: 0 done, 2 something is wrong with the file or the call (one sentence says what), 130 interrupted
+exit codes: 0 success, 2 an error in the file or the arguments (with one clear message), 130 interrupted
 """
 
 
@@ -72,7 +75,7 @@ def add_audit(commands: Any) -> None:
         "--no-points",
         dest="points",
         action="store_false",
-        help="draw no individual rows in the report, for reports shared externally",
+        help="do not draw individual rows in the report; for reports shared externally",
     )
     parser.set_defaults(run=_run)
 
@@ -113,7 +116,7 @@ def _audit(arguments: argparse.Namespace, data: TableData) -> Audit:
 
 
 def test_options(arguments: argparse.Namespace, data: TableData) -> dict[str, Any]:
-    """What concerns chance: who the rows belong to, and how many random divisions are drawn."""
+    """Options of the permutation test: the clusters of the rows, and the number of random divisions."""
     return {
         "clusters": data.clusters,
         "repeated_rows": arguments.repeated_rows,
@@ -122,13 +125,13 @@ def test_options(arguments: argparse.Namespace, data: TableData) -> dict[str, An
 
 
 def check_json(arguments: argparse.Namespace) -> None:
-    """Say at once that the values cannot be written."""
+    """Fail early if the values cannot be written."""
     if arguments.json not in (None, "-"):
         check_output(arguments.json, arguments.data, option="--json")
 
 
 def write_json(values: dict[str, Any], target: str) -> None:
-    """Print the values (``-``), or write them to a file that appears complete or not at all."""
+    """Print the values (``-``), or write them to a file atomically."""
     text = json.dumps(values, indent=2, allow_nan=False)
     if target == "-":
         print(text)
@@ -137,7 +140,7 @@ def write_json(values: dict[str, Any], target: str) -> None:
 
 
 def print_remarks(data: TableData) -> None:
-    """Say aloud what was done with the columns."""
+    """Print the group sizes and how the columns were treated."""
     whole = whole_moments(data)
     found, counts = np.unique(data.groups, return_counts=True) if whole is None else (whole.labels, whole.counts)
     sizes = ", ".join(f"{clean(label)} ({count:,.0f})" for label, count in zip(found, counts, strict=True))
@@ -148,12 +151,12 @@ def print_remarks(data: TableData) -> None:
 
 
 def whole_moments(data: TableData) -> GroupMoments | None:
-    """Those of all rows, where ``data`` is a sample of a streamed file."""
+    """Moments of all rows if ``data`` is a sample of a streamed file, else None."""
     return data.moments if isinstance(data, StreamedTable) else None
 
 
 def describe(data: TableData) -> dict[str, Any]:
-    """The data, for machines."""
+    """The data set as an entry of the JSON output."""
     return {
         "file": data.table.name,
         "sha256": data.table.sha256,
@@ -163,7 +166,7 @@ def describe(data: TableData) -> dict[str, Any]:
 
 
 def provenance(command_line: Sequence[str], seed: int, data: TableData | None) -> dict[str, str]:
-    """What a reader needs to repeat it."""
+    """What a reader needs to repeat the audit."""
     lines = {"command": shlex.join(["fairpca", *command_line]), "seed": str(seed)}
     if data is not None:
         lines["file"] = data.table.name

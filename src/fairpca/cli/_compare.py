@@ -1,4 +1,4 @@
-"""``fairpca compare``: the figures of an audit, without a report."""
+"""``fairpca compare``: the values of an audit, without a report."""
 
 from __future__ import annotations
 

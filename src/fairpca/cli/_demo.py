@@ -19,7 +19,7 @@ from fairpca.report import audit
 
 __all__ = ["add_demo", "demo_text"]
 
-#: Numbers of components in the tables, of those that were asked for.
+#: Numbers of components shown in the tables, if they were requested.
 _SHOWN = (2, 5, 10)
 
 
@@ -77,7 +77,7 @@ def _run(arguments: argparse.Namespace) -> int:
 
 
 def demo_text(found: Comparison) -> str:
-    """The tables of an audit, and what FairPCA proves."""
+    """The tables of an audit, and the optimality certificate of FairPCA."""
     balanced = [result for result in found.results if result.method == "FairPCA"]
     rows = [
         [str(result.n_components), *(number(one.value) for one in (*_losses(found, result), *_losses_of(result))), gap]
@@ -103,7 +103,7 @@ def demo_text(found: Comparison) -> str:
 
 
 def _losses(found: Comparison, result: MethodResult) -> list[Any]:
-    """Those of ordinary PCA with as many components."""
+    """Losses of ordinary PCA with the same number of components."""
     return _losses_of(found["PCA", result.n_components])
 
 

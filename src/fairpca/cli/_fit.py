@@ -28,8 +28,8 @@ def add_fit(commands: Any) -> None:
     parser = commands.add_parser(
         "fit", help="fit one method to a file and save the model",
         description="Fits one estimator and saves it together with the way the columns were prepared, so that "
-        "`fairpca transform` treats new files alike. The model file holds numbers and text only: loading one from a "
-        "stranger runs nothing.",
+        "`fairpca transform` treats new files the same way. The model file holds numbers and text only: loading one "
+        "from an untrusted source executes nothing.",
         epilog="example: fairpca fit credit.csv --sensitive sex --method FairPCA --components 5 --set criterion=error "
         "--out model.npz",
     )  # fmt: skip
@@ -60,7 +60,7 @@ def add_fit(commands: Any) -> None:
 
 
 def _setting(text: str) -> tuple[str, Any]:
-    """``name=value``; a value that is no Python literal is text."""
+    """``name=value``; a value that is not a Python literal is text."""
     name, equals, value = text.partition("=")
     if not equals or not name.isidentifier():
         raise argparse.ArgumentTypeError(f"{text!r} is not of the form NAME=VALUE")
@@ -85,18 +85,18 @@ def _run(arguments: argparse.Namespace) -> int:
     notes = list(dict.fromkeys(str(warning.message) for warning in caught))
     extra = {"encoder": data.encoder.as_dict(), "sensitive": arguments.sensitive, "label": arguments.label}
     path = save_model(estimator, arguments.out, extra=extra)
-    _tell(estimator, notes, str(path), as_json=arguments.json)
+    _print_result(estimator, notes, str(path), as_json=arguments.json)
     return 0
 
 
 def _is_streamed(arguments: argparse.Namespace, estimator: Any) -> bool:
-    """A method that needs the rows reads them into memory, unless that was ruled out."""
+    """Whether to stream; a method that needs the rows reads them into memory, unless --stream was given."""
     streamed = is_streamed(arguments)
     if not streamed or hasattr(estimator, "fit_moments"):
         return streamed
     if arguments.stream:
         raise ValueError(
-            f"{arguments.method} compares the rows themselves, so it cannot be fitted in one pass: leave --stream out, "
+            f"{arguments.method} compares the rows themselves, so it cannot be fitted in one pass: omit --stream, "
             "give a sample of the rows, or fit it to a Dask collection in Python."
         )
     return False
@@ -107,18 +107,18 @@ def _estimator(arguments: argparse.Namespace) -> Any:
     known = sorted(set(estimator.get_params()) - set(_CODE))
     for name, _ in arguments.set:
         if name in _CODE:
-            raise ValueError(f"--set {name} takes a function, which cannot be given here; leave it out, or use Python.")
+            raise ValueError(f"--set {name} takes a function, which cannot be given here; omit it, or use Python.")
         if name not in known:
             raise ValueError(f"--set {name}: {arguments.method} has no such parameter; choose from {', '.join(known)}.")
     return estimator.set_params(**dict(arguments.set))
 
 
-def _tell(estimator: Any, notes: list[str], path: str, *, as_json: bool) -> None:
+def _print_result(estimator: Any, notes: list[str], path: str, *, as_json: bool) -> None:
     ratio = (
         float(estimator.explained_variance_ratio_.sum()) if hasattr(estimator, "explained_variance_ratio_") else None
     )
     by_group_errors, by_group_losses = (_by_group(estimator, name) for name in ("group_errors_", "group_losses_"))
-    figures = {
+    result = {
         "model": path,
         "estimator": type(estimator).__name__,
         "explained_variance": ratio,
@@ -127,7 +127,7 @@ def _tell(estimator: Any, notes: list[str], path: str, *, as_json: bool) -> None
         "notes": notes,
     }
     if as_json:
-        print(json.dumps(figures, indent=2))
+        print(json.dumps(result, indent=2))
         return
     print(" ".join(repr(estimator).split()))
     for group, error in by_group_errors.items():
@@ -140,7 +140,7 @@ def _tell(estimator: Any, notes: list[str], path: str, *, as_json: bool) -> None
 
 
 def _by_group(estimator: Any, name: str) -> dict[str, float]:
-    """Figures of the groups, where the estimator has them."""
+    """An attribute by group label; empty if the estimator does not have it."""
     values = getattr(estimator, name, None)
     if values is None:
         return {}

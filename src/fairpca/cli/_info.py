@@ -1,4 +1,4 @@
-"""``fairpca info``: versions, for reports of problems."""
+"""``fairpca info``: versions, for bug reports."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ _OPTIONAL = ("pandas", "pyarrow", "cvxpy-base", "scs", "matplotlib", "dask")
 
 def add_info(commands: Any) -> None:
     """Add the command to the parser."""
-    parser = commands.add_parser("info", help="versions of fairpca and of what it uses")
+    parser = commands.add_parser("info", help="versions of fairpca and its dependencies")
     parser.add_argument("--json", action="store_true", help="print them as JSON")
     parser.set_defaults(run=_run)
 

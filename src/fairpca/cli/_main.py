@@ -1,4 +1,4 @@
-"""Command line: one small module per command."""
+"""Entry point of the command line; each command has a module of its own."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from fairpca.cli._compare import add_compare
 from fairpca.cli._demo import add_demo
 from fairpca.cli._fit import add_fit
 from fairpca.cli._info import add_info
-from fairpca.cli._output import words_apart_from
+from fairpca.cli._output import messages_apart_from
 from fairpca.cli._transform import add_transform
 from fairpca.tables import TableError
 
@@ -21,17 +21,17 @@ __all__ = ["guarded", "main"]
 
 
 def main(argv: Sequence[str] | None = None) -> int:
-    """Run the command; return 0, or 2 after one clear error message about what was wrong with the call."""
+    """Run the command; return 0, or 2 after printing one clear error message."""
     given = list(sys.argv[1:] if argv is None else argv)
     return guarded("fairpca", lambda: _run(given))
 
 
 def guarded(program: str, run: Callable[[], int]) -> int:
-    """Call ``run``; a mistake of the user becomes one clear error message and exit code 2."""
+    """Call ``run``; a user error becomes one clear error message and exit code 2."""
     _escape_unencodable_output()
     try:
         return run()
-    except BrokenPipeError:  # the reader went away, for example `fairpca demo | head`
+    except BrokenPipeError:  # the reading process has ended, for example `fairpca demo | head`
         sys.stderr.close()
         return 0
     except KeyboardInterrupt:
@@ -50,7 +50,7 @@ def _run(given: list[str]) -> int:
         )
     arguments = _parser().parse_args(given)
     arguments.command_line = given
-    with words_apart_from(getattr(arguments, "out", None)):
+    with messages_apart_from(getattr(arguments, "out", None)):
         try:
             return arguments.run(arguments)
         except TableError as problem:
@@ -58,12 +58,12 @@ def _run(given: list[str]) -> int:
 
 
 def _options_of(arguments: argparse.Namespace) -> dict[str, str]:
-    """How this command calls the parameters that an error may advise to change."""
+    """The command-line flags of the parameters that an error message may advise to change."""
     return {name: f"--{name.replace('_', '-')}" for name in vars(arguments)}
 
 
 def _escape_unencodable_output() -> None:
-    """Greek letters, and labels in any script, are printed as escapes where the terminal's encoding lacks them."""
+    """Print characters that the terminal's encoding lacks as escapes: Greek letters, labels in any script."""
     for stream in (sys.stdout, sys.stderr):
         if isinstance(stream, io.TextIOWrapper) and stream.errors in ("strict", "surrogateescape"):
             stream.reconfigure(errors="backslashreplace")

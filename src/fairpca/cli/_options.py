@@ -1,4 +1,4 @@
-"""Options that several commands share, and how they become data."""
+"""Options shared by several commands, and loading the data that they describe."""
 
 from __future__ import annotations
 
@@ -28,11 +28,11 @@ __all__ = [
 ]
 
 _DEFAULT_MAX = 10
-#: Rows of a streamed file that are kept for intervals, classifiers and pictures.
+#: Rows of a streamed file that are kept for intervals, classifiers and figures.
 _SAMPLE_ROWS = 50_000
-#: Longer lists of components are typing errors.
+#: A larger number of components is taken for a typing error.
 _MOST_COMPONENTS = 100_000
-#: What numpy's random generators take.
+#: The largest seed that numpy's random generators accept.
 _LARGEST_SEED = 2**32 - 1
 
 
@@ -41,7 +41,7 @@ def add_data_options(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("data", metavar="DATA", help="a CSV file with a header line, or a .parquet or .feather file")
     parser.add_argument(
         "--sensitive", action="append", required=True, metavar="COLUMN",
-        help="the column that holds the groups, such as sex; repeat it for combinations of several columns",
+        help="the column that holds the groups, such as sex; repeat the option for combinations of several columns",
     )  # fmt: skip
     parser.add_argument(
         "--drop",
@@ -53,14 +53,14 @@ def add_data_options(parser: argparse.ArgumentParser) -> None:
     parser.add_argument(
         "--no-standardise", "--no-standardize", dest="standardise", action="store_false",
         help="keep the columns' own units; by default each is scaled to standard deviation 1, since otherwise the "
-        "column with the largest numbers decides alone",
+        "columns with the largest values dominate",
     )  # fmt: skip
     parser.add_argument(
         "--max-levels",
         type=int,
         default=MAX_LEVELS,
         metavar="N",
-        help=f"most values a text column may have (default: {MAX_LEVELS})",
+        help=f"maximum number of distinct values of a text column (default: {MAX_LEVELS})",
     )
     add_stream_options(parser)
 
@@ -70,8 +70,8 @@ def add_stream_options(parser: argparse.ArgumentParser) -> None:
     parser.add_argument(
         "--stream",
         action="store_true",
-        help="read a .parquet or .feather file batch by batch, with bounded memory; by default only beyond "
-        f"{STREAM_NUMBERS:,} numbers (rows x columns)",
+        help="read a .parquet or .feather file batch by batch, with bounded memory; by default only files with more "
+        f"than {STREAM_NUMBERS:,} values (rows x columns)",
     )
 
 
@@ -80,11 +80,11 @@ def add_comparison_options(parser: argparse.ArgumentParser) -> None:
     parser.add_argument(
         "--label",
         metavar="COLUMN",
-        help="what a later decision is about, such as default; adds accuracy and the groups' differences in decisions",
+        help="the target of later decisions, such as default; adds accuracy and the groups' differences in decisions",
     )
     parser.add_argument(
         "--components", type=dimensions, default=None, metavar="LIST",
-        help=f"numbers of components, such as 1,2,5 or 1-10 (default: 1-{_DEFAULT_MAX}, as far as there are features)",
+        help=f"numbers of components, such as 1,2,5 or 1-10 (default: 1-{_DEFAULT_MAX}, up to the number of features)",
     )  # fmt: skip
     parser.add_argument(
         "--methods", type=method_names, default=None, metavar="LIST",
@@ -93,7 +93,7 @@ def add_comparison_options(parser: argparse.ArgumentParser) -> None:
     _add_chance_options(parser)
     add_jobs_option(parser)
     parser.add_argument(
-        "--full-table", action="store_true", help="print every number of components, not only three of them"
+        "--full-table", action="store_true", help="print all numbers of components, not only three of them"
     )
     parser.add_argument(
         "--json", nargs="?", const="-", type=_json_target, metavar="FILE",
@@ -103,7 +103,7 @@ def add_comparison_options(parser: argparse.ArgumentParser) -> None:
 
 
 def _add_chance_options(parser: argparse.ArgumentParser) -> None:
-    """What random choices and p-values depend on."""
+    """Random seed, permutation test and sampling."""
     add_seed_option(parser)
     parser.add_argument(
         "--clusters", metavar="COLUMN",
@@ -116,30 +116,30 @@ def _add_chance_options(parser: argparse.ArgumentParser) -> None:
     )  # fmt: skip
     parser.add_argument(
         "--permutations", type=_whole_number(19), default=999, metavar="N",
-        help="random divisions behind the p-values, at least 19 (default: 999)",
+        help="number of random divisions for the p-values, at least 19 (default: 999)",
     )  # fmt: skip
     parser.add_argument(
         "--sample-rows",
         type=int,
         default=_SAMPLE_ROWS,
         metavar="N",
-        help="of a streamed file: rows drawn at random for p-values, intervals and values on new rows "
+        help="for a streamed file: rows drawn at random for p-values, intervals and values on new rows "
         f"(default: {_SAMPLE_ROWS:,}); losses in the sample and variance are always those of all rows",
     )
 
 
 def add_seed_option(parser: argparse.ArgumentParser) -> None:
-    """Where random numbers start."""
+    """The random seed."""
     parser.add_argument(
         "--seed", type=_whole_number(0, _LARGEST_SEED), default=0, metavar="N",
-        help="of every random choice (default: 0)",
+        help="random seed (default: 0)",
     )  # fmt: skip
 
 
 def add_jobs_option(parser: argparse.ArgumentParser) -> None:
-    """How many processes work."""
+    """The number of parallel processes."""
     parser.add_argument(
-        "--jobs", type=_jobs, default=-1, metavar="N", help="processes that fit at the same time (default: all cores)"
+        "--jobs", type=_jobs, default=-1, metavar="N", help="number of parallel processes (default: all cores)"
     )
 
 
@@ -185,16 +185,16 @@ def dimensions(text: str) -> list[int]:
         low, high = _integer(first), _integer(last if dash else first)
         if low is None or high is None:
             raise argparse.ArgumentTypeError(f"{text!r} is not a list such as 1,2,5 or 1-10")
-        if high > _MOST_COMPONENTS:  # before the range is filled: it may be larger than memory
+        if high > _MOST_COMPONENTS:  # checked first: the range itself might not fit into memory
             raise argparse.ArgumentTypeError(f"{text!r} asks for more than {_MOST_COMPONENTS:,} components")
         numbers.update(range(low, high + 1))
     if not numbers or min(numbers) < 1:
-        raise argparse.ArgumentTypeError(f"{text!r} holds no number of components from 1 upwards")
+        raise argparse.ArgumentTypeError(f"{text!r} contains no positive number of components")
     return sorted(numbers)
 
 
 def method_names(text: str) -> list[str]:
-    """Parse names of methods; PCA always comes first, since everything is compared with it."""
+    """Parse method names; PCA always comes first, since everything is compared with it."""
     known = {name.lower(): name for name in METHODS}
     names = [part.strip() for part in text.split(",") if part.strip()]
     for name in names:
@@ -204,12 +204,12 @@ def method_names(text: str) -> list[str]:
 
 
 def wanted_dimensions(asked: list[int] | None, n_features: int) -> list[int]:
-    """What was asked for, or 1 to 10 as far as there are features."""
+    """The requested numbers of components, or 1 to 10, up to the number of features."""
     return asked if asked is not None else list(range(1, min(_DEFAULT_MAX, n_features) + 1))
 
 
 def is_streamed(arguments: argparse.Namespace) -> bool:
-    """Whether it was asked for, or the file's metadata say that it is large."""
+    """Whether streaming was requested, or the file is large according to its metadata."""
     if arguments.stream and not is_arrow(arguments.data):
         raise ValueError(
             f"--stream reads .parquet and .feather files, not {arguments.data}; convert it first, for example with "
@@ -219,7 +219,7 @@ def is_streamed(arguments: argparse.Namespace) -> bool:
 
 
 def load(arguments: argparse.Namespace) -> TableData:
-    """Read the file and divide it into features, groups and label; a large one is streamed and sampled."""
+    """Read the file and split it into features, groups and label; a large file is streamed and sampled."""
     if is_streamed(arguments):
         if arguments.clusters is not None:
             raise ValueError("--clusters needs all rows in memory, but this file is streamed; give a smaller file.")
@@ -230,7 +230,7 @@ def load(arguments: argparse.Namespace) -> TableData:
 
 
 def load_in_memory(arguments: argparse.Namespace) -> TableData:
-    """The same, of all rows."""
+    """Read all rows of the file into memory and split them into features, groups and label."""
     return prepare_table(
         read_table(arguments.data), arguments.sensitive, getattr(arguments, "label", None),
         drop=arguments.drop, standardise=arguments.standardise, max_levels=arguments.max_levels,
@@ -239,7 +239,7 @@ def load_in_memory(arguments: argparse.Namespace) -> TableData:
 
 
 def load_streamed(arguments: argparse.Namespace, sample_rows: int = 0) -> StreamedTable:
-    """Read the file once; ``sample_rows`` says how many of its rows are kept."""
+    """Stream the file once; ``sample_rows`` of its rows are kept."""
     with Progress(quiet=arguments.quiet or arguments.json in (True, "-")) as progress:
         return stream_table(
             arguments.data, arguments.sensitive, getattr(arguments, "label", None),

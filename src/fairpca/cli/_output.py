@@ -1,4 +1,4 @@
-"""Where results go: checked before the work, and apart from what is told."""
+"""Output files: checked before the work starts, and kept apart from printed messages."""
 
 from __future__ import annotations
 
@@ -9,11 +9,11 @@ from collections.abc import Iterator
 
 from fairpca._files import check_writable, is_standard_output
 
-__all__ = ["check_output", "words_apart_from"]
+__all__ = ["check_output", "messages_apart_from"]
 
 
 def check_output(path: str, *inputs: str, option: str = "--out") -> None:
-    """Say at once, not after a minute of work, that the result cannot be written, or would replace an input."""
+    """Fail early, not after a minute of work, if the result cannot be written or would replace an input."""
     for given in inputs:
         if os.path.isfile(path) and os.path.isfile(given) and os.path.samefile(path, given):
             raise ValueError(f"{option} {path} is the input {given} itself; give another name.")
@@ -24,8 +24,8 @@ def check_output(path: str, *inputs: str, option: str = "--out") -> None:
 
 
 @contextlib.contextmanager
-def words_apart_from(path: str | None) -> Iterator[None]:
-    """What is told goes to the standard error where the result goes to the standard output."""
+def messages_apart_from(path: str | None) -> Iterator[None]:
+    """Send messages to standard error if the result goes to standard output."""
     if path is None or not is_standard_output(path):
         yield
         return

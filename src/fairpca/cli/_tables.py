@@ -18,14 +18,14 @@ _WIDTH = 112
 _CHANCE = (
     "New rows: further rows from the same source, estimated by leaving rows out. Expected by chance: components fitted "
     "to one group alone overfit its rows, more so in small groups, so that random groups show losses as well; do not "
-    "subtract it. Corrected loss: the estimated shortfall against the best components of the group's population; above "
-    "zero for random groups too, only differences are to be interpreted."
+    "subtract it. Corrected loss: the estimated shortfall against the best components of the group's population; it is "
+    "above zero for random groups too, so interpret only differences."
 )
 _NO_IDENTITIES = "No p-value."
 
 
 def clean(text: str, limit: int = _LABEL_WIDTH) -> str:
-    """A label as it may be printed: control characters replaced, long ones cut."""
+    """A label that is safe to print: control characters replaced, long labels truncated."""
     safe = "".join(character if character.isprintable() else "?" for character in text)
     return safe if len(safe) <= limit else safe[: limit - 1] + "…"
 
@@ -43,7 +43,7 @@ def format_table(heads: list[str], rows: list[list[str]], left: int = 1) -> list
 
 
 def comparison_text(found: Comparison, *, full: bool = False, shown: list[int] | None = None) -> str:
-    """Three tables: each group under ordinary PCA, every method on new rows, and what can be read off the scores."""
+    """Three tables: each group under ordinary PCA, every method on new rows, and what the scores reveal."""
     shown = found.dimensions if full else shown or _spread(found.dimensions)
     results = [result for result in found.results if result.n_components in shown]
     percent = f"{100 * found.settings['confidence']:g} % intervals"
@@ -54,7 +54,8 @@ def comparison_text(found: Comparison, *, full: bool = False, shown: list[int] |
     ]
     single = [r.method for r in results if r.figures.n_folds == 1]
     split = (
-        f"{', '.join(dict.fromkeys(single))}: judged on one held-out part of the rows, the others on folds of all rows."
+        f"{', '.join(dict.fromkeys(single))}: evaluated on one held-out part of the rows, the others by "
+        "cross-validation on all rows."
     )
     lines += [
         "",
@@ -77,7 +78,7 @@ def comparison_text(found: Comparison, *, full: bool = False, shown: list[int] |
 
 
 def _by_group(found: Comparison, results: list[MethodResult]) -> list[str]:
-    """Rows, error on new rows, loss, what chance shows, corrected loss, p."""
+    """Rows, error on new rows, loss, expected loss by chance, corrected loss, p-value."""
     tested = found.test is not None
     heads = ["d", "group", "rows", "error on new rows", "loss in sample", "expected by chance", "corrected loss"]
     rows = []
@@ -105,7 +106,7 @@ def _p_value(found: Comparison, d: int, label: Any) -> str:
 
 
 def _said(found: Comparison, shown: list[int]) -> list[str]:
-    """What the test and the interval of the corrected difference say, for each number of components that is shown."""
+    """Conclusions of the test and of the corrected difference's interval, for each number of components shown."""
     lines = [""]
     for result in found.results:
         if result.method == "PCA" and result.n_components in shown:

@@ -27,7 +27,7 @@ from fairpca.tables.reading import table_of_arrow
 
 __all__ = ["add_transform"]
 
-#: Numbers prepared at a time from a large file.
+#: Values of a large file that are processed at a time.
 _BATCH_NUMBERS = 2_000_000
 _SHOWN_LEVELS = 3
 #: Endings of files that are written as CSV.
@@ -38,8 +38,8 @@ def add_transform(commands: Any) -> None:
     """Add the command to the parser."""
     parser = commands.add_parser(
         "transform", help="apply a saved model to a file",
-        description="Writes the scores of every row, in the order of the file. Columns are found by name and prepared "
-        "as they were when the model was fitted; the group of a row is not needed.",
+        description="Writes the scores of every row, in the order of the file. Columns are matched by name and "
+        "prepared as they were when the model was fitted; the groups are not needed.",
         epilog="example: fairpca transform model.npz new.csv --keep id --out scores.csv",
     )  # fmt: skip
     parser.add_argument("model", metavar="MODEL", help="a model that `fairpca fit` saved")
@@ -49,7 +49,7 @@ def add_transform(commands: Any) -> None:
         action="append",
         default=[],
         metavar="COLUMN",
-        help="copy a column of the file beside the scores, as it is there; may be repeated",
+        help="copy a column of the file, unchanged, next to the scores; may be repeated",
     )
     parser.add_argument(
         "--out",
@@ -68,7 +68,7 @@ def _run(arguments: argparse.Namespace) -> int:
     saved = read_model(arguments.model)
     if not isinstance(saved.extra, dict) or "encoder" not in saved.extra:
         raise ValueError(
-            f"{arguments.model} does not say how columns are prepared; use a model of `fairpca fit`, or Python."
+            f"{arguments.model} does not say how columns are prepared; use a model saved by `fairpca fit`, or Python."
         )
     scoring = _Scoring(saved.estimator, Encoder.from_dict(saved.extra["encoder"]), arguments.keep)
     streamed = is_streamed(arguments)
@@ -93,7 +93,7 @@ def _kind_of_output(path: str) -> str | None:
 
 
 class _Scoring:
-    """From tables to columns of scores; remembers what it met."""
+    """Turns tables into columns of scores; counts rows and collects levels that the model does not know."""
 
     def __init__(self, estimator: Any, encoder: Encoder, keep: list[str]) -> None:
         self._estimator, self._encoder, self.keep = estimator, encoder, list(dict.fromkeys(keep))
@@ -102,7 +102,7 @@ class _Scoring:
         if both is not None:
             raise ValueError(f"--keep {both}: a score has the same name; rename the column in the file.")
         self.needed = list(dict.fromkeys([*encoder.numeric, *encoder.levels, *keep]))
-        #: Numbers that a row takes: as it is read, and as the estimator gets it.
+        #: Values per row: as it is read, and as it is passed to the estimator.
         self.width = len(self.needed) + len(encoder.offsets)
         self.n_rows = 0
         self._unknown: dict[str, set[str]] = {}
@@ -111,7 +111,7 @@ class _Scoring:
         return read_table(path, self.keep)
 
     def columns(self, table: Table) -> dict[str, Any]:
-        """Kept columns as the file has them, and scores."""
+        """Kept columns as in the file, and scores."""
         for name in self.keep:
             table.column(name, "to be kept")
         for name, levels in self._encoder.unknown_levels(table).items():
@@ -124,20 +124,20 @@ class _Scoring:
         for name, levels in self._unknown.items():
             shown = ", ".join(map(repr, sorted(levels)[:_SHOWN_LEVELS]))
             print(
-                f"fairpca: column {name!r} has values the model has not seen ({shown}); they count as none of its "
-                "levels.",
+                f"fairpca: column {name!r} has values the model has not seen ({shown}); they are encoded as none "
+                "of its levels.",
                 file=sys.stderr,
             )
 
 
 def _parts(path: str, scoring: _Scoring, progress: Progress) -> Iterator[Table]:
-    """The file, batch by batch; of its columns only those that are needed."""
+    """The file in batches, with only the columns that are needed."""
     file = open_arrow(path)
     names = [name for name in scoring.needed if name in file.schema.names] or file.schema.names[:1]
     done = 0
     for batch in file.batches(names, max(_BATCH_NUMBERS // scoring.width, 1)):
         table = table_of_arrow(batch, file.name, scoring.keep, rows_before=done)
-        if not done:  # so that an error lists all columns there are
+        if not done:  # so that an error message lists all columns of the file
             table.columns.update({name: np.zeros(0) for name in file.schema.names if name not in names})
         yield table
         done += batch.num_rows
@@ -190,7 +190,7 @@ def _arrow_writer(stream: BinaryIO, kind: str) -> Iterator[Callable[[dict[str, A
 
 
 def _check_kinds(make: Callable[..., Any], schema: Any, kind: str) -> None:
-    """Refuse columns of a kind that such files do not know: Parquet has no calendar intervals."""
+    """Reject columns of a type that such files do not support: Parquet has no calendar intervals."""
     import pyarrow
 
     for field in schema:
@@ -209,7 +209,7 @@ def _csv_values(column: Any) -> list[Any]:
 
 
 def _arrow_values(column: Any) -> Any:
-    """Texts of a CSV file become numbers where that loses nothing."""
+    """Text from a CSV file becomes numbers if that loses no information."""
     import pyarrow
 
     if not isinstance(column, list):

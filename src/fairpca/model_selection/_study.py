@@ -1,4 +1,4 @@
-"""The rows of a comparison, divided and summarised once for all methods."""
+"""The rows of a comparison, split and summarised once for all methods."""
 
 from __future__ import annotations
 
@@ -30,9 +30,9 @@ __all__ = ["Study"]
 
 
 class Study:
-    """Rows, groups and label, their division into folds and into training and held-out rows.
+    """Rows, groups and label, and their splits into folds and into training and held-out rows.
 
-    ``moments`` are those of all rows; where they were given, X is a random sample of these rows.
+    ``moments`` describe all rows; if they were given, X is a random sample of these rows.
     """
 
     def __init__(
@@ -67,7 +67,7 @@ class Study:
         self.train_moments = self.held_out.moments.training(0)
 
     def _folds_for(self, n_folds: int) -> int:
-        """No more folds than the smallest group has rows, or clusters."""
+        """At most as many folds as the smallest group has rows, or clusters."""
         pairs = (
             self.groups.codes
             if self.clusters is None
@@ -76,16 +76,16 @@ class Study:
         return max(2, min(n_folds, int(np.bincount(pairs).min())))
 
     def prepare(self, n_components: int) -> None:
-        """Find the groups' own components once, before methods are judged at the same time."""
+        """Find the groups' own components once, before methods are evaluated in parallel."""
         with threads_for(self.X.size * self.X.shape[1]):
             self.folds.prepare(n_components)
             self.held_out.prepare(n_components)
             self.least.prepare(n_components)
 
     def fit(self, method: Method, d: int) -> tuple[Any, int]:
-        """The estimator whose values on all rows are told, and how many rows it saw.
+        """The estimator whose values on all rows are reported, and how many rows it was fitted to.
 
-        A method that is slow on many rows is fitted on a sample of the training rows instead of all.
+        A method that is slow on many rows is fitted to a sample of the training rows instead of all rows.
         """
         if method.max_rows is None:
             estimator = method.fit(d, self.seed, self.X, self.labels, self.moments)
@@ -94,12 +94,12 @@ class Study:
         return method.fit(d, self.seed, self.X[rows], self.labels[rows], self.train_moments), len(rows)
 
     def fit_training_rows(self, method: Method, d: int) -> Any:
-        """The same without the held-out rows."""
+        """The method fitted to the training rows only."""
         train = self.split.train
         return method.fit(d, self.seed, self.X[train], self.labels[train], self.train_moments)
 
     def figures(self, method: Method, d: int, whole: Any, partial: Any, confidence: float) -> GroupFigures:
-        """Values on new rows: ten folds where moments are all a fit needs, else the one held-out part."""
+        """Values on new rows: by cross-validation where a fit needs moments only, else on the one held-out part."""
         estimator = method.make(d, self.seed)
         study, without = self.held_out, [partial]
         if needs_moments_only(estimator):
@@ -109,7 +109,7 @@ class Study:
         return dataclasses.replace(figures, independent=self.independent)
 
     def test(self, dimensions: list[int], n_permutations: int) -> LossTest:
-        """Of ordinary PCA, for all numbers of components together."""
+        """Permutation test of ordinary PCA, for all numbers of components together."""
         return loss_test(
             self.X,
             sensitive_features=self.groups,
@@ -120,7 +120,7 @@ class Study:
         )
 
     def expected_losses(self, test: LossTest | None, d: int) -> dict[Any, float]:
-        """What random groups of these sizes show: from the test, or in closed form where X is a sample."""
+        """Average losses of random groups of these sizes: from the test, or in closed form if X is a sample."""
         if test is not None and not self.sampled:
             return {label: one.expected for label, one in test[d].by_group.items()}
         own = self.folds.moments.whole
@@ -129,8 +129,8 @@ class Study:
         return {label: noise.expected_loss(count, self.n_rows) for label, count in counts.items()}
 
     def explained_variance(self, estimator: Any) -> float:
-        """About the mean of all rows, whichever rows the estimator saw."""
-        if self.sampled or is_projection(estimator):  # moments tell it without another pass over the rows
+        """Explained variance ratio about the mean of all rows, whichever rows the estimator was fitted to."""
+        if self.sampled or is_projection(estimator):  # no other pass over the rows
             covariance, basis = self.moments.pooled_covariance(), estimator.components_.T
             total = float(np.trace(covariance))
             return float(np.vdot(basis, covariance @ basis)) / total if total > 0 else 1.0

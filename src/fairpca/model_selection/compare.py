@@ -47,23 +47,23 @@ def compare(
     progress: Report | bool | None = None,
     moments: GroupMoments | None = None,
 ) -> Comparison:
-    """Fit several methods, and measure for each what it does to every group and what it costs.
+    """Fit several methods, and measure how each affects every group and what it costs.
 
     Every method is fitted to all rows, for the loss in the sample and the explained variance; without each of ten
-    folds, for errors and corrected losses on new rows; and to the training part of one random division, for what a
-    classifier can read off the scores of held-out rows (the group, the label). Methods that need rows rather than
-    moments are judged on that one held-out part; MMDFairPCA is fitted once, on at most 700 of the training rows.
+    folds, for errors and corrected losses on new rows; and to the training part of one random split, for what a
+    classifier can predict from the scores of held-out rows (the group, the label). Methods that need rows rather than
+    moments are evaluated on that one held-out part; MMDFairPCA is fitted once, to at most 700 of the training rows.
 
     Parameters
     ----------
     X : array-like of shape (n_samples, n_features)
-        Standardise it first unless all features have the same unit.
+        Standardise X first unless all features have the same unit.
     sensitive_features : array-like
-        The groups.
+        The group of each row.
     y : array-like of shape (n_samples,), optional
         A label; adds accuracy and the differences between groups in a classifier's decisions.
     n_components : int or iterable of int, optional
-        Default: 1, 2, 3, 5 and 10, as far as there are features.
+        Default: those of 1, 2, 3, 5 and 10 that do not exceed the number of features.
     methods : iterable of str or mapping from name to estimator, optional
         Names as in ``fairpca.model_selection.METHODS`` (default: all), or estimators of your own with a parameter
         ``n_components``.
@@ -71,24 +71,26 @@ def compare(
         The person (household, patient, ...) that each row belongs to. Labels of persons are permuted, and the rows of a
         person stay in one fold.
     repeated_rows : bool, default=False
-        Say True where rows repeat persons whose identities are not known: then no p-value is given, and no difference
-        is claimed, since intervals are too short.
+        Set to True if several rows belong to one person and it is not known which: then no p-value is given and no
+        difference is claimed, since the intervals are too short.
     n_permutations : int, default=999
-        Random divisions behind the p-values, for ordinary PCA.
+        Number of random divisions for the p-values of ordinary PCA.
     cv : int, default=10
-        Folds behind the values on new rows, for methods that need moments only; fewer where a group has fewer rows.
+        Number of folds for the values on new rows, for methods that need moments only; fewer if a group has fewer rows.
     confidence : float, default=0.95
+        Level of the confidence intervals.
     test_size : float, default=0.3
-        Share of held-out rows.
+        Proportion of held-out rows.
     random_state : int, default=0
     n_jobs : int or None, default=None
-        Fits that run at the same time, as in scikit-learn; the figures do not depend on it.
+        Number of fits that run in parallel, as in scikit-learn; the results do not depend on it.
     progress : callable or bool, optional
-        True shows a bar on the terminal; a function is called with steps done, steps in all, and what was done.
+        True shows a bar on the terminal; a function is called with the number of completed steps, the total number of
+        steps, and what was done.
     moments : GroupMoments, optional
-        Those of many more rows, of which X is a random sample. The methods that need no rows are then fitted to the
-        moments, and losses in the sample and explained variance are those of all these rows; values on new rows, with
-        their intervals, and p-values come from the sample.
+        Moments of many more rows, of which X is a random sample. Methods that need moments only are then fitted to
+        these, and losses in the sample and explained variance describe all rows; values on new rows, with their
+        intervals, and p-values come from the sample.
 
     Returns
     -------
@@ -146,7 +148,7 @@ def compare(
 
 
 class _Steps:
-    """Counts what is done for a progress bar."""
+    """Counts completed steps for a progress bar."""
 
     def __init__(self, progress: Report, total: int) -> None:
         self._progress, self._total, self._count = progress, total, 0
@@ -159,7 +161,7 @@ class _Steps:
 
 @dataclass(frozen=True, eq=False)
 class _Fit:
-    """A fitted method, before its group figures are known."""
+    """A fitted method and what was measured on new rows."""
 
     method: Method
     n_components: int
@@ -194,7 +196,7 @@ def _fit_all(
     study: Study, methods: list[Method], dimensions: list[int], confidence: float, n_jobs: int | None, progress: _Steps
 ) -> tuple[list[_Fit], list[str]]:
     steps = [(d, method) for d in dimensions for method in methods]
-    # Slow methods first, so that no worker is left alone with one of them at the end.
+    # Slow methods first, so that none of them is still running on one worker when the others are idle.
     order = sorted(range(len(steps)), key=lambda i: (steps[i][1].max_rows is None, i))
     outcomes: dict[int, _Fit | ValueError] = {}
     run = parallel(n_jobs, return_as="generator")(
@@ -226,13 +228,13 @@ def _sorted_outcomes(
 
 
 def _reason(name: str, problems: list[tuple[int, ValueError]]) -> str:
-    """One line per method, however many numbers of components it could not be fitted with."""
+    """One line per method, for all numbers of components with which it could not be fitted."""
     numbers = ", ".join(str(d) for d, _ in problems)
     return f"{name} with {numbers} components: {problems[0][1]}"
 
 
 def _try_one(study: Study, method: Method, d: int, confidence: float) -> _Fit | ValueError:
-    """The fit, or why there is none: some methods need more features than components."""
+    """The fit, or the error that prevented it: some methods need more features than components."""
     try:
         with threads_for(study.X.size * study.X.shape[1]):
             return _fit_one(study, method, d, confidence)
@@ -247,7 +249,7 @@ def _fit_one(study: Study, method: Method, d: int, confidence: float) -> _Fit:
     seconds = time.perf_counter() - start
     if rows_used < study.n_rows:
         notes.insert(
-            0, f"Fitted on {rows_used:,} of {study.n_rows:,} rows, drawn at random; the figures are of all rows."
+            0, f"Fitted on {rows_used:,} of {study.n_rows:,} rows, drawn at random; the values are those of all rows."
         )
     with _collected() as training_notes:
         partial = estimator if method.max_rows is not None else study.fit_training_rows(method, d)
@@ -260,7 +262,7 @@ def _fit_one(study: Study, method: Method, d: int, confidence: float) -> _Fit:
 
 @contextmanager
 def _collected() -> Iterator[list[str]]:
-    """Warnings as text, to be shown beside the figures they concern."""
+    """Collect warnings as text, to be shown next to the values they concern."""
     notes: list[str] = []
     with warnings.catch_warnings(record=True) as caught:
         warnings.simplefilter("always")

@@ -1,4 +1,4 @@
-"""What a comparison of methods found, and how it is shown."""
+"""The results of a comparison of methods, and how they are displayed."""
 
 from __future__ import annotations
 
@@ -25,17 +25,18 @@ class MethodResult:
     estimator : fitted estimator
         Fitted on all rows.
     figures : GroupFigures
-        Error on new rows, loss in the sample, corrected loss, and change of the error against ordinary PCA, by group.
-        Also as ``error``, ``loss``, ``corrected_loss`` and ``change``.
+        Error on new rows, loss in the sample, corrected loss, and change of the error relative to ordinary PCA, by
+        group. Also available as ``error``, ``loss``, ``corrected_loss`` and ``change``.
     explained_variance : float
         Share of the variance of all rows that is kept.
     objective, lower_bound : float or None
-        What the method minimises, and a bound no projection can beat, where it has one.
+        The value of the criterion that the method minimises, and a lower bound that holds for every projection; None
+        for methods without them.
     certificate : float or None
         Objective minus bound, relative to the total variance.
     converged : bool
     seconds : float
-        For the fit on all rows.
+        Time of the fit on all rows.
     notes : tuple of str
         Warnings of the estimator.
     held_out : HeldOut
@@ -67,7 +68,7 @@ class MethodResult:
 
     @property
     def corrected_loss(self) -> GroupEstimates:
-        """Loss with both sides judged on new rows."""
+        """Loss with both sides evaluated on new rows."""
         return self.figures.corrected_loss
 
     @property
@@ -76,7 +77,7 @@ class MethodResult:
         return self.figures.change
 
     def as_dict(self) -> dict[str, Any]:
-        """Plain numbers and text, for JSON; group labels become text. No times: the same seed gives the same values."""
+        """Plain numbers and text, for JSON. Timings are left out, so that the same seed gives the same output."""
         row = {
             name: getattr(self, name)
             for name in ("method", "family", "n_components", "explained_variance", "objective", "lower_bound")
@@ -94,29 +95,29 @@ class MethodResult:
 
 @dataclass(frozen=True, repr=False)
 class Comparison(TableResult):
-    """What :func:`compare` found.
+    """The result of :func:`compare`.
 
     Attributes
     ----------
     results : list of MethodResult
-        By number of components, then in the order of the methods.
+        Ordered by number of components, then by method.
     groups : tuple
         Labels.
     counts : tuple of int
         Rows of each group.
     n_samples, n_features : int
     n_sampled : int or None
-        Where ``moments`` of more rows were given: the rows at hand, behind intervals and held-out figures.
+        If ``moments`` of more rows were given: the number of rows in X, from which intervals and held-out values are
+        computed.
     omitted : list of str
         Methods that could not be fitted with some number of components, and why.
     settings : dict
     test : LossTest or None
-        Whether a random division would show the losses of ordinary PCA; None where rows repeat persons of unknown
-        identity.
+        Whether a random division would show the losses of ordinary PCA; None with ``repeated_rows``.
     expected_losses : dict
-        Number of components -> label -> what random groups of these sizes show on average.
+        Number of components -> label -> average loss of random groups of these sizes.
     moments : GroupMoments
-        Of all rows: what losses in the sample and explained variance are computed from.
+        Moments of all rows, from which losses in the sample and explained variance are computed.
     """
 
     results: list[MethodResult]
@@ -146,7 +147,7 @@ class Comparison(TableResult):
         return sorted({result.n_components for result in self.results})
 
     def as_dict(self) -> dict[str, Any]:
-        """Plain numbers and text, for JSON; labels with the same text, 1 and "1", are written as Python writes them."""
+        """Plain numbers and text, for JSON; labels with the same text, such as 1 and "1", are written as in Python."""
         return {
             "groups": dict(zip(label_texts(self.groups), self.counts, strict=True)),
             "n_samples": self.n_samples,
@@ -162,7 +163,7 @@ class Comparison(TableResult):
         }
 
     def chance(self, n_components: int) -> dict[str, Any]:
-        """Of ordinary PCA: the p-value, by group as well, and whether a random division would not show its losses."""
+        """For ordinary PCA: p-values, overall and by group, and whether a random division would not show its losses."""
         if self.test is None:
             return {"p_value": None, "claimed": False, "groups": {}}
         found = self.test[n_components]

@@ -43,19 +43,19 @@ class Frontier:
         Labels, in the order of the errors.
     errors : ndarray of shape (n_points, n_groups)
         Two groups: the lower boundary of all pairs of errors, from the best for the first group to the best
-        for the second; no projection has both errors smaller, and the straight lines between neighbours are
-        attainable up to the curvature left between them. More groups: empty.
+        for the second. No projection has both errors smaller, and the line segments between neighbouring points
+        are attainable up to the curvature between them. More groups: empty.
     weights : ndarray of shape (n_points, n_groups)
-        Weights of the groups for which the point is a weighted PCA.
+        Weights of the groups for which weighted PCA gives the point.
     trade_off : list of FrontierPoint
-        From the least total error (ordinary PCA, where errors are about the pooled mean) to the smallest gap:
-        the least total error for each gap. Two groups: exact. More groups: RobustFairPCA with radius zero
-        along ``penalties``.
+        The least total error for each gap, from the least total error overall (ordinary PCA, if errors are
+        measured about the pooled mean) to the smallest gap. Two groups: exact. More groups: RobustFairPCA with
+        radius zero along ``penalties``.
     methods : dict of str to FrontierPoint
         "PCA", "FairPCA" and "RobustFairPCA"; in an audit, the methods of its comparison.
     penalties : ndarray of shape (len(trade_off),)
-        The penalty at each point of ``trade_off``, the one for which it is optimal with radius zero; infinite
-        at the end where the gap cannot be closed.
+        The penalty for which each point of ``trade_off`` is optimal with radius zero; the last one is infinite
+        if the gap cannot be closed.
     """
 
     groups: tuple[Any, ...]
@@ -98,14 +98,14 @@ def frontier(
     ----------
     X : array-like or sparse matrix of shape (n_samples, n_features), or GroupMoments
     sensitive_features : array-like
-        The group of each row; left out when X is a GroupMoments.
+        The group of each row; not needed if X is a GroupMoments.
     n_components : int, default=2
     radius, penalty
-        Of the RobustFairPCA that is located on the frontier.
+        Parameters of the RobustFairPCA that is located on the frontier.
     center : {"pooled", "group"}, default="pooled"
-        About which mean the groups' errors are measured.
+        The mean about which the groups' errors are measured.
     n_points : int, default=50
-        Points on each curve of two groups, placed where it bends most.
+        Number of points on each curve for two groups, placed where it bends most.
     penalties : sequence of float, optional
         The path for three or more groups.
     sample_weight : array-like of shape (n_samples,), optional
@@ -137,9 +137,9 @@ def frontier(
 
 
 def frontier_of(moments: GroupMoments, n_components: int, fitted: Mapping[str, Any], *, n_points: int) -> Frontier:
-    """The same about the pooled mean, with estimators on it that were fitted before, by name; nothing is fitted anew.
+    """The frontier about the pooled mean, with already fitted estimators located on it, by name.
 
-    (Three or more groups: the path is one of fits.)
+    With two groups nothing is fitted; with three or more, the path is a sequence of RobustFairPCA fits.
     """
     study = _Study(moments, moments.second_moments(), n_components, "pooled")
     with threads_for(n_points * moments.n_features**3):
@@ -202,7 +202,7 @@ class _Study:
         return [self.point(point.basis, point.weights / np.abs(point.weights).sum()) for point in traced]
 
     def trade_off(self, n_points: int) -> tuple[list[FrontierPoint], np.ndarray]:
-        """Two groups: turn the weights from the shares towards a larger penalty until the gap is closed."""
+        """Two groups: rotate the weights from the shares towards a larger penalty until the gap is closed."""
         shares = self._moments.shares
         start = self._joint.point(shares)
         sign = self._sign(start.captured)
@@ -221,7 +221,7 @@ class _Study:
         return points, np.array(implied)
 
     def _closing(self, shares: np.ndarray, penalty: np.ndarray, sign: float) -> tuple[float, np.ndarray | None]:
-        """The penalty that closes the gap and the subspace that does; the latter is None where none does."""
+        """The penalty and the subspace that close the gap; infinity and None if none does."""
 
         def at(angle: float) -> BoundaryPoint:
             weights = np.cos(angle) * shares + np.sin(angle) * penalty

@@ -1,4 +1,4 @@
-"""The methods that a comparison knows: a new one is one entry here."""
+"""The methods that a comparison offers by name; to add one, add an entry to ``METHODS``."""
 
 from __future__ import annotations
 
@@ -26,11 +26,11 @@ class Method:
     name : str
     family : {"reference", "balanced quality", "parity"}
     aim : str
-        What it does, for a reader who has never heard of it.
+        What it does, in a sentence for readers who do not know the method.
     make : callable
-        From number of components and seed to an estimator that is not yet fitted.
+        Returns an unfitted estimator, given the number of components and the random seed.
     max_rows : int or None
-        For methods whose time grows fast with the rows: a comparison fits them on a sample of this size.
+        For methods whose time grows quickly with the number of rows: a comparison fits them to a sample of this size.
     """
 
     name: str
@@ -40,9 +40,9 @@ class Method:
     max_rows: int | None = None
 
     def fit(self, n_components: int, seed: int, X: np.ndarray, groups: np.ndarray, moments: GroupMoments) -> Any:
-        """A fitted estimator; ``moments`` are those of X and groups, or of the rows that X is a sample of.
+        """A fitted estimator; ``moments`` describe the rows of X, or all the rows of which X is a sample.
 
-        In that case the estimators that need no rows are fitted to all of them.
+        In the latter case, estimators that need moments only are thereby fitted to all rows.
         """
         estimator = self.make(n_components, seed)
         if needs_moments_only(estimator):
@@ -60,7 +60,7 @@ METHODS: dict[str, Method] = {
         Method(
             "PCA",
             "reference",
-            "Ordinary PCA: the least error over all rows together; it does not look at groups.",
+            "Ordinary PCA: the least error over all rows together; it does not use the groups.",
             _pca,
         ),
         Method(
@@ -97,7 +97,7 @@ METHODS: dict[str, Method] = {
 
 
 def choose_methods(methods: Iterable[str] | Mapping[str, Any] | None) -> list[Method]:
-    """Methods by name (None: all), or a mapping from a name to an estimator of one's own."""
+    """Methods by name (None: all), or from a mapping of names to the caller's own estimators."""
     if methods is None:
         return list(METHODS.values())
     if isinstance(methods, Mapping):

@@ -1,9 +1,9 @@
-"""Fitted models on disk: arrays and JSON, nothing that runs when it is loaded.
+"""Fitted models on disk: arrays and JSON, nothing that is executed when it is loaded.
 
-The file is an uncompressed zip archive of ``.npy`` arrays (as ``numpy.savez`` writes it) with one of them, ``header``,
-holding JSON: format and its version, the class, its parameters, and its fitted attributes. Only attributes that the
-class declares can come out of it (``_saved_attributes``, in the terms below), and only classes that the caller knows:
-fairpca's own, scikit-learn's PCA, and those passed as ``classes``. No pickle is written, and none would be read.
+The file is an uncompressed zip archive of ``.npy`` arrays, as ``numpy.savez`` writes it. One of them, ``header``, holds
+JSON: the format and its version, the class, its parameters and its fitted attributes. Only attributes that the class
+declares are restored (``_saved_attributes``, using the kinds below), and only classes known to the caller: fairpca's
+own, scikit-learn's PCA, and those passed as ``classes``. Pickle is neither written nor read.
 """
 
 from fairpca._saved import BOOL, INTEGER, NUMBER, TEXT, Array, optional

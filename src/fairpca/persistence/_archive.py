@@ -1,4 +1,4 @@
-"""The file around a model: an uncompressed zip archive of arrays, refused before it is read where it is not one."""
+"""The model file: an uncompressed zip archive of arrays; anything else is rejected before its contents are read."""
 
 from __future__ import annotations
 
@@ -16,18 +16,18 @@ from fairpca._files import replace_file
 
 __all__ = ["DAMAGE", "read_archive", "write_archive"]
 
-#: JSON takes some 25 times as much memory as disk; names and levels of a hundred thousand columns fit in.
+#: Parsed JSON takes about 25 times as much memory as on disk; names and levels of a hundred thousand columns fit.
 _MAX_HEADER_BYTES = 32 * 2**20
-#: What zipfile, numpy and the checks raise on bytes that are not what they should be. A single flipped bit makes
-#: zipfile see encryption (RuntimeError), methods it does not know (NotImplementedError) or impossible places (OSError).
+#: Exceptions that zipfile, numpy and the checks raise on malformed bytes. A single flipped bit can make zipfile report
+#: encryption (RuntimeError), an unknown compression method (NotImplementedError) or an invalid offset (OSError).
 DAMAGE = (ValueError, TypeError, LookupError, AttributeError, RuntimeError, OSError, EOFError, zipfile.BadZipFile,
           ArithmeticError, struct.error, SyntaxError)  # fmt: skip
 
 
 def write_archive(path: Any, header: dict[str, Any], arrays: dict[str, np.ndarray]) -> Path:
-    """Write a file that appears complete or not at all."""
+    """Write the file atomically: it appears complete or not at all."""
     text = json.dumps(header).encode()
-    if len(text) > _MAX_HEADER_BYTES - 128:  # what precedes an array in its file
+    if len(text) > _MAX_HEADER_BYTES - 128:  # room for the .npy header
         raise ValueError(
             f"{header['class']} cannot be saved: its names, labels and extra take more than {_MAX_HEADER_BYTES:,} "
             "bytes."
@@ -37,7 +37,7 @@ def write_archive(path: Any, header: dict[str, Any], arrays: dict[str, np.ndarra
 
 
 def read_archive(file: BinaryIO) -> tuple[Any, dict[str, np.ndarray]]:
-    """The header, whatever it is, and the arrays by name."""
+    """The parsed header, not yet checked, and the arrays by name."""
     arrays = _read_arrays(file)
     return json.loads(arrays.pop("header").tobytes()), arrays
 
@@ -54,7 +54,7 @@ def _read_arrays(file: BinaryIO) -> dict[str, np.ndarray]:
 
 
 def _check_entries(entries: list[zipfile.ZipInfo], size: int) -> None:
-    """Refuse before reading what save_model does not write; entries within each other could fill the memory."""
+    """Reject, before reading, what save_model does not write; overlapping entries could exhaust the memory."""
     for entry in entries:
         if not entry.filename.endswith(".npy") or entry.compress_type != zipfile.ZIP_STORED:
             raise ValueError(f"it has an unexpected part {entry.filename!r}")
@@ -66,12 +66,12 @@ def _check_entries(entries: list[zipfile.ZipInfo], size: int) -> None:
 
 
 def _read_array(stream: Any, size: int) -> np.ndarray:
-    """One array; what its header promises must be what is there, so that no false size fills the memory."""
+    """Read one array; its header must match the bytes that follow, so that a false size cannot exhaust the memory."""
     start = stream.tell()
     version = np.lib.format.read_magic(stream)
     readers = {(1, 0): np.lib.format.read_array_header_1_0, (2, 0): np.lib.format.read_array_header_2_0}
-    shape, by_column, dtype = readers[version](stream)
+    shape, fortran_order, dtype = readers[version](stream)
     if dtype.kind not in "biufU" or math.prod(shape) * dtype.itemsize != size - (stream.tell() - start):
-        raise ValueError("an array is not what its header says")
+        raise ValueError("an array does not match its header")
     content = bytearray(stream.read())
-    return np.frombuffer(content, dtype).reshape(shape, order="F" if by_column else "C")
+    return np.frombuffer(content, dtype).reshape(shape, order="F" if fortran_order else "C")

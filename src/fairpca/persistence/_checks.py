@@ -1,4 +1,4 @@
-"""Which classes and attributes a model file may hold, and whether a model is one that its methods can rely on."""
+"""Which classes and attributes a model file may hold, and checks that a model is complete and consistent."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ from fairpca.persistence._values import NOT_SAVED
 
 __all__ = ["check_model", "check_savable", "declared_attributes", "fitted_attributes", "known_classes", "record_types"]
 
-#: Of scikit-learn's PCA, which declares nothing itself.
+#: Attributes of scikit-learn's PCA, which does not declare any itself.
 _PCA: dict[str, Declared] = FITTED | LINEAR | {
     "singular_values_": Array("d"),
     "n_samples_": INTEGER,
@@ -40,28 +40,28 @@ _OWN: dict[str, Any] = {**ESTIMATORS, "PCA": PCA}
 
 
 def declared_attributes(estimator_class: Any) -> dict[str, Declared]:
-    """What a file holds of a class: these attributes and no others."""
+    """The attributes of a class that a file holds, and no others."""
     return _PCA if estimator_class is PCA else saved_attributes(estimator_class)
 
 
 def record_types(estimator_class: Any) -> dict[str, type]:
-    """Dataclasses among its attributes, by name."""
+    """Dataclasses among the attributes of a class, by name."""
     kinds = [what.kind for what in declared_attributes(estimator_class).values() if isinstance(what, Record)]
     return {kind.__name__: kind for kind in kinds}
 
 
 def known_classes(classes: Iterable[Any]) -> dict[str, Any]:
-    """By name: fairpca's estimators, scikit-learn's PCA, and those of the caller."""
+    """fairpca's estimators, scikit-learn's PCA and the caller's classes, by name."""
     found = dict(_OWN)
     for one in classes:
         check_savable(one)
         if found.setdefault(one.__name__, one) is not one:
-            raise ValueError(f"classes holds two classes of the name {one.__name__}; rename one of them.")
+            raise ValueError(f"classes holds two classes named {one.__name__}; rename one of them.")
     return found
 
 
 def check_savable(estimator_class: Any) -> None:
-    """Refuse classes that do not declare what their fits set, and names that would be loaded as another class."""
+    """Reject classes that do not declare their fitted attributes, and names that would be loaded as another class."""
     if not isinstance(estimator_class, type) or not declared_attributes(estimator_class):
         name = getattr(estimator_class, "__name__", repr(estimator_class))
         raise TypeError(
@@ -70,11 +70,11 @@ def check_savable(estimator_class: Any) -> None:
         )
     name = estimator_class.__name__
     if _OWN.get(name, estimator_class) is not estimator_class:
-        raise TypeError(f"{name} cannot be saved: fairpca knows another class of this name; rename yours.")
+        raise TypeError(f"{name} cannot be saved: fairpca already has a class of this name; rename yours.")
 
 
 def fitted_attributes(estimator: Any) -> dict[str, Any]:
-    """What ``fit`` left on the object, private attributes included."""
+    """The attributes that ``fit`` set, private ones included."""
     declared, found = declared_attributes(type(estimator)), vars(estimator)
     undeclared = sorted(name for name in found.keys() - declared.keys() if name.endswith("_"))
     if undeclared and not isinstance(estimator, PCA):
@@ -87,12 +87,12 @@ def fitted_attributes(estimator: Any) -> dict[str, Any]:
 
 
 def check_model(estimator: Any) -> None:
-    """What the methods rely on: parameters of the right type, every attribute of a fit, shapes that fit together."""
+    """Check what the methods rely on: parameter types, every attribute that ``fit`` sets, and consistent shapes."""
     _check_parameters(estimator)
     expected, found = declared_attributes(type(estimator)), vars(estimator)
     missing = {name for name, declared in expected.items() if not declared.optional} - found.keys()
     if missing:
-        raise ValueError(f"it lacks {min(missing)}, which every fit sets")
+        raise ValueError(f"it lacks {min(missing)}, which fit always sets")
     check_is_fitted(estimator)
     for name in ("n_components_", "n_features_in_"):
         check_number(name, found[name], at_least=1, integer=True)
@@ -109,13 +109,13 @@ def _check_parameters(estimator: Any) -> None:
     hints = _parameter_types(type(estimator))
     for name, value in estimator.get_params(deep=False).items():
         if name not in NOT_SAVED and not _is_of_type(value, hints.get(name, Any)):
-            raise TypeError(f"the parameter {name} is {value!r}, which fit does not take")
+            raise TypeError(f"the parameter {name} is {value!r}, which fit does not accept")
     check_number("n_components", estimator.n_components, at_least=1, integer=True)
     estimator._check_transform_parameters()
 
 
 def _parameter_types(estimator_class: Any) -> dict[str, Any]:
-    """As annotated; of a class whose annotations name what only its own function knows, nothing is checked."""
+    """The annotated types; none, so that nothing is checked, where annotations use names local to a function."""
     try:
         return typing.get_type_hints(estimator_class.__init__)
     except NameError:
@@ -123,7 +123,7 @@ def _parameter_types(estimator_class: Any) -> dict[str, Any]:
 
 
 def _is_of_type(value: Any, hint: Any) -> bool:
-    """Whether a value is of the annotated type; numpy's numbers count as Python's, and booleans not as numbers."""
+    """Whether a value has the annotated type; numpy numbers count as Python numbers, booleans not as numbers."""
     if hint is Any:
         return True
     if isinstance(hint, types.UnionType):
@@ -133,7 +133,7 @@ def _is_of_type(value: Any, hint: Any) -> bool:
 
 
 def _check_value(name: str, value: Any, expected: Declared, sizes: dict[str, int]) -> None:
-    """``sizes`` are those met so far; new ones are added."""
+    """Check one attribute; ``sizes`` holds the dimensions seen so far, to which new ones are added."""
     if isinstance(expected, Record):
         if value is None and expected.or_none:
             return
@@ -153,6 +153,6 @@ def _check_array(name: str, array: Any, expected: Array, sizes: dict[str, int]) 
     if array.ndim != len(expected.shape) or any(
         sizes.setdefault(letter, size) != size for letter, size in zip(expected.shape, array.shape, strict=True)
     ):
-        raise ValueError(f"{name} of shape {array.shape} and the other attributes do not fit together")
+        raise ValueError(f"{name} has shape {array.shape}, which is inconsistent with the other attributes")
     if expected.finite and not np.isfinite(array).all():
-        raise ValueError(f"{name} holds numbers that are not finite")
+        raise ValueError(f"{name} holds values that are not finite")

@@ -1,4 +1,4 @@
-"""Values as JSON and arrays, and back; only kinds listed here can come out of a file."""
+"""Conversion of values to JSON and arrays, and back; only the kinds listed here can be restored from a file."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ NOT_SAVED = frozenset({"callback", "n_jobs"})
 
 
 class Packer:
-    """Values as JSON, with arrays set aside under a number."""
+    """Converts values to JSON; arrays are kept apart under numbered keys."""
 
     def __init__(self, records: Mapping[str, type]) -> None:
         self.arrays: dict[str, np.ndarray] = {}
@@ -69,7 +69,7 @@ class Unpacker:
             return value
         kinds: dict[str, Callable[[dict[str, Any]], Any]] = {
             "number": self._number,
-            "array": lambda entry: self._arrays.pop(entry["array"]),  # used once, so that no copies fill the memory
+            "array": lambda entry: self._arrays.pop(entry["array"]),  # once only, so that copies cannot exhaust memory
             "list": lambda entry: [self.unpack(part) for part in entry["list"]],
             "tuple": lambda entry: tuple(self.unpack(part) for part in entry["tuple"]),
             "dict": lambda entry: {self.unpack(key): self.unpack(part) for key, part in entry["dict"]},
@@ -96,5 +96,5 @@ class Unpacker:
     def _record(self, entry: dict[str, Any]) -> Any:
         record = self._records.get(entry["record"])
         if record is None:
-            raise ValueError(f"its header names the unknown record {entry['record']!r}")
+            raise ValueError(f"its header names the unknown record type {entry['record']!r}")
         return record(**{name: self.unpack(part) for name, part in entry["fields"].items()})

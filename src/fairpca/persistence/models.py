@@ -27,7 +27,7 @@ _FORMAT, _VERSION = "fairpca model", 1
 
 @dataclasses.dataclass(frozen=True)
 class SavedModel:
-    """What a file holds: the fitted estimator, the version that wrote it, and the extra JSON given when saving."""
+    """Contents of a file: the fitted estimator, the version that wrote it, and the extra JSON given when saving."""
 
     estimator: Any
     fairpca_version: str
@@ -42,12 +42,13 @@ def save_model(estimator: Any, path: Any, *, extra: Any = None) -> Path:
     estimator : fitted estimator
         Its class and parameters are stored by name and value. A class of your own is a subclass of
         ``fairpca.estimators.MomentEstimator`` or ``LinearProjection`` that declares the attributes it adds to theirs in
-        ``_saved_attributes``, by the kinds of :mod:`fairpca.persistence`. A ``random_state`` must be an integer or
-        None; a ``callback`` is left out, and so is what no fit sets, such as the choice of ``set_output``.
+        ``_saved_attributes``, using the kinds in :mod:`fairpca.persistence`. A ``random_state`` must be an integer or
+        None. A ``callback`` is not saved, nor is anything that ``fit`` does not set, such as the choice made with
+        ``set_output``.
     path : path-like
         The file appears complete or not at all.
     extra : JSON-able, optional
-        Kept beside the model, for example how the columns of a file were prepared.
+        Stored with the model, for example how the columns of a file were prepared.
 
     Returns
     -------
@@ -90,13 +91,13 @@ def save_model(estimator: Any, path: Any, *, extra: Any = None) -> Path:
 
 
 def load_model(path: Any, *, classes: Iterable[type] = ()) -> Any:
-    """Read a fitted estimator that :func:`save_model` wrote. Safe for files from strangers: nothing in them is run.
+    """Read a fitted estimator that :func:`save_model` wrote. Safe for untrusted files: nothing in them is executed.
 
     Parameters
     ----------
     path : path-like
     classes : iterable of classes, default=()
-        Estimator classes of your own that the file may hold; it is never the file that names code to import.
+        Estimator classes of your own that the file may hold. The file itself never decides which code is imported.
 
     Returns
     -------
@@ -105,19 +106,19 @@ def load_model(path: Any, *, classes: Iterable[type] = ()) -> Any:
     Raises
     ------
     ValueError
-        If the file is not such a model, was written by a later version, or is damaged.
+        If the file is not a saved model, was written by a later version, or is damaged.
     """
     return read_model(path, classes=classes).estimator
 
 
 def read_model(path: Any, *, classes: Iterable[type] = ()) -> SavedModel:
-    """The same with what was kept beside the model."""
+    """Read the estimator together with the version that wrote it and the ``extra`` that was stored with it."""
     path, known = Path(path), known_classes(classes)
     if not path.exists():
         raise FileNotFoundError(f"{path} does not exist.")
     if path.is_dir():
         raise IsADirectoryError(f"{path} is a folder; give a model file that save_model or `fairpca fit` wrote.")
-    with path.open("rb") as stream:  # out here: a file that may not be opened is not a damaged one
+    with path.open("rb") as stream:  # outside the try: a file that cannot be opened is not a damaged one
         try:
             return _read(stream, path, known)
         except _VersionError as problem:
@@ -136,14 +137,14 @@ def _read(stream: BinaryIO, path: Path, known: dict[str, Any]) -> SavedModel:
     estimator = found(**parameters)
     for name, value in header["attributes"].items():
         if name not in declared:
-            raise ValueError(f"it sets {name!r}, which no fit does")
+            raise ValueError(f"it sets {name!r}, which fit never sets")
         setattr(estimator, name, unpacker.unpack(value))
     check_model(estimator)
     return SavedModel(estimator, str(header.get("fairpca", "")), header.get("extra"))
 
 
 class _VersionError(Exception):
-    """The file is of a format that this version does not know."""
+    """The file has a format version that this release cannot read."""
 
 
 def _check_header(header: Any, path: Path, known: dict[str, Any]) -> None:
@@ -156,6 +157,6 @@ def _check_header(header: Any, path: Path, known: dict[str, Any]) -> None:
         )
     if header.get("class") not in known:
         raise ValueError(
-            f"it holds a {header.get('class')!r}, which is none of fairpca's estimators; a class of your own must be "
-            "passed as classes=[...]"
+            f"it holds a {header.get('class')!r}, which is not one of fairpca's estimators; pass a class of your own "
+            "as classes=[...]"
         )

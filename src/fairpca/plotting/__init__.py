@@ -1,4 +1,4 @@
-"""Pictures with matplotlib: classes that hold the numbers of one picture and draw them."""
+"""Figures with matplotlib: Display classes that hold the values of one figure and draw it."""
 
 from fairpca.plotting.biplot import BiplotDisplay
 from fairpca.plotting.communality import CommunalityDisplay

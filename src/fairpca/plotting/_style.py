@@ -1,4 +1,4 @@
-"""Colours, marks and axes that all pictures share."""
+"""Colours, markers and axes shared by all figures."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from fairpca._optional import require
 
 __all__ = ["COLOURS", "DASHES", "MARKERS", "axes", "check_positions", "plain", "plain_label"]
 
-#: Okabe and Ito's colours, told apart by every kind of colour vision; marks and dashes repeat the difference.
+#: Okabe and Ito's colours, distinguishable with any kind of colour vision; markers and dashes repeat the distinction.
 COLOURS = ("#0072b2", "#d55e00", "#009e73", "#cc79a7", "#e69f00", "#56b4e9", "#000000")
 MARKERS = ("o", "s", "^", "D", "P", "v", "X")
 DASHES = ("-", "--", ":", "-.", (0, (5, 1, 1, 1)))
@@ -25,7 +25,7 @@ def axes(ax: Any) -> Any:
 
 
 def check_positions(components: Any, available: int) -> tuple[int, ...]:
-    """Positions of components that the estimator has."""
+    """Check that these are positions of components of the estimator."""
     positions = tuple(components)
     if not positions or not all(isinstance(c, int | np.integer) and 0 <= c < available for c in positions):
         raise ValueError(
@@ -36,11 +36,11 @@ def check_positions(components: Any, available: int) -> tuple[int, ...]:
 
 
 def plain_label(label: Any) -> str:
-    """A group label as text that matplotlib does not read as mathematics."""
+    """A group label as text that matplotlib does not interpret as mathematics."""
     return plain(label_text(label))
 
 
 def plain(text: str) -> str:
-    """Names are data: a dollar sign in one starts no formula, a leading underscore hides no legend entry."""
+    """Escape a name: a dollar sign must not start a formula, nor a leading underscore hide the legend entry."""
     text = str(text).replace("$", r"\$")
     return f" {text}" if text.startswith("_") else text

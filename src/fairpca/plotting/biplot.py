@@ -17,16 +17,16 @@ __all__ = ["BiplotDisplay"]
 
 @dataclass
 class BiplotDisplay:
-    """The features with the longest arrows over the scores: weights times the standard deviation of the scores.
+    """Features as arrows over the scores: component weights times the standard deviation of the scores.
 
     Parameters
     ----------
     loadings : ndarray of shape (n_features, 2)
     feature_names : list of str
     projection : ProjectionDisplay or None
-        The rows behind the arrows.
+        The rows, drawn behind the arrows.
     n_features : int
-        Arrows drawn.
+        Number of arrows; the longest are drawn.
     components : tuple of int
         Which components, for the labels of the axes.
 
@@ -60,7 +60,7 @@ class BiplotDisplay:
         components: tuple[int, int] = (0, 1),
         n_features: int = 10,
     ) -> BiplotDisplay:
-        """Arrows of a fitted estimator with two components or more; with X and groups, also the rows."""
+        """Arrows of a fitted estimator with at least two components; with X and groups, also the rows."""
         rows = fitted_components(estimator, "estimator")
         if len(rows) < 2:
             raise ValueError(f"A biplot needs two components; the estimator has {len(rows)}.")
@@ -99,12 +99,12 @@ class BiplotDisplay:
 
 
 def _reach(scores: np.ndarray) -> float:
-    """Arrows as long as most rows reach."""
+    """Length of the longest arrow: about as far from zero as most scores."""
     return float(np.quantile(np.abs(scores), 0.95))
 
 
 def feature_list(estimator: Any, feature_names: Sequence[str] | None) -> list[str]:
-    """Given names, or those the estimator was fitted with, or x0, x1, ..."""
+    """The given names, or those the estimator was fitted with, or x0, x1, ..."""
     count = fitted_components(estimator, "estimator").shape[1]
     if feature_names is None:
         feature_names = getattr(estimator, "feature_names_in_", [f"x{j}" for j in range(count)])

@@ -24,7 +24,7 @@ class CommunalityDisplay:
     values : dict from method to ndarray of shape (n_features,)
     feature_names : list of str
     n_features : int or None
-        Bars drawn, the largest; None draws all.
+        Number of bars; the largest are drawn. None draws all.
 
     Examples
     --------
@@ -47,7 +47,7 @@ class CommunalityDisplay:
     def from_estimator(
         cls, estimator: Any, *, feature_names: Sequence[str] | None = None, n_features: int | None = 15
     ) -> CommunalityDisplay:
-        """Of a fitted estimator, or of a dict from names to fitted estimators."""
+        """Communalities of a fitted estimator, or of a dict from names to fitted estimators."""
         named = estimator if isinstance(estimator, dict) else {type(estimator).__name__: estimator}
         if not named:
             raise ValueError("estimator is an empty dict; give at least one fitted estimator.")

@@ -1,4 +1,4 @@
-"""How a search came to its end."""
+"""Convergence of a solver."""
 
 from __future__ import annotations
 
@@ -22,12 +22,12 @@ _NAMES = {
 
 @dataclass
 class ConvergenceDisplay:
-    """Objective (and bound) against the steps of a search.
+    """Objective (and bound) against the iterations of a solver.
 
     Parameters
     ----------
     curves : list of (str, ndarray)
-        Name and values of each curve; starts of one method share a name.
+        Name and values of each curve; the starts of one method share a name.
 
     Examples
     --------
@@ -45,7 +45,7 @@ class ConvergenceDisplay:
 
     @classmethod
     def from_estimator(cls, estimator: Any) -> ConvergenceDisplay:
-        """Of a fitted estimator with a ``history_`` (RobustFairPCA)."""
+        """Curves of a fitted estimator with a ``history_`` (RobustFairPCA)."""
         history = getattr(estimator, "history_", None)
         if not history:
             raise ValueError(
@@ -56,9 +56,9 @@ class ConvergenceDisplay:
 
     @classmethod
     def from_records(cls, records: Sequence[dict[str, Any]]) -> ConvergenceDisplay:
-        """Of dicts, one a step; or one a start, with an array of objectives."""
+        """Curves from dicts: one per step, or one per start that holds an array of objectives."""
         if not records:
-            raise ValueError("records is empty; nothing to draw.")
+            raise ValueError("records is empty; there is nothing to draw.")
         curves = []
         for key, name in _NAMES.items():
             values = [record[key] for record in records if key in record]

@@ -17,7 +17,7 @@ __all__ = ["FrontierDisplay"]
 
 @dataclass
 class FrontierDisplay:
-    """Total error against the gap between groups, or the groups' errors against each other, with methods on it.
+    """Total error against the gap between groups, or the groups' errors against each other, with the methods marked.
 
     Parameters
     ----------
@@ -44,9 +44,10 @@ class FrontierDisplay:
 
     @classmethod
     def from_estimator(cls, estimator: Any, X: Any, *, sensitive_features: Any, **options: Any) -> FrontierDisplay:
-        """The frontier for a fitted estimator's number of components, and where the estimator lies.
+        """The frontier for a fitted estimator's number of components, and where the estimator lies on it.
 
-        Errors are of X, about the estimator's mean. ``options`` go to :func:`fairpca.model_selection.frontier`.
+        Errors are those of X about the estimator's mean. ``options`` are passed to
+        :func:`fairpca.model_selection.frontier`.
         """
         n_components = len(fitted_components(estimator, "estimator"))
         curve = frontier(X, sensitive_features, n_components=n_components, **options)
@@ -60,7 +61,7 @@ class FrontierDisplay:
 
     @classmethod
     def from_frontier(cls, curve: Frontier) -> FrontierDisplay:
-        """With the methods that the frontier holds."""
+        """The frontier with the methods that it holds."""
         methods = {
             name: np.array([*point.errors, point.total_error, point.gap]) for name, point in curve.methods.items()
         }
@@ -80,9 +81,9 @@ class FrontierDisplay:
             line, columns = np.array([self.curve.gap, self.curve.total_error]), (-1, -2)
             names = ["gap between errors", "error of all rows"]
         self.line_ = ax.plot(*line, color="0.4", label="frontier")[0]
-        for i, (name, figures) in enumerate(self.methods.items()):
+        for i, (name, values) in enumerate(self.methods.items()):
             mark = {"color": COLOURS[i % len(COLOURS)], "marker": MARKERS[i % len(MARKERS)], "linestyle": "none"}
-            ax.plot(figures[columns[0]], figures[columns[1]], label=plain(name), markersize=8, **mark)
+            ax.plot(values[columns[0]], values[columns[1]], label=plain(name), markersize=8, **mark)
         ax.set(xlabel=names[0], ylabel=names[1])
         ax.legend()
         self.ax_, self.figure_ = ax, ax.figure

@@ -18,22 +18,20 @@ from fairpca.plotting._style import COLOURS, DASHES, MARKERS, axes, plain, plain
 __all__ = ["GroupErrorDisplay"]
 
 Value = Literal["error", "loss", "corrected_loss"]
-_FIGURES = ("error", "loss")
-#: What a comparison holds, and how its axis is called.
+_MEASURES = ("error", "loss")
+#: Values that a comparison holds, and the label of their axis.
 _COMPARED = {
     "error": "error on new rows",
     "loss": "loss in the sample",
     "corrected_loss": "corrected loss on new rows",
 }
-
-
 #: Dashes of the methods other than PCA.
 _SOLID_FIRST = tuple(dash for dash in DASHES if dash != "--")
 
 
 @dataclass
 class GroupErrorDisplay:
-    """Error (or loss) of each group against the number of components: the figures of Samadi et al. (2018).
+    """Error (or loss) of each group against the number of components, as in the figures of Samadi et al. (2018).
 
     Parameters
     ----------
@@ -80,13 +78,13 @@ class GroupErrorDisplay:
     ) -> GroupErrorDisplay:
         """Fit copies of an estimator with several numbers of components to X, and measure them on X.
 
-        ``estimator`` may be a dict from names to estimators, to compare them; scikit-learn's PCA is welcome.
-        ``n_components`` is 1 to 10 by default, or to the number of features where there are fewer.
+        ``estimator`` may be a dict from names to estimators, to compare them; scikit-learn's PCA is accepted too.
+        ``n_components`` is 1 to 10 by default, or up to the number of features if that is smaller.
         """
         named = estimator if isinstance(estimator, dict) else {type(estimator).__name__: estimator}
         if not named:
             raise ValueError("estimator is an empty dict; give at least one estimator.")
-        measure = {"error": reconstruction_error, "loss": reconstruction_loss}[check_choice("of", of, _FIGURES)]
+        measure = {"error": reconstruction_error, "loss": reconstruction_loss}[check_choice("of", of, _MEASURES)]
         dimensions = check_dimensions(n_components, np.shape(X)[1], default=range(1, 11))
         values, groups = {}, ()
         for name, one in named.items():
@@ -105,7 +103,7 @@ class GroupErrorDisplay:
     ) -> GroupErrorDisplay:
         """The values of :func:`fairpca.model_selection.compare`: error or corrected loss on new rows, or loss.
 
-        Where a method could not be fitted with some number of components its values are missing, and so are its marks.
+        Where a method could not be fitted with some number of components, its values and markers are missing.
         """
         check_choice("of", of, _COMPARED)
         names = comparison.methods if methods is None else list(methods)

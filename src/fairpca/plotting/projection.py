@@ -15,14 +15,14 @@ __all__ = ["ProjectionDisplay"]
 
 @dataclass
 class ProjectionDisplay:
-    """Rows in the plane of two components, one colour and mark a group.
+    """Rows in the plane of two components, with one colour and marker per group.
 
     Parameters
     ----------
     scores : ndarray of shape (n_samples, 2) or (n_samples, 1)
-        With one column, the groups' histograms are drawn.
+        With one column, a histogram per group is drawn.
     codes : ndarray of shape (n_samples,)
-        Position in ``groups``.
+        Position of each row's group in ``groups``.
     groups : tuple
     components : tuple of int
         Which components, for the labels of the axes.
@@ -60,7 +60,7 @@ class ProjectionDisplay:
         return cls(scores[:, list(shown)], groups.codes, groups.labels, shown)
 
     def plot(self, ax: Any = None) -> Any:
-        """Draw; return the axes. The large marks are the groups' means."""
+        """Draw; return the axes. The large markers are the groups' means."""
         ax = axes(ax)
         flat = self.scores.shape[1] == 1
         for g, group in enumerate(self.groups):

@@ -1,4 +1,4 @@
-"""The figures of an audit as JSON for the page; labels and names are data and stay text."""
+"""The values of an audit as JSON for the page; labels and names are data and stay text."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ __all__ = ["report_data", "script_json"]
 
 
 def script_json(data: Any) -> str:
-    """JSON that may stand inside a ``<script>`` element, whatever the strings contain."""
+    """JSON that is safe inside a ``<script>`` element, whatever the strings contain."""
     text = json.dumps(data, ensure_ascii=False, separators=(",", ":"), allow_nan=False)
     for character in "<>&\u2028\u2029":
         text = text.replace(character, f"\\u{ord(character):04x}")
@@ -86,10 +86,10 @@ def _result(result: MethodResult) -> dict[str, Any]:
 
 
 def _estimates(estimates: GroupEstimates, *, interval: bool = True) -> dict[str, Any]:
-    """Value, low and high of each group and of the gap; without ``interval`` only values.
+    """Value and interval of each group and of the gap; without ``interval``, the values only.
 
-    The loss in the sample has no interval on the page: one about a value that chance alone makes large would be taken
-    for evidence.
+    The page shows no interval for the loss in the sample: this loss is large by chance alone, so that an interval
+    around it would be mistaken for evidence.
     """
     ends = ("value", "low", "high") if interval else ("value",)
     rows = [[_finite(getattr(one, end)) for end in ends] for one in [*estimates.by_group.values(), estimates.gap]]
@@ -97,14 +97,14 @@ def _estimates(estimates: GroupEstimates, *, interval: bool = True) -> dict[str,
 
 
 def _sample_error(result: MethodResult) -> dict[str, float | None]:
-    """Of the rows that were used in fitting: the error of all of them, and the largest difference between groups."""
+    """On the rows used in fitting: the error of all of them, and the largest difference between groups."""
     errors = list(result.figures.sample_error.values())
     counts = list(result.figures.counts.values())
     return {"overall": _finite(float(np.average(errors, weights=counts))), "gap": _finite(max(errors) - min(errors))}
 
 
 def _chance(comparison: Comparison, d: int) -> dict[str, Any]:
-    """What random groups show, and the p-value of each group as text (None where no test was made)."""
+    """Average losses of random groups, and the p-value of each group as text (None if no test was made)."""
     expected = [_finite(value) for value in comparison.expected_losses[d].values()]
     if comparison.test is None:
         return {"expected": expected, "p": None}
@@ -122,12 +122,12 @@ def _frontier(curve: Frontier) -> dict[str, Any]:
 
 
 def _parameters(estimator: Any) -> str:
-    """The call that makes the estimator, as scikit-learn shows it."""
+    """The constructor call of the estimator, as scikit-learn shows it."""
     return " ".join(repr(estimator).split())
 
 
 def _finite(value: float) -> float | None:
-    """Every digit: rounding here and again on the page could end in other digits than the terminal's."""
+    """Unrounded: rounding here and again on the page could give digits that differ from the terminal's."""
     return float(value) if math.isfinite(value) else None
 
 

@@ -1,4 +1,4 @@
-"""The page: template, style and script put together, with everything that came from data escaped."""
+"""The page: template, style and script combined, with everything that comes from data escaped."""
 
 from __future__ import annotations
 
@@ -23,8 +23,8 @@ __all__ = ["page"]
 def page(audit: Audit) -> str:
     """HTML of the report.
 
-    The policy in its head allows this one script and this one style sheet and nothing else: no other script, no
-    attribute that runs code, no request to any host.
+    The content security policy in its head allows this script and this style sheet and nothing else: no other script,
+    no attribute that runs code, no request to any host.
     """
     style, script = _asset("style.css"), _asset("report.js")
     return Template(_asset("template.html")).substitute(

@@ -1,4 +1,4 @@
-"""The summary in words: what the values mean for somebody who has to decide, and no more than they show.
+"""The summary in words: what the values mean for a decision, without claiming more than they show.
 
 Two statements are kept apart: whether a random division into groups of these sizes would show the losses (from the
 permutation test), and whether the losses differ on new rows (from the interval of the corrected difference).
@@ -18,12 +18,12 @@ __all__ = ["outvoted_sentence", "sample_sentence", "summary"]
 
 #: Differences below this share of the error are not worth a sentence.
 _NEGLIGIBLE = 1e-6
-#: More groups than this are told by the largest and the smallest value.
+#: For more groups than this, only the largest and the smallest value are reported.
 _FEW_GROUPS = 3
 
 
 def sample_sentence(size: int, total: int) -> str:
-    """Which values of a streamed file are those of all rows, and which are not."""
+    """Which values of a streamed file describe all rows, and which a sample."""
     return (
         "Losses in the sample and variance are those of all rows; values on new rows, intervals and p-values are "
         f"computed on a random sample of {size:,} of {total:,} rows."
@@ -66,7 +66,7 @@ def _chance(comparison: Comparison, d: int) -> str:
     if comparison.test is None:
         return (
             "Rows repeat persons whose identities are not known: no p-value can be given, and the intervals are too "
-            "short, so that no difference is claimed."
+            "short, so no difference is claimed."
         )
     found = comparison.test[d]
     clearest = min(found.by_group, key=lambda label: found.by_group[label].p_value)
@@ -89,8 +89,8 @@ def _new_rows(ordinary: MethodResult) -> str:
     if not figures.independent:
         return f"Losses corrected for overfitting: {values}."
     return (
-        f"On new rows no difference of losses is shown: corrected for overfitting they are {values}. That is no proof "
-        "that they are equal."
+        f"On new rows no difference of losses is shown: corrected for overfitting they are {values}. That does not "
+        "prove that they are equal."
     )
 
 
@@ -99,7 +99,7 @@ def _corrected(corrected: GroupEstimates, label: Any) -> str:
 
 
 def outvoted_sentence(comparison: Comparison) -> str:
-    """Why a ratio of losses says little."""
+    """Why a ratio of losses is not informative."""
     small, large = min(comparison.counts), max(comparison.counts)
     if large <= 1.2 * small:
         return ""
@@ -149,7 +149,7 @@ def _optimum(ordinary: MethodResult, balanced: MethodResult) -> str:
 
 
 def _changes(result: MethodResult) -> str:
-    """What the method does to every group on new rows, against ordinary PCA."""
+    """How the method changes the error of every group on new rows, relative to ordinary PCA."""
     by_group = result.change.by_group
     if len(by_group) > _FEW_GROUPS:
         ends = (min(by_group, key=lambda a: by_group[a].value), max(by_group, key=lambda a: by_group[a].value))
@@ -172,17 +172,17 @@ def _change(label: Any, one: Any) -> str:
 
 
 def _readable(ordinary: MethodResult, results: Iterable[MethodResult]) -> list[str]:
-    """How well gradient boosting tells the groups apart from the scores of new rows."""
+    """How well gradient boosting distinguishes the groups by the scores of new rows."""
     before = ordinary.held_out
     found = f"AUC {before.auc:.2f}; 19 of 20 random divisions stay under {before.auc_random:.2f}"
     if before.auc <= before.auc_random:
         return [
-            "On new rows gradient boosting does not tell the groups apart from the scores of ordinary PCA any better "
+            "On new rows gradient boosting does not predict the group from the scores of ordinary PCA any better "
             f"than random groups ({found})."
         ]
     sentences = [
-        "The scores of ordinary PCA tell something about the group: on new rows gradient boosting reads it off them "
-        f"({found})."
+        "The scores of ordinary PCA carry information about the group: on new rows gradient boosting predicts it from "
+        f"them ({found})."
     ]
     return sentences + [_parity(ordinary, result) for result in results if result.family == "parity"]
 
@@ -197,7 +197,7 @@ def _parity(ordinary: MethodResult, result: MethodResult) -> str:
 
 
 def _by_group(values: Mapping[Any, float], comparison: Comparison, *, sizes: bool = True) -> str:
-    """``2.86 for “female” (310 rows) and 0.327 for “male” (690 rows)``; of many groups, the two ends."""
+    """``2.86 for “female” (310 rows) and 0.327 for “male” (690 rows)``; for many groups, the two extremes."""
     counts = dict(zip(comparison.groups, comparison.counts, strict=True))
 
     def text(label: Any) -> str:

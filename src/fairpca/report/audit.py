@@ -1,4 +1,4 @@
-"""One call from rows to a report."""
+"""The audit: from rows to a report in one call."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ _FRONTIER_POINTS = 40
 
 @dataclass(frozen=True, repr=False)
 class Audit:
-    """A comparison, the frontier for every number of components, and a sample of scores to draw.
+    """A comparison, the frontier for every number of components, and the scores of a sample of rows.
 
     Attributes
     ----------
@@ -37,14 +37,14 @@ class Audit:
     frontiers : dict of int to Frontier
     feature_names : list of str
     scores : dict of (str, int) to ndarray of shape (n_points, 1 or 2)
-        Leading scores of a sample of the rows, by method and number of components; empty without points.
+        Leading scores of a sample of the rows, by method and number of components; empty with ``points=False``.
     point_groups : ndarray of shape (n_points,)
-        Position in ``comparison.groups``.
+        Position of each point's group in ``comparison.groups``.
     title : str
     remarks : list of str
         How the data was read.
     provenance : dict of str to str
-        What a reader needs to repeat it.
+        What a reader needs to repeat the audit.
     """
 
     comparison: Comparison
@@ -58,7 +58,7 @@ class Audit:
 
     @property
     def figures(self) -> dict[str, Any]:
-        """Every value as plain numbers and text, for JSON."""
+        """All values as plain numbers and text, for JSON."""
         return self.comparison.as_dict()
 
     def to_frame(self) -> Any:
@@ -76,7 +76,7 @@ class Audit:
         return page(self)
 
     def save(self, path: Any) -> Path:
-        """Write the report; the file appears complete or not at all."""
+        """Write the report atomically: the file appears complete or not at all."""
         return write_text(path, self.html())
 
 
@@ -107,8 +107,8 @@ def audit(
         Default: the columns of a DataFrame, else x0, x1, ...
     title : str
     points : bool, default=True
-        Whether the report draws the scores of a sample of rows. Each point is a person's row: leave them out of a
-        report that is shared externally.
+        Whether the report draws the scores of a sample of rows. Each point is one row of the data, often a person:
+        leave them out of reports shared externally.
     remarks, provenance
         Text shown in the report: how the data was read, and how to repeat the audit.
     **options
@@ -153,9 +153,9 @@ def audit(
 
 
 def _frontiers(comparison: Comparison) -> dict[int, Frontier]:
-    """The trade-off for every number of components, with the methods of the comparison that are on it."""
+    """The trade-off for every number of components, with the methods of the comparison located on it."""
     with warnings.catch_warnings():
-        warnings.simplefilter("ignore")  # the comparison has noted what these estimators warn of
+        warnings.simplefilter("ignore")  # the comparison already holds the warnings of these estimators
         return {d: _frontier(comparison, d) for d in comparison.dimensions}
 
 

@@ -1,9 +1,9 @@
 "use strict";
-// Draws the report from the JSON beside it. Every name and label is data: it reaches the page through textContent
+// Draws the report from the JSON in the page. Every name and label is data: it reaches the page through textContent
 // or setAttribute on inert attributes only.
 (() => {
   const data = JSON.parse(document.getElementById("data").textContent);
-  // Okabe and Ito's colours, told apart by every kind of colour vision; marks and dashes repeat the difference.
+  // Okabe and Ito's colours, distinguishable with any kind of colour vision; marks and dashes repeat the distinction.
   const COLOURS = ["#0072b2", "#d55e00", "#009e73", "#cc79a7", "#e69f00", "#56b4e9", "#000000"];
   const MARKS = ["circle", "square", "triangle", "diamond", "cross"];
   const DASHES = ["", "7 4", "2 3", "9 3 2 3", "4 2"];
@@ -151,7 +151,7 @@
   const wide = (width) => Math.round(Math.min(380, Math.max(260, 0.42 * width)));
   const square = (width) => Math.round(Math.min(460, Math.max(280, 0.85 * width)));
 
-  // ---- figures against the number of components ----------------------------------------------------------------
+  // ---- values against the number of components -----------------------------------------------------------------
   function lineSeries() {
     const shown = state.method === "PCA" ? ["PCA"] : ["PCA", state.method];
     const series = [];
@@ -182,7 +182,7 @@
       const shift = (order - (series.length - 1) / 2) * 3;
       for (const [d, value, low, high] of one.points) {
         const x = f.toX(d) + shift;
-        if (data.groups.length <= 3 && low !== undefined) { // more would hide each other; they are in the table and at the marks
+        if (data.groups.length <= 3 && low !== undefined) { // more would overlap; the table and the tooltips show them
           svg("line", { x1: x, x2: x, y1: f.toY(low), y2: f.toY(high), stroke: paint, "stroke-width": 1, opacity: 0.55 }, f.picture);
         }
         drawMark(f.picture, mark(one.index), x, f.toY(value), 4.5, one.reference ? "#fff" : paint, { stroke: paint, "stroke-width": 1.5 });
@@ -230,8 +230,8 @@
     ]);
     byId("frontier-note").textContent = (curve.exact
       ? `With ${components(state.dimension)}, no projection lies below the line: it is the least error over all rows for every gap between the groups' errors, from ordinary PCA at one end to the smallest gap at the other. `
-      : `With ${components(state.dimension)} and more than two groups: the best projections found for a growing weight of the gap. `)
-      + "The smallest gap may be bought by serving the better group worse, so look at both errors. FairPCA balances losses rather than errors and the parity methods balance neither, so they need not lie on the line.";
+      : `With ${components(state.dimension)} and more than two groups: the best projections found as the weight of the gap increases. `)
+      + "The smallest gap may be reached by making the better-served group worse off, so look at both errors. FairPCA balances losses rather than errors and the parity methods balance neither, so they need not lie on the line.";
   }
 
   // ---- projection and biplot -----------------------------------------------------------------------------------
@@ -272,7 +272,7 @@
     const arrows = data.features.map((name, j) => ({ name, x: loadings[0][j], y: flat ? 0 : loadings[1][j] }))
       .map((arrow) => ({ ...arrow, size: Math.hypot(arrow.x, arrow.y) })).sort((a, b) => b.size - a.size).slice(0, 10);
     if (flat) { drawLoadings(arrows); return; }
-    byId("biplot-note").textContent = `${state.method}, ${components(state.dimension)}: the ten features with the longest arrows on the first two components. Arrow: a feature's weights, scaled by the spread of the scores. Point at its end for the full name.`;
+    byId("biplot-note").textContent = `${state.method}, ${components(state.dimension)}: the ten features with the longest arrows on the first two components. Arrow: a feature's weights, scaled by the spread of the scores. Hover over its tip for the full name.`;
     const reach = 1.45 * Math.max(1e-9, ...arrows.flatMap((arrow) => [Math.abs(arrow.x), Math.abs(arrow.y)]));
     const f = frame("biplot-chart", { title: "loadings on the first two components", height: square, x: [-reach, reach], y: [-reach, reach], xLabel: "component 1", yLabel: "component 2" });
     svg("line", { class: "axis", x1: f.toX(-reach), x2: f.toX(reach), y1: f.toY(0), y2: f.toY(0) }, f.picture);
@@ -286,7 +286,7 @@
       labelArrow(f, arrow, x, y, taken);
     }
   }
-  // A label beside the tip, pushed away from labels that are already there; dropped where there is no room.
+  // A label next to the tip, moved away from labels already placed; dropped if there is no room.
   function labelArrow(f, arrow, x, y, taken) {
     const text = shorten(arrow.name, 22);
     const width = 6.6 * text.length;
@@ -406,10 +406,10 @@
           percent(method.figures.explained_variance), certificate(method)],
       })));
     const split = present().filter((method) => method.figures.n_folds === 1).map((method) => method.name);
-    byId("quality-note").textContent = `Shown: ${VALUES[state.figure]}. Beneath the values: ${Math.round(100 * data.confidence)} % intervals; those of gaps hold for all pairs of groups together. `
+    byId("quality-note").textContent = `Shown: ${VALUES[state.figure]}. Below the values: ${Math.round(100 * data.confidence)} % intervals; those of gaps hold for all pairs of groups together. `
       + "The gap is the difference between the groups with the largest and the smallest value; where its interval reaches below zero, no difference is shown. "
-      + "Against PCA: how the method changes a group's error on new rows; negative is better for the group. "
-      + (split.length ? `${split.join(", ")}: judged on one held-out part of the rows; the others on folds of all rows.` : "");
+      + "Against PCA: how the method changes a group's error on new rows; a negative change is better for the group. "
+      + (split.length ? `${split.join(", ")}: evaluated on one held-out part of the rows; the others by cross-validation on all rows.` : "");
     const shown = present();
     const optional = [["auc", "AUC of boosting", "auc_random"], ["mmd2", "MMD²", "mmd2_random"], ["adversary", "adversary", "adversary_random"], ["accuracy", "accuracy of a label"],
       ...["demographic_parity", "equal_opportunity", "equalized_odds"].map((key) => [key, `Δ ${key.replace("_", " ")}`])]
@@ -418,10 +418,10 @@
       chosen: method.name === state.method,
       cells: [method.name, percent(method.figures.held_out.explained_variance), ...optional.map(([key, , level]) => heldOut(method.figures.held_out, key, level))],
     })));
-    byId("held-out-note").textContent = "AUC: how well gradient boosting reads the group off the scores of new rows (0.5: not at all, 1: entirely). adversary: how far a linear classifier, trained to tell the groups apart from the scores, separates them on new rows (0: not at all, 1: entirely). "
+    byId("held-out-note").textContent = "AUC: how well gradient boosting predicts the group from the scores of new rows (0.5: not at all, 1: perfectly). Adversary: how well a linear classifier, trained to distinguish the groups by their scores, separates them on new rows (0: not at all, 1: perfectly). "
       + (optional.some(([key]) => key === "mmd2") ? "MMD²: distance between the groups' distributions of scores. " : "")
-      + "Beneath: the level that 19 of 20 random divisions into groups stay under; values below it are consistent with chance. "
-      + (optional.some(([key]) => key === "accuracy") ? "accuracy: of a logistic regression that predicts the label from the scores; beneath, that of always predicting the most frequent class. The differences Δ are between the groups in its decisions, with intervals that hold for all pairs of groups together." : "");
+      + "Below each value: the level that 19 of 20 random divisions into groups stay under; values below it are consistent with chance. "
+      + (optional.some(([key]) => key === "accuracy") ? "Accuracy: of a logistic regression that predicts the label from the scores; below it, that of always predicting the most frequent class. The differences Δ are between the groups in its decisions, with intervals that hold for all pairs of groups together." : "");
     drawDecisions();
   }
   function drawDecisions() {
@@ -432,7 +432,7 @@
     const { selected, true_positive: hits, false_positive: alarms } = decisions.rates;
     table("decisions-table", ["group", "held-out rows", "positive decisions", `of rows that are “${decisions.positive}”`, "of the other rows"],
       Object.keys(selected).map((label) => ({ cells: [label, selected[label].rows.toLocaleString("en"), ...[selected, hits, alarms].map((rates) => rate(rates[label]))] })));
-    byId("decisions-note").textContent = `${state.method}, ${components(state.dimension)}. The positive class is “${decisions.positive}”. Beneath each share: the rows it rests on, and a 95 % interval. `
+    byId("decisions-note").textContent = `${state.method}, ${components(state.dimension)}. The positive class is “${decisions.positive}”. Below each share: the rows it rests on, and a 95 % interval. `
       + "Groups are compared only where every rate rests on 20 rows or more.";
   }
   function rate(one) {
@@ -474,9 +474,9 @@
     const { objective, lower_bound: bound, certificate: gap, seconds } = method.figures;
     const time = ` Fitted in ${seconds < 0.095 ? `${Math.max(1, Math.round(1000 * seconds))} ms` : `${seconds.toFixed(1)} s`}.`;
     if (method.name === "PCA") return `The optimum in closed form.${time}`;
-    if (gap === null) return `Without a bound: a stationary point, the best of the starts tried.${time}`;
-    const closed = gap < 1e-6 ? "proven optimal for its own criterion on these rows" : "the bound is that of a relaxation, so the distance is at most this";
-    return `Objective ${number(objective)}, bound that no projection can beat ${number(bound)}: a distance of ${gap < 1e-16 ? "0" : gap.toExponential(0)} of the total variance (${closed}).${time}`;
+    if (gap === null) return `No bound is available: a stationary point, the best of the starts tried.${time}`;
+    const closed = gap < 1e-6 ? "proven optimal for its own criterion on these rows" : "the bound comes from a relaxation, so the distance to the optimum is at most this";
+    return `Objective ${number(objective)}, bound that no projection can beat ${number(bound)}: a gap of ${gap < 1e-16 ? "0" : gap.toExponential(0)} of the total variance (${closed}).${time}`;
   }
 
   // ---- summary and controls ------------------------------------------------------------------------------------
