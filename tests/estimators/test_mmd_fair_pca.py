@@ -201,7 +201,7 @@ class TestNotions:
             MMDFairPCA(notion="equal_opportunity").fit(X, sensitive_features=groups)
         with pytest.raises(ValueError, match="it has 3 different values"):
             MMDFairPCA(notion="equalized_odds").fit(X, np.arange(600) % 3, sensitive_features=groups)
-        with pytest.raises(ValueError, match="one label a row"):
+        with pytest.raises(ValueError, match="one label per row"):
             MMDFairPCA(notion="equalized_odds").fit(X, y[:-1], sensitive_features=groups)
         with pytest.raises(ValueError, match=r"no row with \(y, group\) = \(1, 1\)"):
             MMDFairPCA(notion="equal_opportunity").fit(X, y * (1 - groups), sensitive_features=groups)

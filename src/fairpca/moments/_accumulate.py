@@ -18,8 +18,7 @@ from scipy import sparse
 
 from fairpca._validation import Groups, check_finite, check_groups, check_plain_matrix, check_sample_weight
 from fairpca.linalg import blas_threads, single_blas_thread, threads_for
-from fairpca.moments._block_sums import GroupTotal
-from fairpca.moments._group_moments import GroupMoments
+from fairpca.moments._group_moments import GroupMoments, GroupTotal
 from fairpca.moments._mixed_precision import MixedPrecisionTotal
 
 __all__ = ["accumulate", "accumulate_columns", "blocks_by_group", "chunk_moments", "group_moments"]

@@ -13,7 +13,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from fairpca.moments._block_sums import WIDE, GroupTotal
+from fairpca.moments._group_moments import WIDE, GroupTotal
 
 __all__ = ["MixedPrecisionTotal"]
 
