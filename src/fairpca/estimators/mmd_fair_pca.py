@@ -50,7 +50,14 @@ from fairpca.problems.mmd import (
     squared_distance_median,
 )
 from fairpca.problems.parity import mean_parity_basis
-from fairpca.solvers.exact_penalty import PenaltyResult, follow_within, minimise_constraint, minimise_within, repms
+from fairpca.solvers.exact_penalty import (
+    PenaltyResult,
+    follow_within,
+    minimise_constraint,
+    minimise_within,
+    refine_within,
+    repms,
+)
 from fairpca.solvers.stiefel import random_frame
 
 __all__ = ["MMDFairPCA"]
@@ -464,7 +471,7 @@ class _Task:
         if approximation == "fourier" or (approximation == "auto" and large):
             return self._solve_by_features(1.0 / at_pca)
         problem = self._problem(self.sample, exact_kernel(self.bandwidth), self.limits)
-        return self._settled(problem, self._solve_from_starts(problem, 1.0 / at_pca))
+        return self._refined(problem, self._settled(problem, self._solve_from_starts(problem, 1.0 / at_pca)))
 
     @property
     def tolerance(self) -> float:
@@ -492,6 +499,13 @@ class _Task:
                 break
             result = self._follow(problem, result, problem.tolerance)
         return result
+
+    def _refined(self, problem: DiscrepancyProblem, result: PenaltyResult) -> PenaltyResult:
+        """Where frames are small, so that it is cheap, as accurately as the numbers allow."""
+        if self.pca.size > _SMALL_FRAME or self.parameters.solver == "repms":
+            return result
+        callback = self.parameters.callback
+        return self._counted(problem, refine_within(problem, result, tolerance=problem.tolerance, callback=callback))
 
     def _check_reach(self, means: np.ndarray) -> None:
         """Where the kernel of any two rows is zero, MMD^2 is the same for all projections."""

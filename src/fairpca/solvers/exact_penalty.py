@@ -20,7 +20,15 @@ from fairpca.protocols import PenaltyPoint, PenaltyProblem
 from fairpca.solvers.quasi_newton import StiefelResult, minimise_on_stiefel
 from fairpca.solvers.stiefel import horizontal, retract_polar
 
-__all__ = ["PenaltyResult", "follow_within", "minimise_constraint", "minimise_largest", "minimise_within", "repms"]
+__all__ = [
+    "PenaltyResult",
+    "follow_within",
+    "minimise_constraint",
+    "minimise_largest",
+    "minimise_within",
+    "refine_within",
+    "repms",
+]
 
 #: Parameters of the 2022 paper.
 _GROWTH, _LARGEST_PENALTY = 2.0, 1e10
@@ -33,6 +41,8 @@ _ROUNDING = 1e-15
 
 #: Accuracy while rho still grows, and at the rho that is kept; f is of the order of one.
 _PATH_ACCURACY, _FINAL_ACCURACY = 2e-3, 1e-4
+#: The same where rounding must not show, with what is then aimed at, its relative error and the number of steps to it.
+_REFINED_ACCURACY, _REFINED_AIM, _REFINED_ERROR, _REFINEMENTS = 1e-9, 1.0 - 1e-7, 1e-10, 6
 #: Iterations between two computations of the curvature.
 _PATH_ITERATIONS, _FINAL_ITERATIONS = 40, 60
 #: The constraint counts as active from this share of the tolerance on.
@@ -297,6 +307,7 @@ def follow_within(
 ) -> PenaltyResult:
     """The solution near an earlier one, of a problem that has changed a little; a new path only if there is none."""
     search = _Search(problem, tolerance, max_iter, callback, outside=None)
+    search.n_iter = earlier.n_iter
     constraint = float(problem.evaluate(earlier.basis).constraints.max())
     near = search.activate(replace(earlier, constraint=constraint, feasible=constraint <= tolerance))
     if near.feasible or search.stopped:
@@ -305,6 +316,17 @@ def follow_within(
     return minimise_within(
         problem, [near.basis], tolerance=tolerance, penalty=penalty, max_iter=max_iter, callback=callback
     )
+
+
+def refine_within(
+    problem: PenaltyProblem, result: PenaltyResult, *, tolerance: float, callback: Callback | None = None
+) -> PenaltyResult:
+    """A solution at which the constraint is active, so accurately that rounding no longer shows."""
+    if not (result.feasible and result.constraint >= _ACTIVE * tolerance):
+        return result
+    search = _Search(problem, tolerance, 1, callback, outside=None)
+    search.n_iter = result.n_iter
+    return search.refine(result)
 
 
 class _Search:
@@ -324,8 +346,8 @@ class _Search:
     def solve(self, basis: np.ndarray, penalty: float | _Augmented, stage: str) -> PenaltyResult:
         """Minimise the penalised function from ``basis``, renewing the curvature as the frame moves."""
         function = penalty if isinstance(penalty, _Augmented) else _Penalty(penalty)
-        rough = stage != "activate"
-        tol = _PATH_ACCURACY if rough else _FINAL_ACCURACY
+        rough = stage in ("grow", "ascend")
+        tol = {"activate": _FINAL_ACCURACY, "refine": _REFINED_ACCURACY}.get(stage, _PATH_ACCURACY)
         self.n_iter += 1
         for _ in range(2 if rough else 3):
             inner = minimise_on_stiefel(
@@ -441,6 +463,22 @@ class _Search:
             if abs(trial.constraint - target) > 0.3 * error:
                 stiffness *= 3.0
             error = abs(trial.constraint - target)
+        return best
+
+    def refine(self, active: PenaltyResult) -> PenaltyResult:
+        """With ever stiffer terms the multipliers soon change no more."""
+        best, trial, target = active, active, _REFINED_AIM * self.tolerance
+        multipliers = active.penalty * _norm(self.problem.evaluate(active.basis).constraints, _POWER)[1]
+        stiffness = 2.0 * max(active.penalty, self._headroom(active.loss) / self.tolerance) / self.tolerance
+        for _ in range(_REFINEMENTS):
+            function = _Augmented(multipliers, stiffness, target)
+            trial = self.solve(trial.basis, function, "refine")
+            multipliers = function.term(self.problem.evaluate(trial.basis).constraints)[1]
+            if trial.feasible and trial.loss <= best.loss + _IDLE_COST * abs(best.loss):
+                best = trial
+            if self.stopped or abs(trial.constraint - target) <= _REFINED_ERROR * target:
+                break
+            stiffness *= 10.0
         return best
 
     def _is_active(self, trial: PenaltyResult, constraints: np.ndarray, multipliers: np.ndarray) -> bool:
