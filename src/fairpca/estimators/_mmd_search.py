@@ -17,7 +17,7 @@ from fairpca.moments.fourier import FourierKernel
 from fairpca.moments.kernel_means import exact_kernel, exact_means, kernel_means
 from fairpca.problems.mmd import DiscrepancyProblem, pair_discrepancies, random_level
 from fairpca.problems.parity import mean_parity_basis
-from fairpca.solvers.stiefel.exact_penalty import PenaltyResult, follow_within, minimise_within, repms
+from fairpca.solvers.stiefel.exact_penalty import PenaltyResult, follow_within, minimise_within, refine_within, repms
 from fairpca.solvers.stiefel.feasibility import minimise_constraint
 from fairpca.solvers.stiefel.geometry import random_frame
 
@@ -111,7 +111,7 @@ class DiscrepancySearch:
         if self._takes_features():
             return self._solve_by_features(1.0 / at_pca)
         problem = self._problem(self.sample, exact_kernel(self.bandwidth), self.limits)
-        return self._settled(problem, self._solve_from_starts(problem, 1.0 / at_pca))
+        return self._refined(problem, self._settled(problem, self._solve_from_starts(problem, 1.0 / at_pca)))
 
     def _at_pca(self, discrepancy: float) -> PenaltyResult:
         """Ordinary PCA, where it will do or nothing else is possible."""
@@ -150,6 +150,13 @@ class DiscrepancySearch:
                 break
             result = self._follow(problem, result, problem.tolerance)
         return result
+
+    def _refined(self, problem: DiscrepancyProblem, result: PenaltyResult) -> PenaltyResult:
+        """A more accurate solution for small frames, where that is cheap."""
+        if self.pca.size > _SMALL_FRAME or self.settings.solver == "repms":
+            return result
+        options = {"tolerance": problem.tolerance, "callback": self.settings.callback}
+        return self._counted(problem, refine_within(problem, result, **options))
 
     def _check_reach(self, means: np.ndarray) -> None:
         """Where the kernel of any two rows is zero, MMD^2 is the same for all projections."""

@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 from fairpca.linalg import top_eigenpairs
-from fairpca.solvers.stiefel.exact_penalty import follow_within, minimise_within, repms
+from fairpca.solvers.stiefel.exact_penalty import follow_within, minimise_within, refine_within, repms
 from fairpca.solvers.stiefel.feasibility import minimise_constraint
 from fairpca.solvers.stiefel.geometry import random_frame
 
@@ -66,6 +66,19 @@ def test_the_constraint_is_active_and_the_variance_optimal(seed):
     assert -result.loss == pytest.approx(best, rel=2e-3)
     here = problem.evaluate(result.basis)
     assert (result.loss, result.constraint) == (here.loss, here.constraints[0])
+
+
+@pytest.mark.parametrize("seed", range(3))
+def test_a_refined_solution_is_that_of_the_closed_form(seed):
+    problem = TwoForms(8, seed)
+    start = top_eigenpairs(problem.A, 2)[1]
+    tolerance = 0.05 * problem.evaluate(start).constraints[0]
+    rough = minimise_within(problem, [start], tolerance=tolerance, penalty=0.1)
+    result = refine_within(problem, rough, tolerance=tolerance)
+    assert result.feasible
+    assert result.constraint == pytest.approx(tolerance, rel=1e-6)
+    assert -result.loss == pytest.approx(problem.optimum(2, result.constraint), rel=1e-9)
+    assert abs(rough.loss - result.loss) > 1e-8
 
 
 def test_an_interior_start_leads_to_the_same_optimum():

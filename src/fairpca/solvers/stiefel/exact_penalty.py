@@ -22,7 +22,7 @@ from fairpca.solvers.stiefel.feasibility import constraint_norm, minimise_larges
 from fairpca.solvers.stiefel.geometry import horizontal, retract_polar
 from fairpca.solvers.stiefel.quasi_newton import Objective, StiefelResult, minimise_on_stiefel
 
-__all__ = ["PenaltyResult", "follow_within", "minimise_within", "repms"]
+__all__ = ["PenaltyResult", "follow_within", "minimise_within", "refine_within", "repms"]
 
 #: Parameters of the 2022 paper.
 _GROWTH, _LARGEST_PENALTY = 2.0, 1e10
@@ -35,6 +35,8 @@ _ROUNDING = 1e-15
 
 #: Accuracy while rho still grows, and at the rho that is kept; f is of the order of one.
 _PATH_ACCURACY, _FINAL_ACCURACY = 2e-3, 1e-4
+#: The same where rounding must not show, with what is then aimed at, its relative error and the number of steps to it.
+_REFINED_ACCURACY, _REFINED_AIM, _REFINED_ERROR, _REFINEMENTS = 1e-9, 1.0 - 1e-7, 1e-10, 6
 #: Iterations between two computations of the curvature.
 _PATH_ITERATIONS, _FINAL_ITERATIONS = 40, 60
 #: The constraint counts as active from this share of the tolerance on.
@@ -227,6 +229,7 @@ def follow_within(
 ) -> PenaltyResult:
     """The solution near an earlier one, of a problem that has changed a little; a new path only if there is none."""
     search = _Search(problem, tolerance, max_iter, callback, outside=None)
+    search.n_iter = earlier.n_iter
     constraint = float(problem.evaluate(earlier.basis).constraints.max())
     near = search.activate(replace(earlier, constraint=constraint, feasible=constraint <= tolerance))
     if near.feasible or search.stopped:
@@ -235,6 +238,17 @@ def follow_within(
     return minimise_within(
         problem, [near.basis], tolerance=tolerance, penalty=penalty, max_iter=max_iter, callback=callback
     )
+
+
+def refine_within(
+    problem: PenaltyProblem, result: PenaltyResult, *, tolerance: float, callback: Callback | None = None
+) -> PenaltyResult:
+    """A more accurate solution, near one at which the constraint is active: rounding in X no longer shows in it."""
+    if not (result.feasible and result.constraint >= _ACTIVE * tolerance):
+        return result
+    search = _Search(problem, tolerance, 1, callback, outside=None)
+    search.n_iter = result.n_iter
+    return search.refine(result)
 
 
 class _Search:
@@ -256,8 +270,8 @@ class _Search:
 
         ``weight`` is about what the largest constraint weighs in the term.
         """
-        rough = stage != "activate"
-        tol = _PATH_ACCURACY if rough else _FINAL_ACCURACY
+        rough = stage in ("grow", "ascend")
+        tol = {"activate": _FINAL_ACCURACY, "refine": _REFINED_ACCURACY}.get(stage, _PATH_ACCURACY)
         self.n_iter += 1
         for _ in range(2 if rough else 3):
             inner = minimise_on_stiefel(
@@ -371,6 +385,22 @@ class _Search:
             if abs(trial.constraint - target) > 0.3 * error:
                 stiffness *= 3.0
             error = abs(trial.constraint - target)
+        return best
+
+    def refine(self, active: PenaltyResult) -> PenaltyResult:
+        """Make the term stiffer from step to step, until the multipliers no longer change."""
+        best, trial, target = active, active, _REFINED_AIM * self.tolerance
+        multipliers = active.penalty * constraint_norm(self.problem.evaluate(active.basis).constraints)[1]
+        stiffness = 2.0 * max(active.penalty, self._headroom(active.loss) / self.tolerance) / self.tolerance
+        for _ in range(_REFINEMENTS):
+            term = AugmentedTerm(multipliers, stiffness, target)
+            trial = self.solve(trial.basis, term, float(multipliers.max()), "refine")
+            multipliers = term(self.problem.evaluate(trial.basis).constraints)[1]
+            if trial.feasible and trial.loss <= best.loss + _IDLE_COST * abs(best.loss):
+                best = trial
+            if self.stopped or abs(trial.constraint - target) <= _REFINED_ERROR * target:
+                break
+            stiffness *= 10.0
         return best
 
     def _is_active(self, trial: PenaltyResult, constraints: np.ndarray, multipliers: np.ndarray) -> bool:
