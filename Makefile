@@ -9,7 +9,7 @@ demo: $(VENV)/.installed
 	$(BIN)/fairpca demo
 
 test: $(VENV)/.test
-	$(BIN)/python -m pytest
+	$(BIN)/python -m pytest -n auto --dist loadfile
 
 # Properties on random data, for long: make fuzz FUZZ_EXAMPLES=3000. Whatever is put into tests/properties takes part.
 FUZZ_EXAMPLES ?= 300

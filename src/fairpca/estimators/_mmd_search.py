@@ -155,8 +155,8 @@ class DiscrepancySearch:
         """A more accurate solution for small frames, where that is cheap."""
         if self.pca.size > _SMALL_FRAME or self.settings.solver == "repms":
             return result
-        options = {"tolerance": problem.tolerance, "callback": self.settings.callback}
-        return self._counted(problem, refine_within(problem, result, **options))
+        callback = self.settings.callback
+        return self._counted(problem, refine_within(problem, result, tolerance=problem.tolerance, callback=callback))
 
     def _check_reach(self, means: np.ndarray) -> None:
         """Where the kernel of any two rows is zero, MMD^2 is the same for all projections."""
