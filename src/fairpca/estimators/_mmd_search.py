@@ -33,7 +33,7 @@ _CURVATURE_FEATURES, _CURVATURE_ROWS = 700, 6000
 #: Rows of the first subsample on which large data are solved, and the growth from one to the next.
 _FIRST_ROWS, _ROW_GROWTH = 4000, 4
 #: Minimisers of MMD^2 to start from: several where frames are small (p d up to this), so that paths are cheap.
-_SMALL_FRAME, _SMALL_STARTS = 50, 8
+_SMALL_FRAME, _SMALL_STARTS, _LARGE_STARTS = 50, 8, 3
 #: Frames so small (p d) that random ones hit every region within the tolerance; each of the best is started from.
 _TINY_FRAME, _TINY_STARTS = 6, 4
 #: Random frames from which the smallest MMD^2 is searched if no frame within the tolerance was found.
@@ -180,7 +180,7 @@ class DiscrepancySearch:
         if self.settings.solver == "repms":
             result = repms(problem, self._interior(problem, 0.0), **options)
         else:
-            count = _SMALL_STARTS if self.pca.size <= _SMALL_FRAME else 1
+            count = _SMALL_STARTS if self.pca.size <= _SMALL_FRAME else _LARGE_STARTS
             interiors = [self._interior(problem, 0.1 * problem.tolerance) for _ in range(count)]
             interiors += self._scanned(problem)
             spares = (random_frame(self.rng, *self.pca.shape) for _ in range(_SPARE_FRAMES))
