@@ -6,7 +6,7 @@ import warnings
 
 import numpy as np
 import pytest
-from scipy.optimize import minimize
+from scipy.optimize import minimize, minimize_scalar
 from sklearn.exceptions import ConvergenceWarning
 
 from fairpca import MMDFairPCA
@@ -49,25 +49,42 @@ def several_pairs(seed):
     return X, groups, y, cells_of(labels), [(0, 1), (2, 3)]
 
 
+def line_at(angle):
+    return np.array([np.cos(angle), np.sin(angle)])
+
+
+def smallest_value(function, angles, values):
+    """The smallest value over all angles; the best points of a grid are refined, as valleys may be narrow."""
+    step = angles[1] - angles[0]
+    around = angles[np.argsort(values)[:5]]
+    found = [minimize_scalar(function, bounds=(a - step, a + step), method="bounded").fun for a in around]
+    return min(values.min(), *found)
+
+
 def test_the_largest_of_several_pairs(n_cases, counts):
     """No tolerance two per cent above the smallest possible is missed, and none below is claimed."""
     angles = np.linspace(0, np.pi, 1000, endpoint=False)
-    lines = np.stack([np.cos(angles), np.sin(angles)], axis=1)
+    lines = np.stack([line_at(angle) for angle in angles])
     for seed in range(n_cases):
         X, groups, y, cells, pairs = several_pairs(seed)
         options = {} if y is None else {"notion": "equalized_odds"}
         sigma = fit(X, groups, y, tolerance=10.0, **options).bandwidth_
-        values = np.array([largest_mmd2(X, cells, pairs, sigma, line[:, None]) for line in lines])
+
+        def value(angle, X=X, cells=cells, pairs=pairs, sigma=sigma):
+            return largest_mmd2(X, cells, pairs, sigma, line_at(angle)[:, None])
+
+        values = np.array([value(angle) for angle in angles])
+        smallest = smallest_value(value, angles, values)
         covariance = np.cov(X.T, bias=True)
         shares = np.einsum("ij,jk,ik->i", lines, covariance, lines) / np.trace(covariance)
-        assert fit(X, groups, y, tolerance=1.02 * values.min(), **options).converged_, seed
-        tolerance = 2.0 * values.min()
+        assert fit(X, groups, y, tolerance=1.02 * smallest, **options).converged_, seed
+        tolerance = 2.0 * smallest
         pca = fit(X, groups, y, tolerance=tolerance, **options)
         assert pca.converged_, seed
         assert pca.explained_variance_ratio_.sum() >= shares[values <= tolerance].max() - 1e-2, seed
-        below = fit(X, groups, y, tolerance=0.5 * values.min(), **options)
+        below = fit(X, groups, y, tolerance=0.5 * smallest, **options)
         assert not below.converged_, seed
-        assert below.mmd2_ == pytest.approx(values.min(), rel=2e-3), seed
+        assert below.mmd2_ == pytest.approx(smallest, rel=2e-3), seed
         counts["MMDFairPCA"] += 4
 
 
