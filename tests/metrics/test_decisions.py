@@ -60,6 +60,15 @@ def test_wilson_covers_and_equal_groups_rarely_differ(rng):
     assert claimed / n < 0.07
 
 
+def test_the_larger_of_two_differences_is_rarely_claimed_of_random_groups(rng):
+    """Among rows of either label the larger difference is reported, so its interval must allow for both."""
+    groups, claimed, n = np.repeat(["a", "b"], [120, 280]), 0, 1000
+    for _ in range(n):
+        truth, decision = rng.random(400) < 0.5, rng.random(400) < 0.4
+        claimed += group_rates(truth, decision, sensitive_features=groups).equalized_odds.low > 0
+    assert claimed / n < 0.07
+
+
 @pytest.mark.parametrize(
     ("arguments", "message"),
     [

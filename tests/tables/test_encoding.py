@@ -4,19 +4,9 @@ from __future__ import annotations
 
 import numpy as np
 import pytest
+from tests.tables.files import rows, write
 
 from fairpca.tables import Encoder, prepare_table, read_table
-
-
-def write(folder, text, name="people.csv", encoding="utf-8"):
-    path = folder / name
-    path.write_bytes(text.encode(encoding))
-    return path
-
-
-def rows(count=40, header="age,city,sex,default"):
-    lines = [f"{20 + i % 17},{('Bonn', 'Ulm', 'Köln')[i % 3]},{('f', 'm')[i % 2]},{i % 2}" for i in range(count)]
-    return "\n".join([header, *lines]) + "\n"
 
 
 def test_encoder_survives_json_and_treats_new_rows_alike(tmp_path):

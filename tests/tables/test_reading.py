@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import pytest
+from tests.tables.files import rows, write
 
 from fairpca.tables import read_table
 
@@ -29,17 +30,6 @@ def test_other_binary_files_and_utf_16_are_refused(tmp_path):
     path.write_bytes("age,sex\n1,f\n".encode("utf-16"))
     with pytest.raises(ValueError, match="is encoded in UTF-16, not in UTF-8"):
         read_table(path)
-
-
-def write(folder, text, name="people.csv", encoding="utf-8"):
-    path = folder / name
-    path.write_bytes(text.encode(encoding))
-    return path
-
-
-def rows(count=40, header="age,city,sex,default"):
-    lines = [f"{20 + i % 17},{('Bonn', 'Ulm', 'Köln')[i % 3]},{('f', 'm')[i % 2]},{i % 2}" for i in range(count)]
-    return "\n".join([header, *lines]) + "\n"
 
 
 @pytest.mark.parametrize("delimiter", [";", "\t"])

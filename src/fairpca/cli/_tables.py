@@ -67,7 +67,8 @@ def comparison_text(found: Comparison, *, full: bool = False, shown: list[int] |
         "",
         "On rows that were not used in fitting (in brackets: the level that 19 of 20 random groups stay under)",
         *_held_out(results),
-        *_wrapped(_decided(results)),
+        *_accuracy_note(results),
+        *_decisions(results),
     ]
     if len(shown) < len(found.dimensions):
         lines += ["", f"Shown: {_listed(shown)} of {_listed(found.dimensions)} components; --full-table prints all."]
@@ -151,9 +152,7 @@ def _signed(estimate: Any) -> str:
 
 def _held_out(results: list[MethodResult]) -> list[str]:
     labelled = any(result.held_out.accuracy is not None for result in results)
-    decided = any(result.held_out.decisions is not None for result in results)
-    heads = ["d", "method", "variance", "AUC", "", "MMD²", "", "adversary", ""]
-    heads += ["accuracy", ""] * labelled + ["Δ DP", "Δ EOP", "Δ EOD"] * decided
+    heads = ["d", "method", "variance", "AUC", "", "MMD²", "", "adversary", "", *["accuracy", ""] * labelled]
     rows = []
     for result in results:
         figures = result.held_out
@@ -162,7 +161,6 @@ def _held_out(results: list[MethodResult]) -> list[str]:
         row += [_number(figures.mmd2), f"({_number(figures.mmd2_random)})"]
         row += [f"{figures.adversary:.3f}", f"({figures.adversary_random:.3f})"]
         row += [_percent(figures.accuracy), f"({_percent(figures.baseline)})"] * labelled
-        row += [_difference(figures.decisions, name) for name in DIFFERENCES] * decided
         rows.append(row)
     return format_table(heads, rows, left=2)
 
@@ -176,32 +174,42 @@ def _number(value: float | None) -> str:
     return "-" if value is None else number(value)
 
 
-def _decided(results: list[MethodResult]) -> str:
-    """What the columns about a label mean, where there are any."""
+def _accuracy_note(results: list[MethodResult]) -> list[str]:
     if all(result.held_out.accuracy is None for result in results):
-        return ""
-    text = (
-        "Accuracy (in brackets: of always predicting the most frequent class) is that of a logistic regression on the "
+        return []
+    return _wrapped(
+        "Accuracy: of a logistic regression that predicts the label from the scores (in brackets: of always predicting "
+        "the most frequent class)."
     )
-    positive = [result.held_out.decisions.positive for result in results if result.held_out.decisions is not None]
-    if not positive:
-        return f"{text}scores."
-    return (
-        f"{text}scores. Its decisions for the class {clean(str(positive[0]))!r} are compared between groups among all "
-        "rows (DP), rows of that class (EOP) and rows of either class (EOD)."
-    )
+
+
+def _decisions(results: list[MethodResult]) -> list[str]:
+    """Differences between groups in decisions, each with its interval and the rows of the smallest group behind it."""
+    decided = [(result, result.held_out.decisions) for result in results if result.held_out.decisions is not None]
+    if not decided:
+        return []
+    positive = clean(str(decided[0][1].positive))
+    return [
+        "",
+        f"Decisions for the class {positive!r}: largest difference between groups (95 % interval; fewest rows)",
+        *format_table(
+            ["d", "method", "Δ DP, all rows", f"Δ EOP, rows of class {positive!r}", "Δ EOD, either class"],
+            [[*_head(one), *(_difference(found, name) for name in DIFFERENCES)] for one, found in decided],
+            left=2,
+        ),
+    ]
 
 
 def _percent(share: float | None) -> str:
     return "-" if share is None else f"{share:.1%}"
 
 
-def _difference(decisions: Decisions | None, name: str) -> str:
+def _difference(decisions: Decisions, name: str) -> str:
     """A difference between groups in decisions, or why there is none."""
-    if decisions is None:
-        return "-"
-    difference = getattr(decisions.rates, name)
-    return f"too few rows ({difference.rows})" if difference.value is None else f"{difference.value:.3f}"
+    found = getattr(decisions.rates, name)
+    if found.value is None:
+        return f"too few rows ({found.rows})"
+    return f"{found.value:.3f} ({found.low:.3f} to {found.high:.3f}; {found.rows:,})"
 
 
 def _spread(numbers: list[int]) -> list[int]:

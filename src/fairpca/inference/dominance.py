@@ -9,9 +9,9 @@ from typing import Any
 import numpy as np
 
 from fairpca._validation import Groups, check_groups, check_n_components, check_plain_matrix, check_several_groups
+from fairpca.inference.chance import pca_losses
 from fairpca.linalg import top_eigenpairs
-from fairpca.moments import accumulate
-from fairpca.problems import best_captured, group_losses
+from fairpca.moments import GroupMoments, accumulate
 
 __all__ = ["Dominance", "dominant_parts"]
 
@@ -99,21 +99,18 @@ class _Losses:
     def __init__(self, X: np.ndarray, groups: Groups, d: int) -> None:
         self.X, self.groups, self.d = X, groups, d
         self.moments = accumulate(X, groups)
-        self.losses = self._losses(self.moments.second_moments(), self.moments.pooled_covariance())
+        self.losses = self._losses(self.moments)
 
-    def _losses(self, matrices: np.ndarray, pooled: np.ndarray) -> np.ndarray:
-        basis = top_eigenpairs(pooled, self.d)[1]
-        return group_losses(matrices, basis, best_captured(matrices, self.d))
+    def _losses(self, moments: GroupMoments) -> np.ndarray:
+        return pca_losses(moments, top_eigenpairs(moments.pooled_covariance(), self.d)[1])
 
     def _notable(self) -> np.ndarray:
         """Groups with a loss larger than rounding."""
         return np.flatnonzero(self.losses > _ROUNDING * np.trace(self.moments.pooled_covariance()))
 
     def dominant_features(self, names: Sequence[str]) -> Iterator[Dominance]:
-        matrices, pooled = self.moments.second_moments(), self.moments.pooled_covariance()
         for j, uncommon in self._rare_features():
-            kept = np.delete(np.arange(len(pooled)), j)
-            without = self._losses(matrices[:, kept[:, None], kept], pooled[np.ix_(kept, kept)])
+            without = self._losses(self.moments.select(np.delete(np.arange(self.X.shape[1]), j)))
             for a in self._notable():
                 if without[a] < _MOST * self.losses[a]:
                     yield self._dominance(a, str(names[j]), uncommon, len(self.X), without[a])
@@ -140,12 +137,10 @@ class _Losses:
 
     def _losses_without(self, rows: np.ndarray) -> np.ndarray:
         kept = np.delete(np.arange(len(self.X)), rows)
-        moments = accumulate(self.X[kept], Groups(self.groups.labels, self.groups.codes[kept]))
-        return self._losses(moments.second_moments(), moments.pooled_covariance())
+        return self._losses(accumulate(self.X[kept], Groups(self.groups.labels, self.groups.codes[kept])))
 
     def _dominance(self, a: int, feature: str | None, rows: int, of_rows: int, without: float) -> Dominance:
-        loss = float(self.losses[a])
-        return Dominance(self.groups.labels[a], feature, rows, of_rows, loss, max(float(without), 0.0))
+        return Dominance(self.groups.labels[a], feature, rows, of_rows, float(self.losses[a]), float(without))
 
 
 def _fewest_rows(gains: np.ndarray) -> np.ndarray:

@@ -122,10 +122,9 @@ def group_rates(
         return dict(zip(groups.labels, found, strict=True))
 
     selected, true_positive, false_positive = rates(np.ones(len(truth), dtype=bool)), rates(truth), rates(~truth)
-    parity, opportunity, other = (
-        _difference(part, min_rows, confidence) for part in (selected, true_positive, false_positive)
-    )
-    odds = _larger(opportunity, other)
+    parity, opportunity = (_difference(part, min_rows, confidence) for part in (selected, true_positive))
+    both = (1.0 + confidence) / 2  # the larger of two differences is reported, so each has half of the error
+    odds = _larger(*(_difference(part, min_rows, both) for part in (true_positive, false_positive)))
     return GroupRates(selected, true_positive, false_positive, parity, opportunity, odds)
 
 
