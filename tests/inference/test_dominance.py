@@ -48,3 +48,13 @@ def test_nothing_is_said_of_ordinary_losses(rng, n_components):
 def test_no_loss_no_statement(rng):
     X, groups = plain_data(rng)
     assert dominant_parts(X, groups, n_components=6) == ()
+
+
+def test_what_lowers_a_loss_by_less_than_half_does_not_dominate():
+    for seed in range(30):
+        rng = np.random.default_rng(seed)
+        X, groups = plain_data(rng)
+        X[groups == "a", 3] *= 2.6
+        X[:2] += 20.0 * rng.normal(size=(2, 6))
+        for one in dominant_parts(X, groups, n_components=2):
+            assert one.loss_without < 0.5 * one.loss

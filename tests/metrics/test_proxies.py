@@ -8,6 +8,7 @@ from sklearn.metrics import roc_auc_score
 
 from fairpca.datasets import load_german_credit
 from fairpca.metrics import proxies
+from fairpca.metrics.proxies import _shares
 
 
 def test_auc_of_an_indicator_is_that_of_its_shares(rng):
@@ -59,3 +60,8 @@ def test_rows_of_a_person_stay_on_one_side(rng):
     code = rng.normal(size=80)[people][:, None]
     assert not proxies(code, groups, clusters=people).found
     assert proxies(code, groups).found
+
+
+def test_a_value_that_was_not_counted_says_nothing_whatever_the_sizes_of_the_groups():
+    few, many = np.array([0.0, 30.0]), np.array([0.0, 300.0])
+    assert _shares(many, 330.0)[0] / _shares(few, 330.0)[0] == pytest.approx(1.0)
