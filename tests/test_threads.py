@@ -128,7 +128,10 @@ def test_eight_threads_fit_every_estimator_at_once(two_groups):
             found = [(position, run.result()) for position, run in runs]
         after = global_state()
     for position, scores in found:
-        np.testing.assert_allclose(scores, expected[position], rtol=1e-6, atol=1e-6, err_msg=str(ESTIMATORS[position]))
+        # Fourier features are computed in single precision, whose rounding depends on the number of BLAS threads.
+        tolerance = 1e-5 if getattr(ESTIMATORS[position], "approximation", "") == "fourier" else 1e-6
+        message = str(ESTIMATORS[position])
+        np.testing.assert_allclose(scores, expected[position], rtol=tolerance, atol=tolerance, err_msg=message)
     for name, value in before.items():
         assert after[name] == value, name
 

@@ -9,6 +9,7 @@ from __future__ import annotations
 import importlib
 import pkgutil
 import re
+import sys
 from typing import Any
 
 from mkdocs.structure.files import File, Files
@@ -41,8 +42,14 @@ def home_of(module: str, name: str) -> str:
     wanted = getattr(importlib.import_module(module), name)
     for candidate in public_modules()[1:]:
         if getattr(importlib.import_module(candidate), name, None) is wanted and name in public_names(candidate):
-            return f"{candidate}.{name}"
-    return f"{module}.{name}"
+            return _identifier(candidate, name)
+    return _identifier(module, name)
+
+
+def _identifier(module: str, name: str) -> str:
+    """The name's address: ``frontier.frontier`` where a module has the same name as the function in it."""
+    path = f"{module}.{name}"
+    return f"{path}.{name}" if path in sys.modules else path
 
 
 def page_of(module: str) -> str:
@@ -56,8 +63,8 @@ def reference_page(module: str) -> str:
     head, _, rest = summary.partition("\n")
     lines = [f"# `{module}`", "", head, "", rest.strip(), "", "| name | |", "|---|---|"]
     lines += [f"| [`{name}`][{home_of(module, name)}] | {_first_line(module, name)} |" for name in public_names(module)]
-    own = [name for name in public_names(module) if home_of(module, name) == f"{module}.{name}"]
-    lines += [line for name in own for line in ("", f"::: {module}.{name}")]
+    own = [name for name in public_names(module) if home_of(module, name) == _identifier(module, name)]
+    lines += [line for name in own for line in ("", f"::: {_identifier(module, name)}")]
     return "\n".join(lines) + "\n"
 
 

@@ -1,7 +1,7 @@
 """Runs one example: ``python docs/hooks/run_example.py EXAMPLE OUT``.
 
-Every block of code is executed in turn, with warnings as errors. OUT receives ``outputs.json``, what each block printed,
-and the one picture, in dark lines for light pages and in light lines for dark ones.
+Every block of code is executed in turn, with warnings as errors. OUT receives ``outputs.json``, with what each block
+printed, and the one picture, in dark lines for light pages and in light lines for dark ones.
 """
 
 from __future__ import annotations

@@ -41,8 +41,8 @@ def make_same_moments(
     --------
     >>> from fairpca.datasets import make_same_moments
     >>> X, groups = make_same_moments(random_state=0)
-    >>> X.shape, groups.sum()
-    ((300, 3), np.int64(150))
+    >>> X.shape, int(groups.sum())
+    ((300, 3), 150)
     """
     rng = check_random_state(random_state)
     groups = np.repeat([0, 1], [-(-n_samples // 2), n_samples // 2])

@@ -19,6 +19,8 @@ from fairpca.solvers.range.sweep import BoundaryPoint, trace_boundary
 
 __all__ = ["Frontier", "FrontierPoint", "frontier", "frontier_of"]
 
+#: Differences between errors below this share of the total variance are rounding.
+_CLOSED = 1e-12
 _PENALTIES = (0.0, 0.05, 0.1, 0.2, 0.5, 1.0, 2.0, 5.0, 10.0, 100.0)
 
 
@@ -212,7 +214,9 @@ class _Study:
         last, closing = self._closing(shares, penalty, sign)
         end = shares + last * penalty if np.isfinite(last) else penalty
         traced = trace_boundary(self._joint, shares, end, n_points)
-        kept = [point for point in traced if sign * self._difference(point.errors) > 0]
+        # Where the gap is closed, the last point traced is the closing one up to rounding: it is added once, below.
+        least = 0.0 if closing is None else _CLOSED
+        kept = [point for point in traced if sign * self._difference(point.errors) > least]
         points = [self.point(point.basis, point.weights / np.abs(point.weights).sum()) for point in kept]
         implied = [_implied_penalty(point.weights, shares, sign) for point in kept]
         if closing is not None:
