@@ -11,6 +11,9 @@ import sys
 import tomllib
 from pathlib import Path
 
+#: Packages that others bring along, in versions of that time: with newer ones the oldest versions warn or fail.
+COMPANIONS = {"pyparsing": "3.1.0"}  # matplotlib 3.8 calls functions of it that were deprecated later
+
 PROJECT = Path(__file__).parents[1] / "pyproject.toml"
 
 
@@ -31,5 +34,5 @@ def declared_minimums(text: str) -> dict[str, str]:
 
 
 if __name__ == "__main__":
-    for name, version in sorted(declared_minimums(PROJECT.read_text(encoding="utf-8")).items()):
+    for name, version in sorted({**declared_minimums(PROJECT.read_text(encoding="utf-8")), **COMPANIONS}.items()):
         sys.stdout.write(f"{name}=={version}\n")

@@ -14,10 +14,10 @@ from dask.distributed import Client
 from fairpca import FairPCA
 
 client = Client(n_workers=2, threads_per_worker=1, processes=False, dashboard_address=None)
-groups = np.repeat(["north", "south"], [60_000, 20_000])
+groups = da.where(da.arange(80_000, chunks=10_000) < 60_000, "north", "south")
 rng = da.random.default_rng(0)
-north = rng.normal(scale=np.linspace(3, 1, 20), size=(60_000, 20), chunks=(10_000, 20))
-south = rng.normal(scale=np.linspace(1, 2, 20), size=(20_000, 20), chunks=(10_000, 20))
+north = rng.normal(size=(60_000, 20), chunks=(10_000, 20)) * np.linspace(3, 1, 20)
+south = rng.normal(size=(20_000, 20), chunks=(10_000, 20)) * np.linspace(1, 2, 20)
 X = da.concatenate([north, south])  # made by the workers, chunk by chunk, when it is needed
 
 # %%

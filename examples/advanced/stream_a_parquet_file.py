@@ -35,7 +35,8 @@ steps = []
 moments = moments_from_parquet(file, "group", n_jobs=1, progress=lambda done, total, what: steps.append(done))
 pca = FairPCA(4).fit_moments(moments)
 print(f"{moments.counts.sum():,.0f} rows in {len(steps)} batches; the summary holds {moments.scatters.size} numbers")
-print("losses:", dict(zip(pca.groups_, pca.group_losses_.round(4).tolist(), strict=True)))
+for group, loss in zip(pca.groups_, pca.group_losses_, strict=True):
+    print(f"loss of group {group}: {loss:.4f}")
 
 # %%
 figure, ax = plt.subplots(layout="constrained")

@@ -48,8 +48,6 @@ MAKERS = {
     "list": lambda rng: pa.array([[1]] * N_ROWS),
     "struct": lambda rng: pa.array([{"a": 1}] * N_ROWS),
 }
-if not hasattr(pa, "string_view"):  # before pyarrow 16
-    del MAKERS["view"]
 
 
 def table(rng):
