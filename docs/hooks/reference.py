@@ -10,11 +10,12 @@ import importlib
 import pkgutil
 import re
 import sys
-from typing import Any
-
-from mkdocs.structure.files import File, Files
+from typing import TYPE_CHECKING, Any
 
 import fairpca
+
+if TYPE_CHECKING:
+    from mkdocs.structure.files import Files
 
 EXTRA_MODULES = ("fairpca.moments.arrow", "fairpca.moments.dask")
 #: Modules for users first, then those for people who add a method.
@@ -79,6 +80,8 @@ def _first_line(module: str, name: str) -> str:
 
 def on_files(files: Files, config: Any) -> Files:
     """Add the generated pages."""
+    from mkdocs.structure.files import File
+
     for module in public_modules():
         files.append(File.generated(config, page_of(module), content=reference_page(module)))
     index = ["# API reference", "", "Generated from the docstrings.", "", "| module | |", "|---|---|"]
