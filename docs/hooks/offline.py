@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+import shutil
 from pathlib import Path
 from typing import Any
 
@@ -16,5 +17,6 @@ def on_post_build(config: Any, **_: Any) -> None:
         text = script.read_text(encoding="utf-8")
         if _OPTIONAL.search(text):
             script.write_text(_OPTIONAL.sub("", text), encoding="utf-8")
+    shutil.rmtree(Path(config["site_dir"], "assets", "javascripts", "lunr"), ignore_errors=True)  # other languages
     for source_map in Path(config["site_dir"], "assets").rglob("*.map"):
         source_map.unlink()
