@@ -23,6 +23,7 @@ PAGES = {
     "reproductions/vu2022/README.md": "papers/vu2022.md",
     "reproductions/lee2022/README.md": "papers/lee2022.md",
 }
+_WITHOUT_MENU = "---\nhide: [navigation]\n---\n"
 _LINK = re.compile(r"\]\((?!https?:|#|mailto:)([^)#\s]+)")
 
 
@@ -44,7 +45,8 @@ def on_files(files: Files, config: Any) -> Files:
     """Add the adapted pages."""
     for source, target in PAGES.items():
         text = (ROOT / source).read_text(encoding="utf-8")
-        files.append(File.generated(config, target, content=adapted(text, source)))
+        head = _WITHOUT_MENU if target == "index.md" else ""
+        files.append(File.generated(config, target, content=head + adapted(text, source)))
     return files
 
 

@@ -43,4 +43,4 @@ expected = [test.by_group[label].expected for label in labels]
 ax.plot(expected, height + 0.2, "D", color="#e69f00", label="random groups of this size, PCA")
 ax.set_yticks(height, names)
 ax.set(xlabel="loss in the sample, 5 components")
-ax.legend()
+figure.legend(loc="outside upper center", ncols=3, fontsize="small")

@@ -38,6 +38,6 @@ for result in comparison.results:
         error = np.array([[estimate.value - estimate.low], [estimate.high - estimate.value]])
         label = result.method if place == 0 else None
         ax.errorbar(place + shift, estimate.value, error, color=colour, marker=marker, label=label, capsize=3)
-ax.set_xticks(list(places.values()), [f"{group}\n{d} components" for d, group in places])
+ax.set_xticks(list(places.values()), [f"{group}\nd = {d}" for d, group in places])
 ax.set(ylabel="corrected loss on new rows", ylim=(0, None))
 ax.legend()
