@@ -24,6 +24,7 @@ lint: $(VENV)/.lint
 	$(BIN)/ruff check .
 	$(BIN)/ruff format --check .
 	$(BIN)/mypy
+	$(BIN)/python tools/check_docstrings.py
 
 format: $(VENV)/.lint
 	$(BIN)/ruff check --fix .

@@ -37,6 +37,10 @@ def make_same_moments(
     groups : ndarray of shape (n_samples,)
         0 or 1.
 
+    See Also
+    --------
+    make_projected_gaussians : The paper's other synthetic data.
+
     Examples
     --------
     >>> from fairpca.datasets import make_same_moments
@@ -77,6 +81,10 @@ def make_projected_gaussians(
     -------
     X : ndarray of shape (n_samples, n_features)
     groups : ndarray of shape (n_samples,)
+
+    See Also
+    --------
+    make_same_moments : The paper's other synthetic data.
 
     Examples
     --------

@@ -40,6 +40,20 @@ class MethodResult:
     notes : tuple of str
         Warnings of the estimator.
     held_out : HeldOut
+
+    See Also
+    --------
+    compare : Computes one for each method and number of components.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from fairpca.model_selection import compare
+    >>> X = np.random.default_rng(0).normal(size=(200, 5))
+    >>> found = compare(X, np.repeat(["a", "b"], 100), n_components=2, methods=["PCA"], n_permutations=19)
+    >>> result = found["PCA", 2]
+    >>> result.n_components, sorted(result.error.by_group)
+    (2, ['a', 'b'])
     """
 
     method: str
@@ -118,6 +132,19 @@ class Comparison(TableResult):
         Number of components -> label -> average loss of random groups of these sizes.
     moments : GroupMoments
         Moments of all rows, from which losses in the sample and explained variance are computed.
+
+    See Also
+    --------
+    compare : Computes it.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from fairpca.model_selection import compare
+    >>> X = np.random.default_rng(0).normal(size=(200, 5))
+    >>> found = compare(X, np.repeat(["a", "b"], 100), n_components=2, methods=["PCA"], n_permutations=19)
+    >>> found.groups, found.counts, [result.method for result in found.results]
+    (('a', 'b'), (100, 100), ['PCA'])
     """
 
     results: list[MethodResult]

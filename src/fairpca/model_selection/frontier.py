@@ -26,7 +26,34 @@ _PENALTIES = (0.0, 0.05, 0.1, 0.2, 0.5, 1.0, 2.0, 5.0, 10.0, 100.0)
 
 @dataclass(frozen=True)
 class FrontierPoint:
-    """One projection: its components, the errors of the groups, the total error and the largest gap."""
+    """One projection: its components, the errors of the groups, the total error and the largest gap.
+
+    Attributes
+    ----------
+    errors : ndarray of shape (n_groups,)
+        Error of each group.
+    total_error : float
+        Error of all rows.
+    gap : float
+        Largest difference between two groups' errors.
+    components : ndarray of shape (n_components, n_features)
+        Orthonormal rows.
+    weights : ndarray of shape (n_groups,) or None
+        Weights of the groups for which weighted PCA gives the components.
+
+    See Also
+    --------
+    frontier : Computes such points.
+
+    Examples
+    --------
+    >>> from fairpca.datasets import load_german_credit
+    >>> from fairpca.model_selection import frontier
+    >>> X, sex = load_german_credit(return_X_s=True)
+    >>> curve = frontier(X, sex, n_components=2, n_points=5)
+    >>> curve.methods["FairPCA"].components.shape
+    (2, 57)
+    """
 
     errors: np.ndarray
     total_error: float
@@ -58,6 +85,20 @@ class Frontier:
     penalties : ndarray of shape (len(trade_off),)
         The penalty for which each point of ``trade_off`` is optimal with radius zero; the last one is infinite
         if the gap cannot be closed.
+
+    See Also
+    --------
+    frontier : Computes it.
+    fairpca.plotting.FrontierDisplay : Draws it.
+
+    Examples
+    --------
+    >>> from fairpca.datasets import load_german_credit
+    >>> from fairpca.model_selection import frontier
+    >>> X, sex = load_german_credit(return_X_s=True)
+    >>> curve = frontier(X, sex, n_components=2, n_points=5)
+    >>> curve.groups, bool((curve.gap[1:] < curve.gap[:-1]).all())
+    (('female', 'male'), True)
     """
 
     groups: tuple[Any, ...]
@@ -115,6 +156,12 @@ def frontier(
     Returns
     -------
     Frontier
+        The curves and the methods on them.
+
+    See Also
+    --------
+    fairpca.plotting.FrontierDisplay : Draws it.
+    fairpca.RobustFairPCA : Moves along it with its penalty.
 
     Examples
     --------

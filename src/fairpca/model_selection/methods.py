@@ -31,6 +31,18 @@ class Method:
         Returns an unfitted estimator, given the number of components and the random seed.
     max_rows : int or None
         For methods whose time grows quickly with the number of rows: a comparison fits them to a sample of this size.
+
+    See Also
+    --------
+    compare : Takes methods by name, or estimators of your own.
+
+    Examples
+    --------
+    >>> from fairpca.model_selection import METHODS
+    >>> METHODS["FairPCA"].family
+    'balanced quality'
+    >>> METHODS["FairPCA"].make(3, 0)
+    FairPCA(n_components=3, random_state=0)
     """
 
     name: str

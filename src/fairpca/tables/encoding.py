@@ -21,6 +21,10 @@ class Encoder:
     """Converts the columns of a table to a matrix: numbers unchanged, text one-hot encoded, then standardised.
 
     Stored with a saved model, so that new files are encoded like the one it was fitted on.
+
+    See Also
+    --------
+    prepare_table : Fits one.
     """
 
     numeric: tuple[str, ...]

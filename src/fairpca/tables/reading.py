@@ -46,6 +46,11 @@ def read_table(path: Any, keep: Sequence[str] = ()) -> Table:
     Returns
     -------
     Table
+        All columns, numbers as float64 and text as str.
+
+    See Also
+    --------
+    prepare_table : The next step.
 
     Examples
     --------

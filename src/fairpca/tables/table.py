@@ -22,6 +22,22 @@ class Table:
     frame. ``kept`` holds some columns unchanged: Arrow arrays, or the texts of a CSV file. ``written`` holds the
     original texts of numeric columns in which different texts have the same float64 value ('01' and '1'), and
     ``commas`` says how commas in a numeric column were interpreted.
+
+    See Also
+    --------
+    read_table : Returns it.
+
+    Examples
+    --------
+    >>> import os, tempfile
+    >>> from fairpca.tables import read_table
+    >>> with tempfile.TemporaryDirectory() as folder:
+    ...     path = os.path.join(folder, "people.csv")
+    ...     with open(path, "w") as file:
+    ...         _ = file.write("age,job,sex\\n" + "30,a,f\\n41,b,m\\n52,b,f\\n28,a,m\\n" * 10)
+    ...     table = read_table(path)
+    >>> list(table.columns)
+    ['age', 'job', 'sex']
     """
 
     name: str
