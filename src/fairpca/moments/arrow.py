@@ -98,8 +98,12 @@ class ParquetChunks:
     """A Parquet file, a folder or a list of files as chunks of rows, read from disk again in every pass.
 
     For functions that need more than one pass: :func:`fairpca.inference.cross_validate_groups` and
-    :func:`fairpca.inference.loss_test`. Only one batch is in memory at a time. The parameters are those of
-    :func:`moments_from_parquet`.
+    :func:`fairpca.inference.loss_test`. Only one batch is in memory at a time.
+
+    Parameters
+    ----------
+    path, sensitive, columns, weight, batch_rows : as in moments_from_parquet
+        The file, the roles of its columns, and the number of rows per batch.
 
     See Also
     --------
