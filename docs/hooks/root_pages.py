@@ -19,6 +19,7 @@ PAGES = {
     "README.md": "index.md",
     "CHANGELOG.md": "changelog.md",
     "CONTRIBUTING.md": "contributing.md",
+    "RELEASING.md": "releasing.md",
     "reproductions/samadi2018/README.md": "papers/samadi2018.md",
     "reproductions/vu2022/README.md": "papers/vu2022.md",
     "reproductions/lee2022/README.md": "papers/lee2022.md",

@@ -32,5 +32,5 @@ for line, seed in zip(lines, (least, most), strict=True):
     for ax, (name, scores) in zip(line, sample.scores.items(), strict=True):
         for label, colour, text in ((0, "#0072b2", "normal"), (1, "#d55e00", "mixture")):
             ax.plot(*scores[sample.groups == label].T, ".", color=colour, markersize=3, label=text)
-        ax.set_title(f"{name}, sample {seed}: MMD² {sample.mmd2[name]:.2g}", fontsize="medium")
+        ax.set_title(f"{name.split()[0]}, sample {seed}: MMD² {sample.mmd2[name]:.2g}", fontsize="medium")
 lines[0, 0].legend(markerscale=3, fontsize="small")

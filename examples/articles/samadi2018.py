@@ -31,7 +31,7 @@ print(f"largest difference between FairPCA's two losses: {spread:.0e} of the tot
 # What the paper does not ask: what do random groups of these sizes show? The smaller group has the larger loss there,
 # too. The p-values hold for all numbers of components together.
 test = loss_test(X, sensitive_features=sex, n_components=[1, 5, 10, 15, 20], random_state=0)
-print(f"a random division shows such losses with p <= {test.p_value:.3f}")
+print(f"share of random divisions that show such losses: at most {test.p_value:.3f}")
 
 # %%
 figure, (left, right) = plt.subplots(1, 2, figsize=(9, 4), layout="constrained")
@@ -43,6 +43,6 @@ for g, (label, colour) in enumerate(zip(moments.labels, ("#d55e00", "#0072b2"), 
     right.plot(list(test.dimensions), expected, "D", color=colour, markersize=4, label=f"{label}, random groups")
 right.plot(dimensions, fair.losses[:, 0], color="#009e73", label="both, FairPCA")
 left.set(title="error", xlabel="number of components")
-right.set(title="loss in the sample", xlabel="number of components")
+right.set(title="loss in the sample", xlabel="number of components", ylim=(0, 5.2))
 left.legend()
-right.legend(fontsize="small")
+right.legend(fontsize="small", loc="upper left", ncols=2)

@@ -17,7 +17,10 @@ from fairpca.cli import main
 from fairpca.datasets import load_german_credit
 
 ROOT = Path(__file__).parents[2]
-PAGES = [ROOT / "README.md", ROOT / "CONTRIBUTING.md", *sorted((ROOT / "docs").rglob("*.md"))]
+PAGES = [
+    *(ROOT / name for name in ("README.md", "CONTRIBUTING.md", "RELEASING.md")),
+    *sorted((ROOT / "docs").rglob("*.md")),
+]
 BLOCK = re.compile(r"^( *)```(\w*)\n(.*?)^ *```$", re.MULTILINE | re.DOTALL)
 #: Commands that other tests run, and those that need data of the papers or an environment of their own.
 SMALLER = ["--components", "2", "--methods", "PCA,FairPCA", "--permutations", "19", "--jobs", "1"]
@@ -56,6 +59,10 @@ def test_python_runs(path, tables, tmp_path, monkeypatch):
         warnings.filterwarnings("ignore", module="dask")  # about pandas' interface, not ours to change
         for number, code in enumerate(blocks(path, "python"), 1):
             exec(compile(code, f"{name_of(path)}, block {number}", "exec"), known)
+
+
+def test_the_readme_is_short():
+    assert len((ROOT / "README.md").read_text(encoding="utf-8").splitlines()) <= 120
 
 
 def commands() -> list[str]:
