@@ -1,12 +1,14 @@
 """The API reference: one page per public module, generated from its ``__all__``.
 
-Public are the names in ``__all__`` of ``fairpca``, of the modules directly inside it without a leading underscore, and
-of ``EXTRA_MODULES``. A name that one module takes over from another is described once, at its first mention below.
+Public are the names in ``__all__`` of ``fairpca``, of the modules directly inside it without a leading underscore, of
+the modules that these export, and of ``EXTRA_MODULES``. A name that one module takes over from another is described
+once, at its first mention below.
 """
 
 from __future__ import annotations
 
 import importlib
+import inspect
 import pkgutil
 import re
 import sys
@@ -29,13 +31,19 @@ def public_modules() -> list[str]:
     """Names of the modules with a page, users' modules first."""
     inside = (f"fairpca.{one.name}" for one in pkgutil.iter_modules(fairpca.__path__) if not one.name.startswith("_"))
     found = ["fairpca", *(name for name in inside if name not in _LEFT_OUT), *EXTRA_MODULES]
+    found += [f"{module}.{name}" for module in found for name in _exports(module, modules=True)]
     order = ["fairpca", *(f"fairpca.{name}" for name in _FIRST[1:])]
     return sorted(found, key=lambda name: (order.index(name) if name in order else len(order), name))
 
 
 def public_names(module: str) -> list[str]:
-    """Names that a module exports, without the version."""
-    return [name for name in importlib.import_module(module).__all__ if name != "__version__"]
+    """Names that a module exports, without the version and without modules, which have a page of their own."""
+    return [name for name in _exports(module, modules=False) if name != "__version__"]
+
+
+def _exports(module: str, *, modules: bool) -> list[str]:
+    found = importlib.import_module(module)
+    return [name for name in found.__all__ if inspect.ismodule(getattr(found, name)) == modules]
 
 
 def home_of(module: str, name: str) -> str:

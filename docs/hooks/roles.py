@@ -1,4 +1,4 @@
-"""Roles in docstrings, such as ``:func:`compare```, become links where the reference has the name, else code."""
+"""Roles in docstrings, such as ``:func:`compare```, and names under See Also become links to the reference."""
 
 from __future__ import annotations
 
@@ -12,6 +12,7 @@ import griffe
 sys.path.insert(0, str(Path(__file__).parent))
 import reference
 
+_SEE_ALSO = re.compile(r"(?<=See Also\n--------\n)(?:\S.*\n?)+")
 _ROLE = re.compile(r":(?:class|func|meth|mod|attr):`(~?)([\w.]+)`")
 
 
@@ -35,7 +36,17 @@ class Roles(griffe.Extension):
 
     def on_object(self, *, obj: griffe.Object, **_: Any) -> None:
         if obj.docstring is not None:
-            obj.docstring.value = _ROLE.sub(self._link, obj.docstring.value)
+            text = _SEE_ALSO.sub(self._link_names, obj.docstring.value)
+            obj.docstring.value = _ROLE.sub(self._link, text)
+
+    def _link_names(self, found: re.Match[str]) -> str:
+        """A list with one item per line, ``names : description``."""
+        lines = []
+        for line in found[0].splitlines():
+            names, _, description = line.partition(" : ")
+            links = (f":func:`{name.strip()}`" for name in names.split(","))
+            lines.append(f"- {', '.join(links)}: {description}")
+        return "\n".join(lines) + "\n"
 
     def _link(self, found: re.Match[str]) -> str:
         short, name = found[1] == "~", found[2]

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import importlib
+import inspect
 import pkgutil
 import re
 
@@ -21,10 +22,12 @@ def reference():
 def public():
     """Pairs of module and name: what ``__all__`` of fairpca and of the modules directly inside it holds."""
     modules = [one.name for one in pkgutil.iter_modules(fairpca.__path__) if not one.name.startswith("_")]
-    names = {"fairpca", *(f"fairpca.{name}" for name in modules), "fairpca.moments.arrow", "fairpca.moments.dask"}
-    for module in sorted(names - EARLIER_NAMES):
+    names = ["fairpca", *(f"fairpca.{name}" for name in modules), "fairpca.moments.arrow", "fairpca.moments.dask"]
+    for module in names:  # grows by modules that others export
         for name in importlib.import_module(module).__all__:
-            if name != "__version__":
+            if inspect.ismodule(getattr(importlib.import_module(module), name)):
+                names.append(f"{module}.{name}")
+            elif name != "__version__" and module not in EARLIER_NAMES:
                 yield module, name
 
 
