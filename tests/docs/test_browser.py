@@ -52,7 +52,7 @@ def until(condition, seconds=10.0):
 
 @pytest.mark.parametrize("scheme", ["light", "dark"])
 @pytest.mark.parametrize("width", [1280, 390])
-def test_pages_fit_the_screen_and_ask_nobody(browser, site, width, scheme):
+def test_pages_fit_the_screen_and_ask_nobody(site, browser, width, scheme):
     for name in PAGES:
         page = opened(browser, site / name, width, scheme)
         widths = page.execute_script("return [document.documentElement.scrollWidth, window.innerWidth]")
@@ -64,7 +64,7 @@ def test_pages_fit_the_screen_and_ask_nobody(browser, site, width, scheme):
         assert [entry for entry in page.get_log("browser") if entry["level"] == "SEVERE"] == [], name
 
 
-def test_pictures_are_of_the_scheme(browser, site):
+def test_pictures_are_of_the_scheme(site, browser):
     for scheme in ("light", "dark"):
         page = opened(browser, site / "gallery" / "index.html", scheme=scheme)
         shown = page.execute_script(
@@ -74,7 +74,7 @@ def test_pictures_are_of_the_scheme(browser, site):
         assert all(source.endswith(f"#only-{scheme}") for source in shown)
 
 
-def test_search_finds_loss(browser, site):
+def test_search_finds_loss(site, browser):
     page = opened(browser, site / "index.html")
     page.execute_script("document.querySelector('#__search').click()")
     field = page.find_element("css selector", "input.md-search__input")
@@ -89,7 +89,7 @@ def test_search_finds_loss(browser, site):
     assert requests_of(page) == []
 
 
-def test_formulas_have_a_size(browser, site):
+def test_formulas_have_a_size(site, browser):
     page = opened(browser, site / "theory" / "index.html", 390)
     sizes = page.execute_script(
         "return [...document.querySelectorAll('math')].map(e => e.getBoundingClientRect().width)"
