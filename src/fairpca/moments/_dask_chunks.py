@@ -78,12 +78,14 @@ def _aligned(name: str, values: Any, X: Any, n_parts: int) -> list[Any]:
 def _parts(collection: Any) -> list[Any]:
     """The chunks of an array, or the partitions of a data frame or column.
 
-    Dask may combine the partitions of a few columns of a file, but not those of the others; then it is kept from it.
+    Dask may combine the partitions of a few columns of a file, but not those of the others; then each is taken alone.
     """
     if hasattr(collection, "chunks"):
         return list(collection.to_delayed().ravel())
     parts = collection.to_delayed()
-    return parts if len(parts) == collection.npartitions else collection.to_delayed(optimize_graph=False)
+    if len(parts) == collection.npartitions:
+        return parts
+    return [collection.partitions[number].to_delayed()[0] for number in range(collection.npartitions)]
 
 
 def _slices(name: str, values: Any, X: Any) -> list[Any]:
