@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import gc
 import os
 import threading
 import warnings
@@ -94,6 +95,7 @@ def test_short_fits_take_one_thread(two_groups, monkeypatch, short):
 
 
 def global_state():
+    gc.collect()  # files that an earlier test left to the garbage collector are closed now, not at some time during a fit
     descriptors = Path("/proc/self/fd")
     children = Path(f"/proc/self/task/{os.getpid()}/children")
     return {
