@@ -95,7 +95,7 @@ def test_short_fits_take_one_thread(two_groups, monkeypatch, short):
 
 
 def global_state():
-    gc.collect()  # files that an earlier test left to the garbage collector are closed now, not at some time during a fit
+    gc.collect()  # closes files that earlier tests left to the garbage collector
     descriptors = Path("/proc/self/fd")
     children = Path(f"/proc/self/task/{os.getpid()}/children")
     return {
