@@ -204,7 +204,8 @@ def check_several_groups(labels: Iterable[Any], n_samples: float) -> None:
     if len(labels) > max(_FEW_GROUPS, _MAX_GROUP_SHARE * n_samples):
         raise ValueError(
             f"sensitive_features has {len(labels)} different values in {n_samples:g} rows; that looks like a "
-            "measurement rather than groups. Bin it first, for example with numpy.digitize or pandas.cut."
+            "measurement rather than groups. Bin it first, for example with numpy.digitize or pandas.cut, or pass it "
+            "to ParityPCA or LeacePCA as continuous."
         )
     if len(labels) < 2:
         raise ValueError(

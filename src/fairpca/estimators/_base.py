@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import warnings
 from abc import ABCMeta, abstractmethod
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Any, ClassVar, Self
 
 import numpy as np
@@ -91,10 +91,10 @@ class LinearProjection(FloatTransformer, metaclass=ABCMeta):
         check_is_fitted(self)
         if is_dask(X):
             check_matrix(self, sample_of(X), reset=False)
-            return project_lazily(X, self.components_, self.mean_)
+            return project_lazily(X, self._encoder, self.mean_)
         X = check_matrix(self, X, reset=False)
-        components = self.components_.astype(X.dtype, copy=False)
-        offset = (self.mean_ @ self.components_.T).astype(X.dtype, copy=False)
+        components = self._encoder.astype(X.dtype, copy=False)
+        offset = (self.mean_ @ self._encoder.T).astype(X.dtype, copy=False)
         with threads_for(X.shape[0] * components.size):
             return X @ components.T - offset
 
@@ -149,9 +149,17 @@ class LinearProjection(FloatTransformer, metaclass=ABCMeta):
     def _n_features_out(self) -> int:
         return self.components_.shape[0]
 
-    def _set_projection(self, basis: np.ndarray, reduction: Reduction) -> None:
-        """Set the attributes of scikit-learn's PCA from an orthonormal basis, in coordinates of the reduction."""
-        values, rotation = np.linalg.eigh(reduction.pooled_form(basis))
+    @property
+    def _encoder(self) -> np.ndarray:
+        """The matrix that maps centred rows to scores; for an orthogonal projection, the components themselves."""
+        return self.components_
+
+    def _set_projection(self, basis: np.ndarray, reduction: Reduction, form: np.ndarray | None = None) -> None:
+        """Set the attributes of scikit-learn's PCA from an orthonormal basis, in coordinates of the reduction.
+
+        ``form`` is the covariance of the scores if they are not those of an orthogonal projection.
+        """
+        values, rotation = np.linalg.eigh(reduction.pooled_form(basis) if form is None else form)
         basis = fix_signs(reduction.lift(orthonormalise(basis @ rotation[:, ::-1])))
         p, d = basis.shape
         total, count = reduction.pooled_variance(), reduction.total_count
@@ -207,12 +215,15 @@ class Fit:
 
     The basis of the result is in the coordinates of the reduction. ``totals``, ``captured`` and ``best`` are the
     ``tr M_a``, the ``<M_a, V V^T>`` and the most that any projection of this rank can capture of each group alone.
+    ``score_covariance`` is needed only where scores are not those of an orthogonal projection; ``captured`` is then
+    ``tr M_a`` minus the error.
     """
 
     result: SolverResult
     totals: np.ndarray
     captured: np.ndarray
     best: np.ndarray
+    score_covariance: np.ndarray | None = field(default=None, kw_only=True)
 
     @property
     def errors(self) -> np.ndarray:
@@ -352,7 +363,7 @@ class MomentEstimator(LinearProjection):
     def _store(self, reduction: Reduction, fit: Fit) -> None:
         """Set the fitted attributes. The lower bound never exceeds the objective, not even by rounding."""
         result = fit.result
-        self._set_projection(result.basis, reduction)
+        self._set_projection(result.basis, reduction, fit.score_covariance)
         self._set_labels(reduction)
         self.group_errors_, self.group_losses_ = fit.errors, fit.losses
         self.objective_ = result.objective

@@ -9,9 +9,10 @@ import numpy as np
 
 from fairpca._saved import NUMBER
 from fairpca._validation import check_choice, check_number
-from fairpca.estimators._base import Fit, MomentEstimator
+from fairpca.estimators._base import Fit
 from fairpca.estimators._parity import solve_parity
-from fairpca.moments import Reduction
+from fairpca.estimators._uncorrelated import UncorrelatedEstimator
+from fairpca.moments import AttributeMoments, Reduction
 from fairpca.problems import best_captured
 from fairpca.problems.parity import covariance_gaps, mean_gaps, parity_problem
 from fairpca.protocols import Status
@@ -29,7 +30,7 @@ class ParityFit(Fit):
     covariance_difference: float
 
 
-class ParityPCA(MomentEstimator):
+class ParityPCA(UncorrelatedEstimator):
     """Principal components that reveal little about the group: equal means and, optionally, similar covariances.
 
     Over orthonormal bases V with d columns it solves (Olfat and Aswani 2019, at rank d)
@@ -37,16 +38,18 @@ class ParityPCA(MomentEstimator):
     ``max <S, V V^T> - mu max_ab ||V^T (Sigma_a - Sigma_b) V||_2``
 
     subject to ``||V^T (m_a - m_b)|| <= delta`` for all pairs of groups a, b, where S is the pooled covariance and
-    m_a, Sigma_a are the mean and covariance of group a.
+    m_a, Sigma_a are the mean and covariance of group a. A continuous sensitive feature z, such as age, adds the limit
+    ``||V^T cov(x, z)|| / sd(z) <= delta``: with ``delta = 0`` the scores are uncorrelated with it.
 
     Parameters
     ----------
     n_components : int, default=2
         Number of dimensions kept. With ``mean_tolerance=0`` at most n_features minus the number of independent
-        mean differences (one less than the number of groups).
+        mean differences (one less than the number of groups) and of continuous sensitive features.
     mean_tolerance : float, default=0.0
         delta: the largest accepted distance between two group means after projection, in the units of the data.
-        With 0 the means are equal up to rounding.
+        With 0 the means are equal up to rounding. Of a continuous sensitive feature: the largest accepted change of the
+        mean scores per standard deviation of it.
     covariance_penalty : float or None, default=None
         mu: how much variance to give up per unit of covariance difference. It has no units, since both are variances.
         None or 0 requests parity of means only. Around 0.5 the difference begins to vanish, and beyond some value (2 on
@@ -75,6 +78,10 @@ feature_names_in_, n_samples_seen_
         for this group alone.
     mean_difference_ : float
         The largest ``||V^T (m_a - m_b)||`` over all pairs.
+    continuous_ : list of str
+        Names of the continuous sensitive features; empty without any. With these alone, ``groups_`` is ``["all"]``.
+    continuous_slopes_ : ndarray of shape (n_continuous,)
+        ``||V^T cov(x, z)|| / sd(z)`` for each of them.
     covariance_difference_ : float
         The largest ``||V^T (Sigma_a - Sigma_b) V||_2`` over all pairs.
     objective_ : float
@@ -92,6 +99,7 @@ feature_names_in_, n_samples_seen_
     See Also
     --------
     KernelParityPCA : Equal means in the feature space of a kernel.
+    LeacePCA : The same parity by an affine map instead of an orthogonal projection, which keeps more variance.
     fairpca.metrics.adversary_gap : How well a classifier still tells the groups apart.
 
     Notes
@@ -110,6 +118,7 @@ feature_names_in_, n_samples_seen_
 
     Examples
     --------
+    >>> import numpy as np
     >>> from fairpca import ParityPCA
     >>> from fairpca.datasets import load_german_credit
     >>> X, sex = load_german_credit(return_X_s=True)
@@ -120,6 +129,12 @@ feature_names_in_, n_samples_seen_
     True
     >>> closer = ParityPCA(n_components=3, covariance_penalty=1.0).fit(X, sensitive_features=sex)
     >>> bool(closer.covariance_difference_ < 0.5 * pca.covariance_difference_)
+    True
+
+    Scores that are uncorrelated with a measurement (here, the first feature) and have equal means by sex:
+
+    >>> both = ParityPCA(n_components=3).fit(X[:, 1:], sensitive_features=sex, continuous=X[:, 0])
+    >>> bool(abs(np.corrcoef(both.transform(X[:, 1:]).T, X[:, 0])[-1, :-1]).max() < 1e-10)
     True
     """
 
@@ -161,7 +176,12 @@ feature_names_in_, n_samples_seen_
     def _solve(self, reduction: Reduction, n_components: int) -> ParityFit:
         moments = reduction.moments
         penalty, tolerance = float(self.covariance_penalty or 0.0), float(self.mean_tolerance)
-        problem, frame = parity_problem(moments, n_components, penalty=penalty, tolerance=tolerance)
+        if penalty > 0 and isinstance(reduction, AttributeMoments) and len(moments.labels) < 2:
+            raise ValueError(
+                f"covariance_penalty={self.covariance_penalty!r} compares the covariances of groups, but all sensitive "
+                "features are continuous: leave it out, or add a column of groups."
+            )
+        problem, frame = parity_problem(reduction, n_components, penalty=penalty, tolerance=tolerance)
         total = moments.pooled_variance()
         scale = total if total > 0 else 1.0
         result = solve_parity(
