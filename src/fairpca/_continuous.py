@@ -102,8 +102,8 @@ def _check_column(name: Any, column: Any, n_samples: int) -> np.ndarray:
         numbers = None
     if numbers is None:
         raise TypeError(
-            f"continuous column {name!r} does not hold numbers: leave it out of continuous if it is a group, or convert "
-            "it (a date, for example, to days)."
+            f"continuous column {name!r} does not hold numbers: leave it out of continuous if it is a group, or "
+            "convert it (a date, for example, to days)."
         )
     if not np.isfinite(numbers).all():
         raise ValueError(

@@ -103,8 +103,10 @@ def _is_streamed(arguments: argparse.Namespace, estimator: Any) -> bool:
 
 
 def _estimator(arguments: argparse.Namespace) -> Any:
-    estimator = getattr(estimators, arguments.method)(arguments.components, random_state=arguments.seed)
+    estimator = getattr(estimators, arguments.method)(arguments.components)
     known = sorted(set(estimator.get_params()) - set(_CODE))
+    if "random_state" in known:
+        estimator.set_params(random_state=arguments.seed)
     for name, _ in arguments.set:
         if name in _CODE:
             raise ValueError(f"--set {name} takes a function, which cannot be given here; omit it, or use Python.")

@@ -27,6 +27,7 @@ __all__ = [
     "wanted_dimensions",
 ]
 
+_ON_REQUEST = ", ".join(method.name for method in METHODS.values() if method.on_request)
 _DEFAULT_MAX = 10
 #: Rows of a streamed file that are kept for intervals, classifiers and figures.
 _SAMPLE_ROWS = 50_000
@@ -88,7 +89,7 @@ def add_comparison_options(parser: argparse.ArgumentParser) -> None:
     )  # fmt: skip
     parser.add_argument(
         "--methods", type=method_names, default=None, metavar="LIST",
-        help=f"methods to compare, separated by commas (default: all): {', '.join(METHODS)}",
+        help=f"methods to compare, separated by commas (default: all but {_ON_REQUEST}): {', '.join(METHODS)}",
     )  # fmt: skip
     _add_chance_options(parser)
     add_jobs_option(parser)

@@ -33,6 +33,9 @@ class UncorrelatedEstimator(MomentEstimator):
     __metadata_request__fit = {"sensitive_features": True, "continuous": True}  # noqa: RUF012
     __metadata_request__partial_fit = {"sensitive_features": True, "continuous": True}  # noqa: RUF012
 
+    continuous_: list[str]
+    _joint_moments: GroupMoments | None
+
     _saved_attributes: ClassVar = {
         "continuous_": optional(LIST),
         "continuous_slopes_": optional(Array("c", finite=True)),
@@ -146,10 +149,11 @@ class UncorrelatedEstimator(MomentEstimator):
 
     def _store(self, reduction: Reduction, fit: Fit) -> None:
         super()._store(reduction, fit)
-        self.continuous_, self._joint_moments, slopes = [], None, np.zeros((0, reduction.n_features))
+        self.continuous_ = []
+        self._joint_moments, self.continuous_slopes_ = None, np.zeros(0)
         if isinstance(reduction, AttributeMoments):
-            self.continuous_, self._joint_moments, slopes = list(reduction.names), reduction.joint, reduction.slopes()
-        self.continuous_slopes_ = np.linalg.norm(slopes @ self._encoder.T, axis=1)
+            self.continuous_, self._joint_moments = list(reduction.names), reduction.joint
+            self.continuous_slopes_ = np.linalg.norm(reduction.slopes() @ self._encoder.T, axis=1)
 
 
 def _check_attributes(moments: AttributeMoments) -> AttributeMoments:

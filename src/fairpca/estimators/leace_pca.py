@@ -96,9 +96,9 @@ class LeacePCA(UncorrelatedEstimator):
     d scores that are linear functions of the rows and uncorrelated with the groups allow a linear reconstruction of the
     original rows with a smaller mean squared error, so that its explained variance is at least that of ParityPCA.
 
-    The price is that the map is oblique. ``inverse_transform(scores)`` is ``mean_ + scores @ components_``, which is the
-    best linear reconstruction of the original rows from the scores, and lies in the space of erased rows: what was
-    erased cannot be restored. The projection of a row on ``components_`` is *not* its score. There is therefore no
+    The price is that the map is oblique. ``inverse_transform(scores)`` is ``mean_ + scores @ components_``: the best
+    linear reconstruction of the original rows from the scores, which lies in the space of erased rows, because what
+    was erased cannot be restored. The projection of a row on ``components_`` is *not* its score. There is therefore no
     equivalent scikit-learn PCA, and ``to_sklearn`` raises.
 
     The map depends on the data only through the group means and the pooled covariance. Features may have any units:
@@ -167,8 +167,8 @@ class LeacePCA(UncorrelatedEstimator):
     def to_sklearn(self) -> Any:
         """Always raises: no orthogonal projection has the same scores and reconstructions."""
         raise TypeError(
-            "LeacePCA erases before it projects, an affine map that scikit-learn's PCA cannot represent; use ParityPCA, "
-            "or apply erase and fit sklearn.decomposition.PCA to the result."
+            "LeacePCA erases before it projects, an affine map that scikit-learn's PCA cannot represent; use "
+            "ParityPCA, or apply erase and fit sklearn.decomposition.PCA to the result."
         )
 
     @property

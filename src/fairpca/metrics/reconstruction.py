@@ -16,9 +16,10 @@ from fairpca._validation import (
     check_sample_weight,
 )
 from fairpca.linalg import top_eigenpairs
-from fairpca.metrics._components import fitted_components
+from fairpca.metrics._components import fitted_components, fitted_encoder
 from fairpca.moments import GroupMoments, accumulate
-from fairpca.problems import best_captured, group_errors, group_losses
+from fairpca.problems import best_captured
+from fairpca.problems.erasure import captured_variances, linear_errors
 
 __all__ = [
     "GroupValues",
@@ -83,6 +84,8 @@ def reconstruction_error(
         Any data, for example held-out rows.
     projector : fitted estimator or array of shape (n_components, n_features)
         Anything with orthonormal ``components_`` (fairpca's estimators, scikit-learn's PCA), or the matrix itself.
+        For LeacePCA, whose scores are not those of an orthogonal projection, the reconstruction is that of
+        ``inverse_transform(transform(X))``.
     sensitive_features : array-like, optional
         The groups; without them, the value for all rows is returned.
     sample_weight : array-like, optional
@@ -106,7 +109,7 @@ def reconstruction_error(
     (0.0, 4.0, 4.0, 2.0)
     """
     view = _View(X, projector, sensitive_features, sample_weight, center, mean)
-    return view.report(group_errors(view.matrices, view.basis))
+    return view.report(view.errors(view.matrices))
 
 
 def reconstruction_loss(
@@ -157,9 +160,7 @@ def reconstruction_loss(
     view = _View(X, projector, sensitive_features, sample_weight, center, mean)
     if reference is not None:
         return view.report(*view.losses_against(_reference_moments(reference, view)))
-    losses = group_losses(view.matrices, view.basis, best_captured(view.matrices, view.basis.shape[1]))
-    pooled = view.pooled[None]
-    overall = group_losses(pooled, view.basis, best_captured(pooled, view.basis.shape[1]))[0]
+    losses, overall = view.losses(view.matrices), view.losses(view.pooled[None])[0]
     return view.report(np.maximum(losses, 0.0), overall=max(float(overall), 0.0))
 
 
@@ -226,6 +227,8 @@ def explained_variance_ratio(
 ) -> float | GroupValues:
     """Share of the variance that the projection keeps, ``<M_a, V V^T> / tr M_a``: overall and by group.
 
+    It is 1 minus the reconstruction error divided by the variance, and this is what is computed for LeacePCA, too.
+
     Parameters as in :func:`reconstruction_error`. The value for a group without variance is 1.0.
 
     Examples
@@ -237,8 +240,8 @@ def explained_variance_ratio(
     0.2
     """
     view = _View(X, projector, sensitive_features, sample_weight, center, mean)
-    shares = 1.0 - _ratio(group_errors(view.matrices, view.basis), np.einsum("aii->a", view.matrices))
-    overall = 1.0 - _ratio(group_errors(view.pooled[None], view.basis), np.trace(view.pooled))[0]
+    shares = 1.0 - _ratio(view.errors(view.matrices), np.einsum("aii->a", view.matrices))
+    overall = 1.0 - _ratio(view.errors(view.pooled[None]), np.trace(view.pooled))[0]
     return view.report(shares, overall=float(overall))
 
 
@@ -262,12 +265,21 @@ class _View:
         labels = sensitive_features if self.grouped else np.zeros(X.shape[0], dtype=np.uint8)
         groups = check_groups(labels, X.shape[0])
         self._moments = accumulate(X, groups, check_sample_weight(sample_weight, X.shape[0]))
-        self.basis = check_projector(projector, X.shape[1])
+        self.basis, self._encoder = check_projector(projector, X.shape[1]), fitted_encoder(projector)
         point = _mean(projector, mean, self._moments)
         check_choice("center", center, ("pooled", "group"))
         self._center = "group" if center == "group" else point
         self.matrices = self._moments.second_moments(self._center)
         self.labels, self.n_features = self._moments.labels, self._moments.n_features
+
+    def captured(self, matrices: np.ndarray) -> np.ndarray:
+        return captured_variances(matrices, self.basis, self._encoder)
+
+    def errors(self, matrices: np.ndarray) -> np.ndarray:
+        return linear_errors(matrices, self.basis, self._encoder)
+
+    def losses(self, matrices: np.ndarray) -> np.ndarray:
+        return best_captured(matrices, self.basis.shape[1]) - self.captured(matrices)
 
     def losses_against(self, reference: GroupMoments) -> tuple[np.ndarray, float]:
         """Losses relative to components computed from other rows, for each group and for all rows as one group."""
@@ -276,7 +288,7 @@ class _View:
         pooled = np.tensordot(reference.shares, own, axes=1)
         pairs = [*zip(self.matrices, own[positions], strict=True), (self.pooled, pooled)]
         losses = [
-            _captured(matrix, top_eigenpairs(other, d)[1]) - _captured(matrix, self.basis) for matrix, other in pairs
+            _captured(matrix, top_eigenpairs(other, d)[1]) - self.captured(matrix[None])[0] for matrix, other in pairs
         ]
         return np.array(losses[:-1]), float(losses[-1])
 

@@ -22,9 +22,11 @@ from fairpca.inference.chance import Noise
 from fairpca.inference.cross_validation import group_figures
 from fairpca.linalg import threads_for
 from fairpca.metrics import explained_variance_ratio
+from fairpca.metrics._components import fitted_encoder
 from fairpca.model_selection._held_out import Split, sample_rows, split_rows
 from fairpca.model_selection.methods import Method
 from fairpca.moments import GroupMoments
+from fairpca.problems.erasure import captured_variances
 
 __all__ = ["Study"]
 
@@ -131,9 +133,10 @@ class Study:
     def explained_variance(self, estimator: Any) -> float:
         """Explained variance ratio about the mean of all rows, whichever rows the estimator was fitted to."""
         if self.sampled or is_projection(estimator):  # no other pass over the rows
-            covariance, basis = self.moments.pooled_covariance(), estimator.components_.T
+            covariance = self.moments.pooled_covariance()
             total = float(np.trace(covariance))
-            return float(np.vdot(basis, covariance @ basis)) / total if total > 0 else 1.0
+            captured = captured_variances(covariance[None], estimator.components_.T, fitted_encoder(estimator))[0]
+            return float(captured) / total if total > 0 else 1.0
         return float(explained_variance_ratio(self.X, estimator, mean=self.moments.pooled_mean))  # type: ignore[arg-type]
 
 

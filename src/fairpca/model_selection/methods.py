@@ -10,7 +10,7 @@ import numpy as np
 from sklearn.base import clone
 from sklearn.decomposition import PCA
 
-from fairpca.estimators import FairPCA, MMDFairPCA, ParityPCA, RobustFairPCA
+from fairpca.estimators import FairPCA, LeacePCA, MMDFairPCA, ParityPCA, RobustFairPCA
 from fairpca.inference._fitting import fit_rows, fit_to_moments, needs_moments_only
 from fairpca.moments import GroupMoments
 
@@ -31,6 +31,8 @@ class Method:
         Returns an unfitted estimator, given the number of components and the random seed.
     max_rows : int or None
         For methods whose time grows quickly with the number of rows: a comparison fits them to a sample of this size.
+    on_request : bool
+        Whether a comparison includes the method only if it is named.
     """
 
     name: str
@@ -38,6 +40,7 @@ class Method:
     aim: str
     make: Callable[[int, int], Any]
     max_rows: int | None = None
+    on_request: bool = False
 
     def fit(self, n_components: int, seed: int, X: np.ndarray, groups: np.ndarray, moments: GroupMoments) -> Any:
         """A fitted estimator; ``moments`` describe the rows of X, or all the rows of which X is a sample.
@@ -92,14 +95,22 @@ METHODS: dict[str, Method] = {
             lambda d, seed: MMDFairPCA(d, random_state=seed),
             max_rows=700,
         ),
+        Method(
+            "LeacePCA",
+            "parity",
+            "Changes the rows as little as possible so that no linear rule tells the groups apart, then applies "
+            "ordinary PCA. The map is not an orthogonal projection: it keeps more variance than ParityPCA.",
+            lambda d, seed: LeacePCA(d),
+            on_request=True,
+        ),
     )
 }
 
 
 def choose_methods(methods: Iterable[str] | Mapping[str, Any] | None) -> list[Method]:
-    """Methods by name (None: all), or from a mapping of names to the caller's own estimators."""
+    """Methods by name (None: all but those on request), or from a mapping of names to the caller's own estimators."""
     if methods is None:
-        return list(METHODS.values())
+        return [method for method in METHODS.values() if not method.on_request]
     if isinstance(methods, Mapping):
         return [_own_method(str(name), estimator) for name, estimator in methods.items()]
     names = [methods] if isinstance(methods, str) else list(methods)

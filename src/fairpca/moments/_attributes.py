@@ -76,7 +76,7 @@ class AttributeMoments(Reduction):
         return self.moments.pooled_mean
 
     @functools.cached_property
-    def moments(self) -> GroupMoments:  # type: ignore[override]
+    def moments(self) -> GroupMoments:
         """The moments of the features alone."""
         return self.joint.select(np.arange(self.joint.n_features - len(self.names)))
 
@@ -143,7 +143,9 @@ class AttributeMoments(Reduction):
         return np.union1d(fixed, np.flatnonzero(copies)).astype(np.intp)
 
 
-def attribute_moments(X: Any, sensitive_features: Any, continuous: Any, *, sample_weight: Any = None) -> AttributeMoments:
+def attribute_moments(
+    X: Any, sensitive_features: Any, continuous: Any, *, sample_weight: Any = None
+) -> AttributeMoments:
     """Reduce rows to moments of their features and continuous sensitive features, by group.
 
     Parameters

@@ -21,7 +21,7 @@ from fairpca.linalg import orthonormalise
 from fairpca.moments import Reduction
 from fairpca.problems.parity import mean_differences
 
-__all__ = ["Erasure", "captured_variances", "least_squares_erasure"]
+__all__ = ["Erasure", "captured_form", "captured_variances", "least_squares_erasure", "linear_errors"]
 
 #: Operations between a row and a covariance whose rounding matters even for few rows.
 _ROUNDED_OPERATIONS = 16
@@ -70,6 +70,20 @@ def captured_variances(matrices: np.ndarray, basis: np.ndarray, encoder: np.ndar
         return captured
     oblique = basis - encoder
     return captured - np.einsum("pi,api->a", oblique, matrices @ oblique)
+
+
+def linear_errors(matrices: np.ndarray, basis: np.ndarray, encoder: np.ndarray | None = None) -> np.ndarray:
+    """The mean squared distance of each group's rows from their reconstruction ``V T^T x``."""
+    return np.maximum(np.einsum("aii->a", matrices) - captured_variances(matrices, basis, encoder), 0.0)
+
+
+def captured_form(basis: np.ndarray, encoder: np.ndarray | None = None) -> np.ndarray:
+    """The matrix F with ``<M_a, F>`` = :func:`captured_variances`: ``V V^T`` for an orthogonal projection."""
+    form = basis @ basis.T
+    if encoder is None:
+        return form
+    oblique = basis - encoder
+    return form - oblique @ oblique.T
 
 
 def least_squares_erasure(reduction: Reduction) -> Erasure:
