@@ -141,9 +141,9 @@ feature_names_in_, n_samples_seen_
 
     Notes
     -----
-    With two groups the relaxation is tight, so the result is the exact optimum in n_components dimensions, without the
-    extra dimension of the 2018 paper. With three or more groups the relaxation may need extra rank; then
-    ``duality_gap_`` is valid but not zero, and the components are the best found.
+    With two groups the relaxation is tight (Shen, Davis, Lu and Bai 2025, arXiv 2503.00299), so the result is the exact
+    optimum in n_components dimensions, without the extra dimension of the 2018 paper. With three or more groups the
+    relaxation may need extra rank; then ``duality_gap_`` is valid but not zero, and the components are the best found.
 
     With more than 3000 features no p x p matrix is formed. With at most 2000 rows, the problem is solved exactly in the
     space that they span. With more rows, the data is used as an operator, the gap is closed to 1e-5 of the total
