@@ -10,7 +10,7 @@ import numpy as np
 
 from fairpca._validation import Groups, check_groups, code_type
 
-__all__ = ["ALL_ROWS", "Measurements", "check_continuous", "columns_by_name", "split_columns"]
+__all__ = ["ALL_ROWS", "Measurements", "check_continuous", "check_measurements", "columns_by_name", "split_columns"]
 
 #: The label of the only group where every sensitive feature is continuous.
 ALL_ROWS = "all"
@@ -31,7 +31,7 @@ def check_continuous(sensitive_features: Any, continuous: Any, n_samples: int) -
     one group, with the label ``ALL_ROWS``.
     """
     rest, given = split_columns(sensitive_features, continuous)
-    measured = _check_values(given, n_samples)
+    measured = check_measurements(given, n_samples)
     if rest is None:
         return Groups((ALL_ROWS,), np.zeros(n_samples, dtype=code_type(1))), measured
     return check_groups(rest, n_samples), measured
@@ -75,7 +75,10 @@ def _named_columns(sensitive_features: Any) -> dict[Any, Any] | None:
     return None if name is None else {name: sensitive_features}
 
 
-def _check_values(given: Any, n_samples: int) -> Measurements:
+def check_measurements(given: Any, n_samples: int) -> Measurements:
+    """Values of one or several columns as numbers; those that are already checked are returned unchanged."""
+    if isinstance(given, Measurements):
+        return given
     columns = _named_columns(given)
     if columns is None:
         array = np.asarray(given)

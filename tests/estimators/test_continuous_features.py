@@ -226,3 +226,26 @@ def test_routing_passes_the_columns_on(estimator, people):
     assert correlations(pipeline[:-1].transform(X), table["age"]) < 1e-10
     assert scores["test_score"].shape == (3,)
     assert scores["estimator"][0][1].n_samples_seen_ == 200
+
+
+def test_dask_collections(estimator, people):
+    da, dd = (pytest.importorskip(f"dask.{name}", reason="dask is not installed") for name in ("array", "dataframe"))
+    X, table = people
+    expected = clone(estimator).fit(X, sensitive_features=table, continuous=["age", "income"])
+    whole = pd.concat([pd.DataFrame(X, columns=list("pqrstuv")), table], axis=1)
+    frame, array = dd.from_pandas(whole, npartitions=3), da.from_array(X, chunks=(70, 4))
+    lazy = {name: frame[name] for name in ("sex", "age", "income")}
+    chunked = da.from_array(table[["age", "income"]].to_numpy(), chunks=(110, 2))
+    for given in (
+        {"X": frame, "sensitive_features": ["sex", "age", "income"], "continuous": ["age", "income"]},
+        {"X": frame[list("pqrstuv")], "sensitive_features": lazy, "continuous": ["age", "income"]},
+        {"X": array, "sensitive_features": table["sex"].to_numpy(), "continuous": chunked},
+        {"X": array, "sensitive_features": table, "continuous": ["age", "income"]},
+    ):
+        fitted = clone(estimator).fit(**given)
+        np.testing.assert_allclose(fitted.components_, expected.components_, atol=1e-9)
+        assert fitted.groups_.tolist() == expected.groups_.tolist()
+    scores = clone(estimator).fit_transform(array, continuous=da.from_array(table["age"].to_numpy(), chunks=50))
+    assert correlations(scores.compute(), table["age"]) < 1e-10
+    with pytest.raises(ValueError, match="continuous must be a Dask collection with the same chunks as X"):
+        estimator.fit(frame, sensitive_features="sex", continuous=table["age"].to_numpy())

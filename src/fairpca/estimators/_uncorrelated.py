@@ -11,6 +11,7 @@ from fairpca._saved import LIST, TUPLE, Array, Record, optional
 from fairpca._validation import check_matrix, check_sample_weight, check_several_groups, is_dask
 from fairpca.estimators._base import Fit, MomentEstimator
 from fairpca.moments import AttributeMoments, GroupMoments, Reduction, accumulate_attributes
+from fairpca.moments.dask import as_dask_features, attribute_moments_from_dask, sample_of
 
 __all__ = ["UncorrelatedEstimator"]
 
@@ -64,7 +65,8 @@ class UncorrelatedEstimator(MomentEstimator):
         continuous : str, list of str, or array-like of shape (n_samples,) or (n_samples, n_columns), optional
             Sensitive features that are measurements rather than groups, such as age: names of columns of a data frame
             (or dict) given as ``sensitive_features``, whose other columns are the groups; or the values themselves, in
-            addition to the groups. The scores are then uncorrelated with each of them. Not for a Dask X.
+            addition to the groups. The scores are then uncorrelated with each of them. With a Dask X: names among those
+            of ``sensitive_features``, or values with the same chunks.
         sample_weight : array-like of shape (n_samples,), optional
             Counts like repeated rows.
 
@@ -127,10 +129,9 @@ class UncorrelatedEstimator(MomentEstimator):
     ) -> AttributeMoments:
         """Moments of these rows; with ``part``, a chunk that may have no rows or no positive weight."""
         if is_dask(X):
-            raise TypeError(
-                "continuous is not supported for a Dask X: pass computed chunks to partial_fit, or merge the "
-                "fairpca.moments.attribute_moments of the chunks and pass them to fit_moments."
-            )
+            features = X if sensitive_features is None else as_dask_features(X, sensitive_features)[0]
+            check_matrix(self, sample_of(features), reset=reset)
+            return attribute_moments_from_dask(X, sensitive_features, continuous, sample_weight)
         X = check_matrix(self, X, reset=reset, min_samples=0 if part else 2, finite=False)
         groups, measured = check_continuous(sensitive_features, continuous, X.shape[0])
         weights = check_sample_weight(sample_weight, X.shape[0], part=part)

@@ -178,7 +178,12 @@ def attribute_moments(
 
 
 def accumulate_attributes(
-    X: Any, groups: Groups, measured: Measurements, sample_weight: np.ndarray | None = None
+    X: Any,
+    groups: Groups,
+    measured: Measurements,
+    sample_weight: np.ndarray | None = None,
+    *,
+    parallel: bool = True,
 ) -> AttributeMoments:
     """Moments of validated data; a block of rows at a time is copied to stand beside its attributes."""
     joint = GroupMoments.empty(X.shape[1] + len(measured.names))
@@ -187,7 +192,8 @@ def accumulate_attributes(
         rows = slice(start, start + step)
         weights = None if sample_weight is None else sample_weight[rows]
         block = _beside(X[rows], measured.values[rows])
-        joint = joint.merge(accumulate(block, Groups(groups.labels, groups.codes[rows]), weights))
+        members = Groups(groups.labels, groups.codes[rows])
+        joint = joint.merge(accumulate(block, members, weights, parallel=parallel))
     return AttributeMoments(measured.names, joint)
 
 

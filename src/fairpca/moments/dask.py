@@ -13,8 +13,10 @@ from typing import Any
 
 import numpy as np
 
+from fairpca._continuous import check_continuous, columns_by_name, split_columns
 from fairpca._validation import Groups, check_groups, check_plain_matrix, check_sample_weight, is_dask
 from fairpca.moments._accumulate import accumulate
+from fairpca.moments._attributes import AttributeMoments, accumulate_attributes
 from fairpca.moments._dask_chunks import aligned_chunks, compute, count_features, tree, whole_rows
 from fairpca.moments._dask_sample import GATHERED_NUMBERS, GATHERED_ROWS, DaskSample
 from fairpca.moments._group_moments import GroupMoments
@@ -26,6 +28,7 @@ __all__ = [
     "DaskSample",
     "DaskSource",
     "as_dask_features",
+    "attribute_moments_from_dask",
     "distinct_values",
     "is_dask",
     "moments_from_dask",
@@ -124,6 +127,48 @@ def moments_from_dask(X: Any, sensitive_features: Any, sample_weight: Any = None
     return moments
 
 
+def attribute_moments_from_dask(
+    X: Any, sensitive_features: Any, continuous: Any, sample_weight: Any = None
+) -> AttributeMoments:
+    """The same with continuous sensitive features; parameters as in :func:`fairpca.moments.attribute_moments`.
+
+    Where ``sensitive_features`` are names of columns of X, ``continuous`` names some of them. Values must be a Dask
+    collection with the same chunks as X, or values in memory if the chunk sizes of X are known.
+    """
+    import dask
+
+    if sensitive_features is None and columns_by_name(continuous) is None:
+        _check_dimensions(X)
+        _check_numbers(X)
+    else:
+        X, sensitive_features = as_dask_features(X, sensitive_features)
+    groups, values = split_columns(sensitive_features, continuous)
+    chunk, merge = dask.delayed(_chunk_attributes, pure=True), dask.delayed(_merge_attributes, pure=True)
+    chunks = aligned_chunks(X, sensitive_features=groups, continuous=values, sample_weight=sample_weight)
+    moments = compute(tree(merge, [chunk(*each) for each in chunks]))[0]
+    if moments is None:
+        raise ValueError("X has no rows (of positive weight).")
+    if sample_weight is not None:
+        check_sample_weight([moments.total_count], 1)
+    return moments
+
+
+def _chunk_attributes(X: Any, sensitive_features: Any, continuous: Any, sample_weight: Any) -> AttributeMoments | None:
+    if X.shape[0] == 0:
+        return None
+    X = check_plain_matrix(X, finite=False)
+    groups, measured = check_continuous(sensitive_features, continuous, X.shape[0])
+    weights = _check_chunk_weights(sample_weight, X.shape[0])
+    if weights is not None and not weights.any():
+        return None
+    return accumulate_attributes(X, groups, measured, weights, parallel=False)
+
+
+def _merge_attributes(parts: Sequence[AttributeMoments | None]) -> AttributeMoments | None:
+    present = [part for part in parts if part is not None]
+    return present[0].merge(*present[1:]) if present else None
+
+
 def project_lazily(X: Any, components: np.ndarray, mean: np.ndarray) -> Any:
     """The scores as a Dask array with the chunks of X."""
     rows = whole_rows(X if hasattr(X, "chunks") else X.to_dask_array())
@@ -202,12 +247,18 @@ def _checked_chunk(X: Any, sensitive_features: Any, sample_weight: Any) -> tuple
         return None
     X = check_plain_matrix(X, finite=False)
     groups = check_groups(sensitive_features, X.shape[0])
-    weights = None if sample_weight is None else np.asarray(sample_weight, dtype=np.float64)
-    if weights is not None:
-        if isinstance(sample_weight, numbers.Number):
-            weights = np.full(X.shape[0], weights)
-        if weights.shape != (X.shape[0],) or not (np.isfinite(weights) & (weights >= 0)).all():
-            check_sample_weight(weights, X.shape[0])  # always raises; reuses the standard message
-        if not weights.any():
-            return None  # only the total weight of all chunks must be positive
+    weights = _check_chunk_weights(sample_weight, X.shape[0])
+    if weights is not None and not weights.any():
+        return None  # only the total weight of all chunks must be positive
     return X, groups, weights
+
+
+def _check_chunk_weights(sample_weight: Any, n_rows: int) -> np.ndarray | None:
+    if sample_weight is None:
+        return None
+    weights = np.asarray(sample_weight, dtype=np.float64)
+    if isinstance(sample_weight, numbers.Number):
+        weights = np.full(n_rows, weights)
+    if weights.shape != (n_rows,) or not (np.isfinite(weights) & (weights >= 0)).all():
+        check_sample_weight(weights, n_rows)  # always raises; reuses the standard message
+    return weights
