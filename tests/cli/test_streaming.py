@@ -86,7 +86,7 @@ def assert_same_model(first, second):
 
 
 @pytest.mark.parametrize("kind", ["parquet", "feather"])
-@pytest.mark.parametrize("method", ["FairPCA", "RobustFairPCA", "ParityPCA"])
+@pytest.mark.parametrize("method", ["FairPCA", "RobustFairPCA", "ParityPCA", "LeacePCA"])
 def test_fit_saves_the_model_of_the_rows_in_memory(tmp_path, columns, capsys, kind, method):
     path = write(tmp_path, columns, kind)
     arguments = ["fit", path, "--sensitive", "sex", "--drop", "id", "--label", "default", "--method", method]

@@ -5,10 +5,10 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from fairpca import FairPCA, ParityPCA, RobustFairPCA
+from fairpca import FairPCA, LeacePCA, ParityPCA, RobustFairPCA
 from fairpca.moments import group_moments
 
-ESTIMATORS = [FairPCA, RobustFairPCA, ParityPCA]
+ESTIMATORS = [FairPCA, RobustFairPCA, ParityPCA, LeacePCA]
 
 
 @pytest.mark.parametrize("offset", [0.0, 1e4, 1e8])

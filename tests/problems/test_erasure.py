@@ -62,6 +62,18 @@ def test_columns_that_do_not_vary_on_their_own(three_groups, rng):
     np.testing.assert_allclose(matrix_of(erasure), published(X, indicators(groups)), atol=1e-10)
 
 
+@pytest.mark.parametrize("offset", [1e3, 1e9, 1e12])
+def test_a_constant_column_far_away_changes_nothing(three_groups, offset):
+    """Its rounding errors are not variance, whatever their size compared with the other features."""
+    X, groups = three_groups
+    weights = np.linspace(0.1, 1.9, 150)
+    plain = least_squares_erasure(group_moments(X, groups, sample_weight=weights))
+    X = np.column_stack([X, np.full(150, offset * np.pi)])
+    erasure = least_squares_erasure(group_moments(X, groups, sample_weight=weights))
+    assert (erasure.coefficients[-1] == 0).all()
+    np.testing.assert_allclose(matrix_of(erasure)[:6, :6], matrix_of(plain), atol=1e-9)
+
+
 def test_units_of_the_features_do_not_matter(three_groups):
     X, groups = three_groups
     units = 10.0 ** np.array([4, -4, 0, 2, -2, 1])

@@ -113,14 +113,16 @@ def _coefficients(covariance: np.ndarray, directions: np.ndarray, sizes: np.ndar
     the last step restores the one that leaves directions in which the rows do not vary as they are.
     """
     spreads = np.sqrt(np.diag(covariance))
-    scales = np.where(spreads > rounding * sizes, spreads, 0.0)
-    scales[scales == 0.0] = 1.0
-    values, vectors = np.linalg.eigh(covariance / np.outer(scales, scales))
+    varies = spreads > rounding * sizes
+    scales = spreads[varies]
+    values, vectors = np.linalg.eigh(covariance[np.ix_(varies, varies)] / np.outer(scales, scales))
     kept = values > len(values) * rounding
     whitening = vectors[:, kept] / np.sqrt(values[kept])
-    whitened = whitening.T @ (directions / scales[:, None])
-    coefficients = (whitening @ np.linalg.pinv(whitened).T) / scales[:, None]
+    whitened = whitening.T @ (directions[varies] / scales[:, None])
+    varying = (whitening @ np.linalg.pinv(whitened).T) / scales[:, None]
     if not kept.all():
         still = orthonormalise(vectors[:, ~kept] / scales[:, None])
-        coefficients -= still @ (still.T @ coefficients)
+        varying -= still @ (still.T @ varying)
+    coefficients = np.zeros_like(directions)
+    coefficients[varies] = varying
     return coefficients
