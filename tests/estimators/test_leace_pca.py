@@ -10,7 +10,7 @@ from sklearn.decomposition import PCA
 
 from fairpca import LeacePCA, ParityPCA, load_model, save_model
 from fairpca.datasets import load_german_credit, load_splits
-from fairpca.inference import cross_validate_groups
+from fairpca.inference import cross_validate_groups, loss_test
 from fairpca.metrics import explained_variance_ratio, reconstruction_error, reconstruction_loss
 from fairpca.model_selection import METHODS, compare
 from fairpca.model_selection.frontier import frontier_of
@@ -185,6 +185,20 @@ def test_cross_validated_errors_are_those_of_the_reconstructions(two_groups):
         errors[test] = -pca.score_samples(X[test])
     for label in "ab":
         assert figures.error.by_group[label].value == pytest.approx(errors[groups == label].mean())
+
+
+def test_permutation_tests_use_the_reconstructions(two_groups):
+    X, groups = two_groups
+    test = loss_test(X, sensitive_features=groups, estimator=LeacePCA(2), n_permutations=19)
+    pca = LeacePCA(2).fit(X, sensitive_features=groups)
+    assert [test.by_group[label].loss for label in "ab"] == pytest.approx(pca.group_losses_)
+    other = LeacePCA(2).fit(X[::2], sensitive_features=groups[::2])
+    fixed = loss_test(X, sensitive_features=groups, estimator=other, n_permutations=19)
+    centred = X - X.mean(axis=0)
+    left = centred - centred @ other.projection_.T @ other.components_
+    best = [np.linalg.eigvalsh(part.T @ part / len(part))[:-2].sum() for part in (centred[:200], centred[200:])]
+    errors = [np.square(part).sum(axis=1).mean() for part in (left[:200], left[200:])]
+    assert [fixed.by_group[label].loss for label in "ab"] == pytest.approx(np.subtract(errors, best))
 
 
 def test_saved_and_loaded(several, tmp_path):

@@ -99,7 +99,7 @@ feature_names_in_, n_samples_seen_
     See Also
     --------
     KernelParityPCA : Equal means in the feature space of a kernel.
-    LeacePCA : The same parity by an affine map instead of an orthogonal projection, which keeps more variance.
+    LeacePCA : The same parity by an affine map instead of an orthogonal projection, for at least as much variance.
     fairpca.metrics.adversary_gap : How well a classifier still tells the groups apart.
 
     Notes

@@ -99,7 +99,8 @@ METHODS: dict[str, Method] = {
             "LeacePCA",
             "parity",
             "Changes the rows as little as possible so that no linear rule tells the groups apart, then applies "
-            "ordinary PCA. The map is not an orthogonal projection: it keeps more variance than ParityPCA.",
+            "ordinary PCA. The map is not an orthogonal projection, and keeps at least as much of the variance of "
+            "these rows as ParityPCA.",
             lambda d, seed: LeacePCA(d),
             on_request=True,
         ),
