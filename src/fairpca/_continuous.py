@@ -10,7 +10,14 @@ import numpy as np
 
 from fairpca._validation import Groups, check_groups, code_type
 
-__all__ = ["ALL_ROWS", "Measurements", "check_continuous", "check_measurements", "columns_by_name", "split_columns"]
+__all__ = [
+    "ALL_ROWS",
+    "Measurements",
+    "check_continuous",
+    "check_measurements",
+    "columns_by_name",
+    "separate_continuous",
+]
 
 #: The label of the only group where every sensitive feature is continuous.
 ALL_ROWS = "all"
@@ -30,14 +37,14 @@ def check_continuous(sensitive_features: Any, continuous: Any, n_samples: int) -
     ``continuous`` holds values, or names of columns of ``sensitive_features``. Without any other column, all rows are
     one group, with the label ``ALL_ROWS``.
     """
-    rest, given = split_columns(sensitive_features, continuous)
+    rest, given = separate_continuous(sensitive_features, continuous)
     measured = check_measurements(given, n_samples)
     if rest is None:
         return Groups((ALL_ROWS,), np.zeros(n_samples, dtype=code_type(1))), measured
     return check_groups(rest, n_samples), measured
 
 
-def split_columns(sensitive_features: Any, continuous: Any) -> tuple[Any, Any]:
+def separate_continuous(sensitive_features: Any, continuous: Any) -> tuple[Any, Any]:
     """The columns that are groups, None if there are none, and those that are continuous; nothing is read yet."""
     names = columns_by_name(continuous)
     if names is None:

@@ -115,8 +115,7 @@ class LinearProjection(FloatTransformer, metaclass=ABCMeta):
         """Fit to the rows and return their scores."""
         if not is_dask(X):
             return super().fit_transform(X, y, **fit_params)
-        groups = fit_params.get("sensitive_features")
-        features = X if groups is None else as_dask_features(X, groups)[0]  # groups are not a feature
+        features = as_dask_features(X, fit_params.get("sensitive_features"))[0]  # groups are not a feature
         return self.fit(X, y, **fit_params).transform(features)
 
     def score(self, X: Any, y: Any = None) -> float:

@@ -13,7 +13,7 @@ from typing import Any
 
 import numpy as np
 
-from fairpca._continuous import check_continuous, columns_by_name, split_columns
+from fairpca._continuous import check_continuous, columns_by_name, separate_continuous
 from fairpca._validation import Groups, check_groups, check_plain_matrix, check_sample_weight, is_dask
 from fairpca.moments._accumulate import accumulate
 from fairpca.moments._attributes import AttributeMoments, accumulate_attributes
@@ -142,7 +142,7 @@ def attribute_moments_from_dask(
         _check_numbers(X)
     else:
         X, sensitive_features = as_dask_features(X, sensitive_features)
-    groups, values = split_columns(sensitive_features, continuous)
+    groups, values = separate_continuous(sensitive_features, continuous)
     chunk, merge = dask.delayed(_chunk_attributes, pure=True), dask.delayed(_merge_attributes, pure=True)
     chunks = aligned_chunks(X, sensitive_features=groups, continuous=values, sample_weight=sample_weight)
     moments = compute(tree(merge, [chunk(*each) for each in chunks]))[0]
