@@ -39,7 +39,7 @@ class UncorrelatedEstimator(MomentEstimator):
 
     _saved_attributes: ClassVar = {
         "continuous_": optional(LIST),
-        "continuous_slopes_": optional(Array("c", finite=True)),
+        "continuous_slopes_": optional(Array("z", finite=True)),
         "_joint_moments": _JOINT,
     }
 
