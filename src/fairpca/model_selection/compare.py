@@ -65,8 +65,8 @@ def compare(
     n_components : int or iterable of int, optional
         Default: those of 1, 2, 3, 5 and 10 that do not exceed the number of features.
     methods : iterable of str or mapping from name to estimator, optional
-        Names as in ``fairpca.model_selection.METHODS`` (default: all except LeacePCA), or estimators of your own
-        with a parameter ``n_components``.
+        Names as in ``fairpca.model_selection.METHODS`` (default: all but those marked ``on_request``), or estimators of
+        your own with a parameter ``n_components``.
     clusters : array-like, optional
         The person (household, patient, ...) that each row belongs to. Labels of persons are permuted, and the rows of a
         person stay in one fold.

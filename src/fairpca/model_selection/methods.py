@@ -32,7 +32,7 @@ class Method:
     max_rows : int or None
         For methods whose time grows quickly with the number of rows: a comparison fits them to a sample of this size.
     on_request : bool
-        Whether a comparison includes the method only if it is named.
+        Whether a comparison includes it only if it is named.
     """
 
     name: str
