@@ -22,6 +22,7 @@ __all__ = [
     "Groups",
     "check_choice",
     "check_finite",
+    "check_flag",
     "check_groups",
     "check_groups_given",
     "check_matrix",
@@ -137,6 +138,13 @@ def check_choice(name: str, value: Any, choices: Iterable[str]) -> str:
     if not isinstance(value, str) or value not in choices:
         raise ValueError(f"{name}={value!r} is unknown; choose one of {', '.join(map(repr, choices))}.")
     return value
+
+
+def check_flag(name: str, value: Any) -> bool:
+    """Return a boolean."""
+    if not isinstance(value, bool | np.bool_):
+        raise TypeError(f"{name} must be True or False, got {value!r}.")
+    return bool(value)
 
 
 def check_sample_weight(sample_weight: Any, n_samples: int, *, part: bool = False) -> np.ndarray | None:

@@ -88,7 +88,7 @@ def add_comparison_options(parser: argparse.ArgumentParser) -> None:
     )  # fmt: skip
     parser.add_argument(
         "--methods", type=method_names, default=None, metavar="LIST",
-        help=f"methods to compare, separated by commas (default: all): {', '.join(METHODS)}",
+        help=f"methods to compare, separated by commas (default: all but FairPCA-relative): {', '.join(METHODS)}",
     )  # fmt: skip
     _add_chance_options(parser)
     add_jobs_option(parser)

@@ -3,19 +3,18 @@
 from __future__ import annotations
 
 import dataclasses
-import warnings
 from typing import Any, ClassVar
 
 import numpy as np
 
-from fairpca._labels import quoted
-from fairpca._saved import NUMBER, PER_GROUP, Array, Record
-from fairpca._validation import check_choice, check_number
+from fairpca._saved import NUMBER, PER_GROUP, Array, Record, optional
+from fairpca._validation import check_choice, check_flag, check_number
 from fairpca.estimators._base import Fit, MomentEstimator
+from fairpca.estimators._group_variance import check_group_variance, has_group_variance
 from fairpca.joint_range import JointRange, RangePoint
 from fairpca.linalg import extend_by_leading
 from fairpca.moments import GroupMoments, Reduction
-from fairpca.problems import CRITERIA, balanced_problem
+from fairpca.problems import CRITERIA, balanced_problem, group_scales
 from fairpca.protocols import MakeProblem, RangeProblem, RangeSolution, RelaxedSolution, SolverResult, Status
 from fairpca.solvers import minimise_on_operators, minimise_on_range, multiplicative_weights, solve_sdp
 
@@ -102,6 +101,10 @@ class FairPCA(MomentEstimator):
     criterion : {"loss", "error", "variance", "nash"}, default="loss"
         What is balanced: the largest loss, the largest reconstruction error, the smallest captured variance, or
         the product of the captured variances (maximised).
+    relative : bool, default=False
+        Whether loss, error and captured variance are taken as shares of each group's own variance tr M_a (Fries et al.
+        2026). Otherwise a group that varies more counts more. Every group must have variance then. Criterion "nash"
+        gives the same components either way.
     solver : {"auto", "dual", "mw", "sdp"}, default="auto"
         "dual" (= "auto") is exact and certified. "mw" and "sdp" are the algorithms of the 2018 paper, as references:
         multiplicative weights, and a semidefinite program with LP rounding (needs the extra ``fairpca[sdp]``).
@@ -122,14 +125,19 @@ class FairPCA(MomentEstimator):
 feature_names_in_, n_samples_seen_
         As in :class:`sklearn.decomposition.PCA`.
     groups_, group_counts_ : ndarray of shape (n_groups,)
+    group_variances_ : ndarray of shape (n_groups,)
+        ``tr M_a``: the error that each group would have without any components.
     group_errors_ : ndarray of shape (n_groups,)
-        Mean squared reconstruction error of each group.
+        Mean squared reconstruction error of each group, always in squared units of the data.
     group_losses_ : ndarray of shape (n_groups,)
-        Equal for two groups (criterion "loss").
+        In the same units. With two groups and criterion "loss" they are equal or, with ``relative=True``,
+        ``group_losses_ / group_variances_`` are.
     group_weights_ : ndarray of shape (n_groups,)
-        The dual solution: the weight of each group in the weighted PCA that gives the result.
+        The dual solution: the weight of each M_a (with ``relative=True``: of each ``M_a / tr M_a``) in the weighted PCA
+        that gives the result.
     objective_, lower_bound_, duality_gap_ : float
-        The minimised quantity at the returned components, a lower bound for any projection, and the difference.
+        The minimised quantity at the returned components, a lower bound for any projection, and the difference. With
+        ``relative=True`` in shares of the groups' variances.
     relaxed_ : RelaxedProjection
         The optimum of the convex relaxation, which may have extra dimensions with three or more groups.
     n_iter_, n_oracle_calls_ : int
@@ -156,6 +164,8 @@ feature_names_in_, n_samples_seen_
     Samadi, Tantipongpipat, Morgenstern, Singh and Vempala (2018). The Price of Fair PCA: One Extra Dimension.
     NeurIPS.
 
+    Fries, Reichstein, Blei and Peters (2026). Worst-case low-rank approximations. arXiv 2603.11304.
+
     Tantipongpipat, Samadi, Singh, Morgenstern and Vempala (2019). Multi-Criteria Dimensionality Reduction with
     Applications to Fairness. NeurIPS.
 
@@ -172,15 +182,25 @@ feature_names_in_, n_samples_seen_
     True
     >>> pca.transform(X).shape
     (1000, 3)
+
+    Losses as shares of each group's own variance:
+
+    >>> pca = FairPCA(n_components=3, relative=True).fit(X, sensitive_features=sex)
+    >>> first, second = pca.group_losses_ / pca.group_variances_
+    >>> bool(abs(first - second) < 1e-9) and bool(abs(first - pca.objective_) < 1e-9)
+    True
     """
 
-    _saved_attributes: ClassVar = {"group_weights_": PER_GROUP, "relaxed_": _RELAXED}
+    _saved_attributes: ClassVar = {
+        "group_weights_": PER_GROUP, "group_variances_": optional(PER_GROUP), "relaxed_": _RELAXED,
+    }  # fmt: skip
 
     def __init__(
         self,
         n_components: int = 2,
         *,
         criterion: str = "loss",
+        relative: bool = False,
         solver: str = "auto",
         center: str = "pooled",
         tol: float = 1e-11,
@@ -189,6 +209,7 @@ feature_names_in_, n_samples_seen_
     ) -> None:
         self.n_components = n_components
         self.criterion = criterion
+        self.relative = relative
         self.solver = solver
         self.center = center
         self.tol = tol
@@ -205,6 +226,7 @@ feature_names_in_, n_samples_seen_
     def _check_parameters(self) -> None:
         super()._check_parameters()
         check_choice("criterion", self.criterion, CRITERIA)
+        check_flag("relative", self.relative)
         check_choice("solver", self.solver, _SOLVERS)
         check_choice("center", self.center, ("pooled", "group"))
         check_number("tol", self.tol, at_least=0)
@@ -215,48 +237,33 @@ feature_names_in_, n_samples_seen_
     def _takes_operators(self) -> bool:
         return self.solver in ("auto", "dual")
 
-    def _can_learn_from(self, moments: GroupMoments) -> bool:
-        constant = self._constant_groups(moments)
-        if constant:
-            warnings.warn(
-                f"criterion='nash' needs variance in every group, and the rows of {quoted(constant[0])} have none so "
-                "far: the chunk is kept, but no components are learned until later chunks add some.",
-                UserWarning,
-                stacklevel=3,
-            )
-        return not constant
+    def _needs_variance(self) -> str:
+        """The parameter that needs variance in every group, if there is one."""
+        return "relative=True" if self.relative else "criterion='nash'" if self.criterion == "nash" else ""
 
-    def _constant_groups(self, reduction: Reduction) -> list[Any]:
-        """Groups whose variance is within the rounding error of the means; matters only for criterion "nash"."""
-        if self.criterion != "nash":
-            return []
-        rounding = float((reduction.mean_rounding() ** 2).sum())
-        totals = reduction.traces(self.center)
-        return [label for label, total in zip(reduction.labels, totals, strict=True) if total <= rounding]
+    def _can_learn_from(self, moments: GroupMoments) -> bool:
+        reason = self._needs_variance()
+        return not reason or has_group_variance(moments, self.center, reason)
 
     def _solve(self, reduction: Reduction, n_components: int) -> BalancedFit:
-        constant = self._constant_groups(reduction)
-        if constant:
-            raise ValueError(
-                f"criterion='nash' needs variance in every group; the rows of {quoted(constant[0])} have none."
-            )
+        if reason := self._needs_variance():
+            check_group_variance(reduction, self.center, reason)
         totals = reduction.traces(self.center)
-        scale = float(reduction.shares @ totals)
-        scale = scale if scale > 0 else 1.0  # tol is relative, and so is every threshold in the solvers
+        scales, unit = group_scales(totals, reduction.shares, relative=self.relative)
 
         def make_problem(best: np.ndarray) -> RangeProblem:
-            return balanced_problem(self.criterion, totals / scale, best)
+            return balanced_problem(self.criterion, totals / scales, best)
 
         matrices = reduction.second_moments(self.center)
         if isinstance(matrices, np.ndarray):
-            matrices /= scale  # in place: the array was made for this search
+            matrices /= scales[:, None, None]  # in place: the array was made for this search
             solution = self._solve_on_matrices(make_problem, JointRange(matrices, n_components))
         else:
             tol, rng = max(self.tol, _OPERATOR_TOL), self._rng()
             solution = minimise_on_operators(
-                make_problem, matrices, n_components, scale=scale, tol=tol, max_iter=self.max_iter, rng=rng
+                make_problem, matrices, n_components, scale=scales, tol=tol, max_iter=self.max_iter, rng=rng
             )
-        return _in_units(solution, make_problem(solution.best), totals, scale)
+        return _in_units(solution, make_problem(solution.best), totals, scales, unit)
 
     def _solve_on_matrices(self, make_problem: MakeProblem, joint: JointRange) -> RangeSolution:
         vertices = joint.vertices()
@@ -276,6 +283,7 @@ feature_names_in_, n_samples_seen_
 
     def _store(self, reduction: Reduction, fit: BalancedFit) -> None:  # type: ignore[override]
         super()._store(reduction, fit)
+        self.group_variances_ = fit.totals
         self.group_weights_ = fit.result.weights
         self.relaxed_ = RelaxedProjection(
             components=reduction.lift(fit.relaxed.basis).T.copy(),
@@ -287,22 +295,24 @@ feature_names_in_, n_samples_seen_
         )
 
 
-def _in_units(solution: RangeSolution, problem: RangeProblem, totals: np.ndarray, scale: float) -> BalancedFit:
-    """Convert a solution for matrices divided by ``scale`` to the units of the data, in which ``totals`` are given."""
+def _in_units(
+    solution: RangeSolution, problem: RangeProblem, totals: np.ndarray, scales: np.ndarray, unit: float
+) -> BalancedFit:
+    """Convert a solution for matrices divided by ``scales`` to the units of the data, and its objective to ``unit``."""
     result, k = solution.result, len(totals)
     return BalancedFit(
         result=dataclasses.replace(
             result,
-            objective=problem.rescale(result.objective, scale, k),
-            lower_bound=problem.rescale(result.lower_bound, scale, k),
-            weights=result.weights / (1.0 if problem.normalised else scale),
+            objective=problem.rescale(result.objective, unit, k),
+            lower_bound=problem.rescale(result.lower_bound, unit, k),
+            weights=result.weights / (1.0 if problem.normalised else unit),
         ),
         totals=totals,
-        captured=solution.captured * scale,
-        best=solution.best * scale,
+        captured=solution.captured * scales,
+        best=solution.best * scales,
         relaxed=result.relaxed or RelaxedSolution(result.basis, np.ones(result.basis.shape[1])),
-        relaxed_captured=solution.relaxed_captured * scale,
-        relaxed_objective=problem.rescale(problem.value(solution.relaxed_captured), scale, k),
+        relaxed_captured=solution.relaxed_captured * scales,
+        relaxed_objective=problem.rescale(problem.value(solution.relaxed_captured), unit, k),
     )
 
 

@@ -65,8 +65,8 @@ def compare(
     n_components : int or iterable of int, optional
         Default: those of 1, 2, 3, 5 and 10 that do not exceed the number of features.
     methods : iterable of str or mapping from name to estimator, optional
-        Names as in ``fairpca.model_selection.METHODS`` (default: all), or estimators of your own with a parameter
-        ``n_components``.
+        Names as in ``fairpca.model_selection.METHODS`` (default: all but those marked ``on_request``), or estimators of
+        your own with a parameter ``n_components``.
     clusters : array-like, optional
         The person (household, patient, ...) that each row belongs to. Labels of persons are permuted, and the rows of a
         person stay in one fold.
@@ -174,7 +174,8 @@ class _Fit:
     def result(self, study: Study) -> MethodResult:
         total = float(np.trace(study.moments.pooled_covariance()))
         objective, bound = (_finite(getattr(self.estimator, name, None)) for name in ("objective_", "lower_bound_"))
-        gap = None if objective is None or bound is None or total <= 0 else (objective - bound) / total
+        unit = 1.0 if getattr(self.estimator, "relative", False) else total  # of the objective
+        gap = None if objective is None or bound is None or unit <= 0 else (objective - bound) / unit
         return MethodResult(
             method=self.method.name,
             family=self.method.family,

@@ -31,6 +31,8 @@ class Method:
         Returns an unfitted estimator, given the number of components and the random seed.
     max_rows : int or None
         For methods whose time grows quickly with the number of rows: a comparison fits them to a sample of this size.
+    on_request : bool
+        Whether a comparison includes it only if it is named.
     """
 
     name: str
@@ -38,6 +40,7 @@ class Method:
     aim: str
     make: Callable[[int, int], Any]
     max_rows: int | None = None
+    on_request: bool = False
 
     def fit(self, n_components: int, seed: int, X: np.ndarray, groups: np.ndarray, moments: GroupMoments) -> Any:
         """A fitted estimator; ``moments`` describe the rows of X, or all the rows of which X is a sample.
@@ -71,6 +74,14 @@ METHODS: dict[str, Method] = {
             lambda d, seed: FairPCA(d, random_state=seed),
         ),
         Method(
+            "FairPCA-relative",
+            "balanced quality",
+            "FairPCA with each group's loss as a share of its own variance, so that a group that varies more does not "
+            "count more.",
+            lambda d, seed: FairPCA(d, relative=True, random_state=seed),
+            on_request=True,
+        ),
+        Method(
             "RobustFairPCA",
             "balanced quality",
             "Trades the total error against the difference between the groups' errors, with a margin for groups that "
@@ -97,9 +108,9 @@ METHODS: dict[str, Method] = {
 
 
 def choose_methods(methods: Iterable[str] | Mapping[str, Any] | None) -> list[Method]:
-    """Methods by name (None: all), or from a mapping of names to the caller's own estimators."""
+    """Methods by name (None: all but those on request), or from a mapping of names to the caller's own estimators."""
     if methods is None:
-        return list(METHODS.values())
+        return [method for method in METHODS.values() if not method.on_request]
     if isinstance(methods, Mapping):
         return [_own_method(str(name), estimator) for name, estimator in methods.items()]
     names = [methods] if isinstance(methods, str) else list(methods)
