@@ -32,6 +32,7 @@ __all__ = [
     "check_sample_weight",
     "check_several_groups",
     "check_share",
+    "check_wanted_components",
     "code_type",
     "generator",
     "groups_from_codes",
@@ -112,6 +113,20 @@ def check_n_components(n_components: Any, n_features: int | None = None) -> int:
         number = "" if n_features is None else f", {n_features}"
         raise ValueError(f"n_components={n_components} must lie between 1 and the number of features{number}.")
     return int(n_components)
+
+
+def check_wanted_components(n_components: Any) -> None:
+    """Raise unless ``n_components`` is a number of components, None for all, or a share of the variance to keep."""
+    if n_components is None:
+        return
+    if isinstance(n_components, float):  # numpy's float64, too
+        if not 0 < n_components < 1:
+            raise ValueError(
+                f"n_components={n_components!r} must be an integer, a share of the variance strictly between 0 and 1, "
+                "or None for all components."
+            )
+        return
+    check_n_components(n_components)
 
 
 def check_number(name: str, value: Any, *, at_least: float, integer: bool = False) -> Any:

@@ -96,8 +96,9 @@ class FairPCA(MomentEstimator):
 
     Parameters
     ----------
-    n_components : int, default=2
-        Number of dimensions kept, 1 to n_features.
+    n_components : int, float or None, default=2
+        Number of dimensions kept, 1 to n_features. A share between 0 and 1: the fewest components with which every
+        group keeps that share of its variance tr M_a (``partial_fit`` needs an integer). None: all, as in PCA.
     criterion : {"loss", "error", "variance", "nash"}, default="loss"
         What is balanced: the largest loss, the largest reconstruction error, the smallest captured variance, or
         the product of the captured variances (maximised).
@@ -197,7 +198,7 @@ feature_names_in_, n_samples_seen_
 
     def __init__(
         self,
-        n_components: int = 2,
+        n_components: int | float | None = 2,
         *,
         criterion: str = "loss",
         relative: bool = False,
@@ -233,6 +234,16 @@ feature_names_in_, n_samples_seen_
         check_number("max_iter", self.max_iter, at_least=1, integer=True)
         if self.solver == "mw" and self.criterion == "nash":
             raise ValueError("solver='mw' minimises a largest term; use solver='dual' for criterion='nash'.")
+
+    def _keeps_more_with_more(self, reduction: Reduction) -> bool:
+        # For two groups by interlacing: the best projection of rank d can be extended by a direction that gives one group
+        # its (d + 1)-th eigenvalue and takes nothing from the other. Neither "nash" nor more groups have this property.
+        exact = self.solver in ("auto", "dual") and self.criterion != "nash"
+        return exact and len(reduction.labels) == 2
+
+    def _spare_directions(self, n_rows: int, n_features: int) -> int:
+        share = isinstance(self.n_components, float)  # has no use for directions without variance
+        return 1 if share else super()._spare_directions(n_rows, n_features)
 
     def _takes_operators(self) -> bool:
         return self.solver in ("auto", "dual")

@@ -47,8 +47,9 @@ class RobustFairPCA(MomentEstimator):
 
     Parameters
     ----------
-    n_components : int, default=2
-        Number of dimensions kept, 1 to n_features.
+    n_components : int, float or None, default=2
+        Number of dimensions kept, 1 to n_features. A share between 0 and 1: the fewest components with which every
+        group keeps that share of its variance tr M_a (``partial_fit`` needs an integer). None: all, as in PCA.
     radius : float, array-like of shape (n_groups,) or dict, default=0.1
         A number alpha gives eps_a = alpha / sqrt(N_a). Or one eps_a per group, in the order of ``groups_``, or
         a dict from label to eps_a. The eps_a are in squared units of the data (standardise X first) or, with
@@ -150,7 +151,7 @@ feature_names_in_, n_samples_seen_
 
     def __init__(
         self,
-        n_components: int = 2,
+        n_components: int | float | None = 2,
         *,
         radius: Any = 0.1,
         penalty: float = 1.0,
