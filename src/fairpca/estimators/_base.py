@@ -140,10 +140,12 @@ class LinearProjection(FloatTransformer, metaclass=ABCMeta):
         return max(total, 0.0)
 
     def get_covariance(self) -> np.ndarray:
-        """Covariance of the probabilistic model: the components' variances, and one noise variance for the rest."""
+        """Covariance of the probabilistic model: that of the scores, and one noise variance for the rest."""
         check_is_fitted(self)
-        excess = (self.explained_variance_ - self.noise_variance_)[:, None] * self.components_
-        covariance = self.components_.T @ excess
+        scores = getattr(self, "_score_covariance", None)  # set where scores may be correlated
+        scores = np.diag(self.explained_variance_) if scores is None else scores
+        excess = scores - self.noise_variance_ * np.eye(len(scores))
+        covariance = self.components_.T @ excess @ self.components_
         covariance.flat[:: len(covariance) + 1] += self.noise_variance_
         return covariance
 
@@ -153,11 +155,11 @@ class LinearProjection(FloatTransformer, metaclass=ABCMeta):
 
     def _set_projection(self, basis: np.ndarray, reduction: Reduction) -> None:
         """Set the attributes of scikit-learn's PCA from an orthonormal basis, in coordinates of the reduction."""
-        values, rotation = np.linalg.eigh(reduction.pooled_form(basis))
-        basis = fix_signs(reduction.lift(orthonormalise(basis @ rotation[:, ::-1])))
+        basis, values = self._oriented(basis, reduction.pooled_form(basis))
+        basis = fix_signs(reduction.lift(basis))
         p, d = basis.shape
         total, count = reduction.pooled_variance(), reduction.total_count
-        captured = np.maximum(values[::-1], 0.0)
+        captured = np.maximum(values, 0.0)
         unbiased = count / (count - 1.0) if count > 1 else 1.0
         self.components_ = np.ascontiguousarray(basis.T)
         self.mean_ = reduction.pooled_mean.copy()
@@ -167,6 +169,11 @@ class LinearProjection(FloatTransformer, metaclass=ABCMeta):
         self.noise_variance_ = left_out * unbiased / (p - d) if p > d else 0.0
         self.n_components_ = d
         self.n_samples_seen_ = int(count) if float(count).is_integer() else count
+
+    def _oriented(self, basis: np.ndarray, form: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+        """The basis with uncorrelated scores, by descending variance, and the variances; ``form`` is ``V^T S V``."""
+        values, rotation = np.linalg.eigh(form)
+        return orthonormalise(basis @ rotation[:, ::-1]), values[::-1]
 
     def _warn_about(self, moments: Reduction, n_components: int) -> None:
         small = [

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import TYPE_CHECKING, Any, NoReturn
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
@@ -19,9 +19,9 @@ __all__ = [
     "is_share",
     "kept_shares",
     "least_for_own",
-    "raise_unreachable",
     "refuse_share",
     "solve_for_wanted",
+    "unreachable",
 ]
 
 #: Shares are compared up to rounding.
@@ -103,7 +103,7 @@ def solve_for_wanted(estimator: MomentEstimator, reduction: Reduction) -> tuple[
     first = min(least_for_own(matrices, share), last) if isinstance(matrices, np.ndarray) else 1
     d = first_enough(enough, first, last, grows=estimator._keeps_more_with_more(reduction))
     if d is None:
-        raise_unreachable(share, reached)
+        raise unreachable(share, reached)
     return d, fits[d]
 
 
@@ -113,14 +113,14 @@ def fewest_of_nested(basis: np.ndarray, moments: GroupMoments, share: float) -> 
     reached = np.min([kept_shares(kept, moments.traces()) for kept in np.cumsum(parts, axis=1).T], axis=1)
     enough = np.flatnonzero(reached >= share - _ROUNDING)
     if not len(enough):
-        raise_unreachable(share, {d: float(kept) for d, kept in enumerate(reached, 1)})
+        raise unreachable(share, {d: float(kept) for d, kept in enumerate(reached, 1)})
     return int(enough[0]) + 1
 
 
-def raise_unreachable(share: float, reached: dict[int, float], limits: str = "") -> NoReturn:
-    """Raise with the largest share that the group that keeps least reached, by number of components."""
+def unreachable(share: float, reached: dict[int, float], limits: str = "") -> ValueError:
+    """The error that names the largest share that all groups reached; ``reached`` is by number of components."""
     best = max(reached, key=lambda d: (reached[d], -d))
-    raise ValueError(
+    return ValueError(
         f"n_components={share:g}: no number of components keeps that share of the variance in every "
         f"group{limits}; the largest share reached is {reached[best]:.4g}, with {best} components. Lower the share, or "
         "relax the parameters that restrict the directions."

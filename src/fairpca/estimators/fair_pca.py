@@ -7,16 +7,23 @@ from typing import Any, ClassVar
 
 import numpy as np
 
-from fairpca._saved import NUMBER, PER_GROUP, Array, Record, optional
+from fairpca._saved import PER_GROUP, Array, optional
 from fairpca._validation import check_choice, check_flag, check_number
-from fairpca.estimators._base import Fit, MomentEstimator
+from fairpca.estimators._balanced_fit import RELAXED, BalancedFit, RelaxedProjection
+from fairpca.estimators._base import MomentEstimator
 from fairpca.estimators._group_variance import check_group_variance, has_group_variance
 from fairpca.joint_range import JointRange, RangePoint
 from fairpca.linalg import extend_by_leading
 from fairpca.moments import GroupMoments, Reduction
 from fairpca.problems import CRITERIA, balanced_problem, group_scales
 from fairpca.protocols import MakeProblem, RangeProblem, RangeSolution, RelaxedSolution, SolverResult, Status
-from fairpca.solvers import minimise_on_operators, minimise_on_range, multiplicative_weights, solve_sdp
+from fairpca.solvers import (
+    minimise_nested,
+    minimise_on_operators,
+    minimise_on_range,
+    multiplicative_weights,
+    solve_sdp,
+)
 
 __all__ = ["FairPCA", "RelaxedProjection", "complete_basis"]
 
@@ -25,63 +32,6 @@ _SOLVERS = ("auto", "dual", "mw", "sdp")
 _OPERATOR_TOL = 1e-5
 #: A direction captures nothing if its weighted variance is below this share of the largest.
 _NOTHING = 1e-12
-
-
-@dataclasses.dataclass(frozen=True)
-class RelaxedProjection:
-    """The solution of the 2018 paper: an optimum of the relaxation, of rank d or slightly more.
-
-    Attributes
-    ----------
-    components : ndarray of shape (rank, n_features)
-    eigenvalues : ndarray of shape (rank,)
-        Eigenvalues of P, in (0, 1]; they sum to n_components.
-    shrinkage : ndarray of shape (rank,)
-        ``1 - sqrt(1 - eigenvalue)``, the factors of Algorithm 1.
-    group_losses : ndarray of shape (n_groups,)
-    objective : float
-    """
-
-    components: np.ndarray
-    eigenvalues: np.ndarray
-    shrinkage: np.ndarray
-    group_losses: np.ndarray
-    objective: float
-    mean: np.ndarray
-
-    @property
-    def rank(self) -> int:
-        return len(self.eigenvalues)
-
-    def transform(self, X: Any) -> np.ndarray:
-        """The paper's embedding, with ``rank`` coordinates."""
-        return (np.asarray(X) - self.mean) @ self.components.T * self.shrinkage
-
-    def inverse_transform(self, X: Any) -> np.ndarray:
-        """Rows reconstructed from the embedding; their errors are those of the relaxation."""
-        return np.asarray(X) @ self.components + self.mean
-
-
-_RELAXED = Record(
-    RelaxedProjection,
-    {
-        "components": Array("rp", finite=True),
-        "eigenvalues": Array("r"),
-        "shrinkage": Array("r", finite=True),
-        "group_losses": PER_GROUP,
-        "objective": NUMBER,
-        "mean": Array("p", finite=True),
-    },
-)
-
-
-@dataclasses.dataclass(frozen=True)
-class BalancedFit(Fit):
-    """A fit with the optimum of the relaxation, in coordinates, what it captures of each group, and its objective."""
-
-    relaxed: RelaxedSolution
-    relaxed_captured: np.ndarray
-    relaxed_objective: float
 
 
 class FairPCA(MomentEstimator):
@@ -106,6 +56,10 @@ class FairPCA(MomentEstimator):
         Whether loss, error and captured variance are taken as shares of each group's own variance tr M_a (Fries et al.
         2026). Otherwise a group that varies more counts more. Every group must have variance then. Criterion "nash"
         gives the same components either way.
+    nested : bool, default=False
+        Whether the components are found one by one, each the best given the earlier ones (Matakos et al. 2025), so that
+        the first few of them are themselves a solution. For criterion "loss" and the default solver. The components
+        then keep that order, and their scores may be correlated.
     solver : {"auto", "dual", "mw", "sdp"}, default="auto"
         "dual" (= "auto") is exact and certified. "mw" and "sdp" are the algorithms of the 2018 paper, as references:
         multiplicative weights, and a semidefinite program with LP rounding (needs the extra ``fairpca[sdp]``).
@@ -121,7 +75,8 @@ class FairPCA(MomentEstimator):
     Attributes
     ----------
     components_ : ndarray of shape (n_components, n_features)
-        Orthonormal rows with uncorrelated scores, by descending variance; the largest entry of each is positive.
+        Orthonormal rows with uncorrelated scores, by descending variance (with ``nested=True``: in the order in which
+        they were found); the largest entry of each is positive.
     mean_, explained_variance_, explained_variance_ratio_, noise_variance_, n_components_, n_features_in_, \
 feature_names_in_, n_samples_seen_
         As in :class:`sklearn.decomposition.PCA`.
@@ -138,11 +93,16 @@ feature_names_in_, n_samples_seen_
         that gives the result.
     objective_, lower_bound_, duality_gap_ : float
         The minimised quantity at the returned components, a lower bound for any projection, and the difference. With
-        ``relative=True`` in shares of the groups' variances.
+        ``relative=True`` in shares of the groups' variances. With ``nested=True`` the bound is that of any projection,
+        nested or not, so the gap contains what nesting costs.
+    prefix_objectives_, prefix_lower_bounds_ : ndarray of shape (n_components,)
+        Only with ``nested=True``: the largest loss with the first 1, 2, ... components, and the lower bound for any
+        projection of that dimension.
     relaxed_ : RelaxedProjection
         The optimum of the convex relaxation, which may have extra dimensions with three or more groups.
     n_iter_, n_oracle_calls_ : int
     converged_ : bool
+        With ``nested=True``: whether every step converged.
 
     See Also
     --------
@@ -164,6 +124,8 @@ feature_names_in_, n_samples_seen_
     ----------
     Samadi, Tantipongpipat, Morgenstern, Singh and Vempala (2018). The Price of Fair PCA: One Extra Dimension.
     NeurIPS.
+
+    Matakos, Ciaperoni and Mannila (2025). Fair PCA, One Component at a Time. arXiv 2503.21563.
 
     Fries, Reichstein, Blei and Peters (2026). Worst-case low-rank approximations. arXiv 2603.11304.
 
@@ -190,10 +152,26 @@ feature_names_in_, n_samples_seen_
     >>> first, second = pca.group_losses_ / pca.group_variances_
     >>> bool(abs(first - second) < 1e-9) and bool(abs(first - pca.objective_) < 1e-9)
     True
+
+    Nested components: the first three of ten are a solution, too.
+
+    >>> ten = FairPCA(n_components=10, nested=True).fit(X, sensitive_features=sex)
+    >>> three = FairPCA(n_components=3, nested=True).fit(X, sensitive_features=sex)
+    >>> bool(abs(ten.components_[:3] - three.components_).max() < 1e-9)
+    True
+    >>> bool((ten.prefix_lower_bounds_ <= ten.prefix_objectives_).all())
+    True
+
+    The fewest components with which every group keeps 80 % of its variance:
+
+    >>> FairPCA(n_components=0.8).fit(X, sensitive_features=sex).n_components_
+    29
     """
 
     _saved_attributes: ClassVar = {
-        "group_weights_": PER_GROUP, "group_variances_": optional(PER_GROUP), "relaxed_": _RELAXED,
+        "group_weights_": PER_GROUP, "group_variances_": optional(PER_GROUP), "relaxed_": RELAXED,
+        "prefix_objectives_": Array("d", optional=True), "prefix_lower_bounds_": Array("d", optional=True),
+        "_score_covariance": Array("dd", finite=True, optional=True),
     }  # fmt: skip
 
     def __init__(
@@ -202,6 +180,7 @@ feature_names_in_, n_samples_seen_
         *,
         criterion: str = "loss",
         relative: bool = False,
+        nested: bool = False,
         solver: str = "auto",
         center: str = "pooled",
         tol: float = 1e-11,
@@ -211,6 +190,7 @@ feature_names_in_, n_samples_seen_
         self.n_components = n_components
         self.criterion = criterion
         self.relative = relative
+        self.nested = nested
         self.solver = solver
         self.center = center
         self.tol = tol
@@ -218,6 +198,8 @@ feature_names_in_, n_samples_seen_
         self.random_state = random_state
 
     def _advice(self, status: Status) -> str:
+        if self.nested:
+            return "Not every step converged; the gap also contains what nesting costs. See prefix_lower_bounds_."
         if status is Status.MAX_ITER and self.solver == "mw":
             return "To close the gap, raise max_iter or tol, or use solver='dual'."
         if status is Status.GAP:
@@ -228,25 +210,31 @@ feature_names_in_, n_samples_seen_
         super()._check_parameters()
         check_choice("criterion", self.criterion, CRITERIA)
         check_flag("relative", self.relative)
+        check_flag("nested", self.nested)
         check_choice("solver", self.solver, _SOLVERS)
         check_choice("center", self.center, ("pooled", "group"))
         check_number("tol", self.tol, at_least=0)
         check_number("max_iter", self.max_iter, at_least=1, integer=True)
+        if self.nested and (self.criterion != "loss" or self.solver not in ("auto", "dual")):
+            raise ValueError(
+                f"nested=True is for criterion='loss' with solver='auto', got criterion={self.criterion!r} and "
+                f"solver={self.solver!r}."
+            )
         if self.solver == "mw" and self.criterion == "nash":
             raise ValueError("solver='mw' minimises a largest term; use solver='dual' for criterion='nash'.")
 
     def _keeps_more_with_more(self, reduction: Reduction) -> bool:
-        # For two groups by interlacing: the best projection of rank d can be extended by a direction that gives one group
-        # its (d + 1)-th eigenvalue and takes nothing from the other. Neither "nash" nor more groups have this property.
+        # For two groups by interlacing: the best projection of rank d can be extended by a direction that gives one
+        # group its (d + 1)-th eigenvalue and takes nothing from the other. Not so for "nash" or more groups.
         exact = self.solver in ("auto", "dual") and self.criterion != "nash"
-        return exact and len(reduction.labels) == 2
+        return self.nested or (exact and len(reduction.labels) == 2)
 
     def _spare_directions(self, n_rows: int, n_features: int) -> int:
         share = isinstance(self.n_components, float)  # has no use for directions without variance
         return 1 if share else super()._spare_directions(n_rows, n_features)
 
     def _takes_operators(self) -> bool:
-        return self.solver in ("auto", "dual")
+        return self.solver in ("auto", "dual") and not self.nested
 
     def _needs_variance(self) -> str:
         """The parameter that needs variance in every group, if there is one."""
@@ -268,6 +256,8 @@ feature_names_in_, n_samples_seen_
         matrices = reduction.second_moments(self.center)
         if isinstance(matrices, np.ndarray):
             matrices /= scales[:, None, None]  # in place: the array was made for this search
+            if self.nested:
+                return self._solve_nested(make_problem, matrices, n_components, totals, scales, unit)
             solution = self._solve_on_matrices(make_problem, JointRange(matrices, n_components))
         else:
             tol, rng = max(self.tol, _OPERATOR_TOL), self._rng()
@@ -275,6 +265,39 @@ feature_names_in_, n_samples_seen_
                 make_problem, matrices, n_components, scale=scales, tol=tol, max_iter=self.max_iter, rng=rng
             )
         return _in_units(solution, make_problem(solution.best), totals, scales, unit)
+
+    def _solve_nested(
+        self,
+        make_problem: MakeProblem,
+        matrices: np.ndarray,
+        n_components: int,
+        totals: np.ndarray,
+        scales: np.ndarray,
+        unit: float,
+    ) -> BalancedFit:
+        """One component at a time; weights, bounds and relaxation are those of the joint problem of each dimension."""
+        joint = [self._solve_on_matrices(make_problem, JointRange(matrices, d)) for d in range(1, n_components + 1)]
+
+        def solve_step(problem: RangeProblem, complement: JointRange) -> SolverResult:
+            return complete_basis(problem, complement, self._run(problem, complement, complement.vertices()))
+
+        found = minimise_nested(np.array([one.best for one in joint]), matrices, solve_step)
+        results = [*(one.result for one in joint), *found.steps]
+        result = dataclasses.replace(
+            joint[-1].result,
+            basis=found.basis,
+            objective=float(found.objectives[-1]),
+            status=found.status,
+            n_iter=sum(one.n_iter for one in results),
+            n_oracle_calls=sum(one.n_oracle_calls for one in results),
+        )
+        solution = dataclasses.replace(joint[-1], result=result, captured=found.captured)
+        bounds = np.minimum([one.result.lower_bound for one in joint], found.objectives)
+        return dataclasses.replace(
+            _in_units(solution, make_problem(solution.best), totals, scales, unit),
+            prefix_objectives=found.objectives * unit,
+            prefix_lower_bounds=bounds * unit,
+        )
 
     def _solve_on_matrices(self, make_problem: MakeProblem, joint: JointRange) -> RangeSolution:
         vertices = joint.vertices()
@@ -294,6 +317,7 @@ feature_names_in_, n_samples_seen_
 
     def _store(self, reduction: Reduction, fit: BalancedFit) -> None:  # type: ignore[override]
         super()._store(reduction, fit)
+        self._store_nested(reduction, fit)
         self.group_variances_ = fit.totals
         self.group_weights_ = fit.result.weights
         self.relaxed_ = RelaxedProjection(
@@ -304,6 +328,21 @@ feature_names_in_, n_samples_seen_
             objective=fit.relaxed_objective,
             mean=self.mean_,
         )
+
+    def _oriented(self, basis: np.ndarray, form: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+        return (basis, np.diag(form)) if self.nested else super()._oriented(basis, form)
+
+    def _store_nested(self, reduction: Reduction, fit: BalancedFit) -> None:
+        """Set what only nested components have, or remove what an earlier fit left."""
+        for name in ("prefix_objectives_", "prefix_lower_bounds_", "_score_covariance"):
+            self.__dict__.pop(name, None)
+        if not self.nested:
+            return
+        self.prefix_objectives_, self.prefix_lower_bounds_ = fit.prefix_objectives, fit.prefix_lower_bounds
+        basis, count = fit.result.basis, reduction.total_count
+        signs = np.sign(np.einsum("pi,ip->i", reduction.lift(basis), self.components_))
+        unbiased = count / (count - 1.0) if count > 1 else 1.0
+        self._score_covariance = reduction.pooled_form(basis * signs) * unbiased
 
 
 def _in_units(

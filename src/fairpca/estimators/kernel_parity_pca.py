@@ -260,7 +260,7 @@ class KernelParityPCA(FloatTransformer):
                 f"n_components={self.n_components}, but the kernel features of these rows, with {self.n_features_in_} "
                 f"feature(s), have only {available} directions with equal group means; lower n_components."
             )
-        return int(self.n_components)
+        return int(self.n_components or 1)
 
     def _set_components(self, moments: GroupMoments, whitening: np.ndarray, basis: np.ndarray) -> None:
         covariance = moments.pooled_covariance()

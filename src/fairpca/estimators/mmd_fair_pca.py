@@ -26,7 +26,7 @@ from fairpca._validation import (
 )
 from fairpca.estimators._base import LinearProjection
 from fairpca.estimators._compared_rows import cells_among, compared_cells, compared_pairs, label_values
-from fairpca.estimators._dimension import all_directions, kept_shares, least_for_own, raise_unreachable
+from fairpca.estimators._dimension import all_directions, kept_shares, least_for_own, unreachable
 from fairpca.estimators._mmd_search import DiscrepancySearch, Sample, Scores, SearchSettings
 from fairpca.linalg import threads_for
 from fairpca.moments import GroupedSample, GroupMoments
@@ -68,9 +68,9 @@ class MMDFairPCA(LinearProjection):
     Parameters
     ----------
     n_components : int, float or None, default=2
-        Number of dimensions kept, 1 to n_features; None: all, as in PCA. A share between 0 and 1: the fewest components,
-        tried one by one, that keep that share of every group's variance within the tolerance; an error names the
-        largest share reached if it is out of reach.
+        Number of dimensions kept, 1 to n_features; None: all, as in PCA. A share between 0 and 1: the fewest
+        components, tried one by one, that keep that share of every group's variance within the tolerance; an error
+        names the largest share reached if it is out of reach.
     tolerance : "auto" or float, default="auto"
         Largest accepted MMD^2 (biased estimate, on the rows given) between any two groups. "auto": for each pair what
         random groups of its sizes show on average at the returned components. Random groups of rows: a row with a
@@ -301,7 +301,7 @@ feature_names_in_, n_samples_seen_
                 f"n_components={share:g} needs {first} components or more, and no projection with {first} was found "
                 f"within tolerance={self.tolerance!r}; raise tolerance or lower the share."
             )
-        raise_unreachable(share, reached, " within the tolerance")
+        raise unreachable(share, reached, " within the tolerance")
 
     def _check_parameters(self) -> None:
         """Refuse parameters that no data could suit; nothing is read before."""

@@ -13,8 +13,8 @@ nash        -sum_a log c_a                          sum_a log w_a - k log(phi(w)
 ==========  ======================================  ===============================================
 
 phi(w) is the sum of the d largest eigenvalues of sum_a w_a M_a. The criteria "variance" and "nash" are due to
-Tantipongpipat et al. (2019). In relative terms every M_a is divided by t_a first, so that c_a, the errors and the losses
-are shares of each group's own variance (:func:`group_scales`).
+Tantipongpipat et al. (2019). In relative terms every M_a is divided by t_a first, so that captured variances, errors
+and losses are shares of each group's own variance (:func:`group_scales`).
 """
 
 from __future__ import annotations

@@ -62,9 +62,9 @@ def minimise_on_operators(
     max_iter: int,
     rng: np.random.Generator,
 ) -> RangeSolution:
-    """Minimise F(c(V)) for the matrices divided by ``scale``, one number or one per matrix.
+    """Minimise F(c(V)) for the matrices divided by ``scale``, one or one each; ``make_problem`` takes the b_a.
 
-    ``make_problem`` takes the b_a. The search uses sums of Ritz values for the b_a. These are never too large, so its lower bound holds for the exact
+    The search uses sums of Ritz values for the b_a. These are never too large, so its lower bound holds for the exact
     b_a. The objective is computed with upper bounds on the b_a, so it is never too small, and the gap covers both.
     """
     span = _Span(operators, scale, min(operators.size, 2 * (dimension + _EXTRA)), rng)
