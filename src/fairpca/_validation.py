@@ -117,15 +117,13 @@ def check_n_components(n_components: Any, n_features: int | None = None) -> int:
 
 def check_wanted_components(n_components: Any) -> None:
     """Raise unless ``n_components`` is a number of components, None for all, or a share of the variance to keep."""
-    if n_components is None:
+    if n_components is None or (isinstance(n_components, float) and 0 < n_components < 1):
         return
-    if isinstance(n_components, float):  # numpy's float64, too
-        if not 0 < n_components < 1:
-            raise ValueError(
-                f"n_components={n_components!r} must be an integer, a share of the variance strictly between 0 and 1, "
-                "or None for all components."
-            )
-        return
+    if isinstance(n_components, bool) or not isinstance(n_components, int | np.integer):
+        raise (ValueError if isinstance(n_components, float) else TypeError)(
+            f"n_components must be an integer, a share of the variance between 0 and 1, or None for all components; "
+            f"got {n_components!r}."
+        )
     check_n_components(n_components)
 
 

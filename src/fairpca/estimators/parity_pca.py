@@ -166,7 +166,8 @@ feature_names_in_, n_samples_seen_
         problem, frame = parity_problem(moments, 1, penalty=0.0, tolerance=tolerance)
         scale = moments.pooled_variance() or 1.0
         possible = largest_dimension(problem.rescale(scale), tol=self.tol, max_iter=self.max_iter, rng=self._rng())
-        return min(possible, frame.shape[1], all_directions(reduction))
+        excluded = reduction.size - min(possible, frame.shape[1])
+        return max(all_directions(reduction) - excluded, 1)
 
     def _keeps_more_with_more(self, reduction: Reduction) -> bool:
         # Leading eigenvectors in the null space of the mean differences: more of them contain the fewer.

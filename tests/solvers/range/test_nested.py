@@ -6,7 +6,6 @@ import numpy as np
 import pytest
 from scipy.linalg import null_space
 
-from fairpca.joint_range import JointRange
 from fairpca.protocols import Status
 from fairpca.solvers import minimise_nested, minimise_on_range
 
