@@ -172,3 +172,15 @@ def test_operators(rng, monkeypatch, criterion):
     assert pca.converged_
     assert pca.lower_bound_ <= direct.objective_ + 1e-10
     assert np.isclose(pca.objective_, direct.objective_, atol=1.01e-5)
+
+
+def test_dask_and_chunks_equal_memory(estimator, two_groups):
+    da = pytest.importorskip("dask.array")
+    X, groups = two_groups
+    expected = clone(estimator).fit(X, sensitive_features=groups)
+    lazy = clone(estimator).fit(da.from_array(X, chunks=(100, 7)), sensitive_features=da.from_array(groups, chunks=100))
+    chunked = clone(estimator).partial_fit(X[:250], sensitive_features=groups[:250])
+    chunked.partial_fit(X[250:], sensitive_features=groups[250:])
+    for other in (lazy, chunked):
+        assert np.isclose(other.objective_, expected.objective_, rtol=1e-9)
+        assert np.allclose(other.components_, expected.components_, atol=1e-7)
