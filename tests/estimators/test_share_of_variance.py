@@ -56,16 +56,18 @@ def test_two_groups_kept_shares_grow_with_the_number_of_components(seed, criteri
 def test_more_groups_take_the_first_on_the_way_up():
     """Where the smallest kept share falls again, bisection would step over the first number that is enough.
 
-    Two groups agree on their first direction and disagree on the second, which costs both so much that a third group,
-    of little variance, no longer matters with two components.
+    Two groups agree on three directions and disagree on the fourth, which costs both so much that a third group, of
+    little variance, no longer matters with four components.
     """
-    covariances = np.stack([np.diag([10.0, 9.0, 0.0, 0.0]), np.diag([10.0, 0.0, 9.0, 0.0]), np.diag([0.0, 0, 0, 2.0])])
+    agreed = [30.0, 20.0, 10.0]
+    covariances = np.stack([np.diag([*agreed, 9.0, 0, 0]), np.diag([*agreed, 0, 9.0, 0]), np.diag([0.0] * 5 + [2.0])])
     moments = GroupMoments.from_covariances(covariances, [50, 50, 50])
-    fits = [FairPCA(d).fit_moments(moments) for d in (1, 2, 3)]
+    fits = [FairPCA(d).fit_moments(moments) for d in range(1, 7)]
     curve = [float((1.0 - pca.group_errors_ / pca.group_variances_).min()) for pca in fits]
-    assert curve[1] < 0.01 < 0.15 < curve[0] < curve[2]
-    assert FairPCA(0.15).fit_moments(moments).n_components_ == 1
-    assert FairPCA(0.2).fit_moments(moments).n_components_ == 3
+    assert curve[0] < curve[1] < 0.12 < curve[2] < curve[4]
+    assert curve[3] < 0.01
+    assert FairPCA(0.12).fit_moments(moments).n_components_ == 3
+    assert FairPCA(0.2).fit_moments(moments).n_components_ == 5
 
 
 def test_the_search_starts_where_every_group_could_do_it_alone(monkeypatch):
