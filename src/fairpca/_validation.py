@@ -22,6 +22,7 @@ __all__ = [
     "Groups",
     "check_choice",
     "check_finite",
+    "check_flag",
     "check_groups",
     "check_groups_given",
     "check_matrix",
@@ -31,6 +32,7 @@ __all__ = [
     "check_sample_weight",
     "check_several_groups",
     "check_share",
+    "check_wanted_components",
     "code_type",
     "generator",
     "groups_from_codes",
@@ -113,6 +115,18 @@ def check_n_components(n_components: Any, n_features: int | None = None) -> int:
     return int(n_components)
 
 
+def check_wanted_components(n_components: Any) -> None:
+    """Raise unless ``n_components`` is a number of components, None for all, or a share of the variance to keep."""
+    if n_components is None or (isinstance(n_components, float) and 0 < n_components < 1):
+        return
+    if isinstance(n_components, bool) or not isinstance(n_components, int | np.integer):
+        raise (ValueError if isinstance(n_components, float) else TypeError)(
+            f"n_components must be an integer, a share of the variance between 0 and 1, or None for all components; "
+            f"got {n_components!r}."
+        )
+    check_n_components(n_components)
+
+
 def check_number(name: str, value: Any, *, at_least: float, integer: bool = False) -> Any:
     """Return a finite number that is large enough."""
     kinds = (int, np.integer) if integer else (int, float, np.integer, np.floating)
@@ -137,6 +151,13 @@ def check_choice(name: str, value: Any, choices: Iterable[str]) -> str:
     if not isinstance(value, str) or value not in choices:
         raise ValueError(f"{name}={value!r} is unknown; choose one of {', '.join(map(repr, choices))}.")
     return value
+
+
+def check_flag(name: str, value: Any) -> bool:
+    """Return a boolean."""
+    if not isinstance(value, bool | np.bool_):
+        raise TypeError(f"{name} must be True or False, got {value!r}.")
+    return bool(value)
 
 
 def check_sample_weight(sample_weight: Any, n_samples: int, *, part: bool = False) -> np.ndarray | None:

@@ -249,3 +249,20 @@ def test_dask_collections(estimator, people):
     assert correlations(alone.transform(array).compute(), table["age"]) < 1e-10
     with pytest.raises(ValueError, match="continuous must be a Dask collection with the same chunks as X"):
         estimator.fit(frame, sensitive_features="sex", continuous=table["age"].to_numpy())
+
+
+def test_every_sensitive_feature_takes_one_of_all_components(estimator, people):
+    X, table = people
+    sensitive = {"sensitive_features": table, "continuous": ["age", "income"]}
+    fitted = clone(estimator).set_params(n_components=None).fit(X, **sensitive)
+    assert fitted.n_components_ == 4  # of seven; one for the difference of the means, one per measurement
+    with pytest.raises(ValueError, match="only 4 directions"):
+        clone(estimator).set_params(n_components=5).fit(X, **sensitive)
+
+
+def test_chunks_with_measurements_need_a_number_of_components(estimator, people):
+    X, table = people
+    with pytest.raises(ValueError, match=r"n_components=0\.5 is a share"):
+        clone(estimator).set_params(n_components=0.5).partial_fit(
+            X, sensitive_features=table, continuous=["age", "income"]
+        )

@@ -18,6 +18,8 @@ from sklearn.preprocessing import StandardScaler
 from sklearn.utils.estimator_checks import parametrize_with_checks
 
 from fairpca import FairPCA, KernelParityPCA, LeacePCA, MMDFairPCA, ParityPCA, RobustFairPCA
+from fairpca.metrics import explained_variance_ratio
+from fairpca.moments import group_moments
 
 #: Those that need moments only, those of them that search, and those that need rows.
 SEARCHES = [FairPCA, RobustFairPCA, ParityPCA]
@@ -164,11 +166,63 @@ def test_overflow_gets_a_clear_error(linear_estimator, two_groups):
         linear_estimator.fit(X * 1e200, sensitive_features=groups)
 
 
-@pytest.mark.parametrize("n_components", [0, -1, 8, 1.5, "two", True, None])
+@pytest.mark.parametrize("n_components", [0, -1, 8, 1.5, 1.0, 0.0, "two", True, np.nan])
 def test_bad_number_of_components(linear_estimator, two_groups, n_components):
     X, groups = two_groups
     with pytest.raises((ValueError, TypeError), match="n_components"):
         linear_estimator.set_params(n_components=n_components).fit(X, sensitive_features=groups)
+
+
+def kept_shares(X, fitted, groups):
+    return explained_variance_ratio(X, fitted, sensitive_features=groups)
+
+
+@pytest.mark.parametrize("share", [0.2, np.float64(0.5)])
+def test_a_share_keeps_it_in_every_group_with_the_fewest_components(linear_estimator, two_groups, share):
+    X, groups = two_groups
+    if isinstance(linear_estimator, MMDFairPCA):
+        linear_estimator.set_params(tolerance=1.0)  # has tests of its own with a tolerance that matters
+    fitted = clone(linear_estimator).set_params(n_components=share).fit(X, sensitive_features=groups)
+    d = fitted.n_components_
+    assert fitted.components_.shape == (d, 7)
+    assert kept_shares(X, fitted, groups).min >= share
+    same_fit(fitted, clone(linear_estimator).set_params(n_components=d).fit(X, sensitive_features=groups))
+    for fewer in range(1, d):
+        one = clone(linear_estimator).set_params(n_components=fewer).fit(X, sensitive_features=groups)
+        assert kept_shares(X, one, groups).min < share
+
+
+@pytest.mark.filterwarnings("ignore:MMDFairPCA found no projection")
+def test_none_keeps_all_components(any_estimator, two_groups):
+    X, groups = two_groups
+    fitted = any_estimator.set_params(n_components=None).fit(X[::5], sensitive_features=groups[::5])
+    expected = {"ParityPCA": 6, "LeacePCA": 6, "KernelParityPCA": 59}.get(type(fitted).__name__, 7)
+    assert fitted.n_components_ == expected  # parity leaves the direction between the means out
+    assert fitted.transform(X).shape == (300, expected)
+
+
+def test_none_keeps_as_many_components_as_rows(estimator, two_groups):
+    X, groups = two_groups
+    with pytest.warns(UserWarning, match="Groups smaller than n_components="):
+        fitted = estimator.set_params(n_components=None).fit(X[198:202], sensitive_features=groups[198:202])
+    parity = isinstance(estimator, ParityPCA | LeacePCA)
+    assert fitted.n_components_ == 4 - parity  # as PCA does; parity leaves the direction between the means out
+
+
+@pytest.mark.parametrize("n_components", [0.5, np.float64(0.5)])
+def test_partial_fit_needs_a_number_of_components(estimator, two_groups, n_components):
+    estimator.set_params(n_components=n_components)
+    with pytest.raises(ValueError, match=r"n_components=.*0\.5.* is a share"):
+        estimator.partial_fit(Unreadable(), sensitive_features=Unreadable())
+    X, groups = two_groups
+    everything = estimator.set_params(n_components=None).partial_fit(X, sensitive_features=groups)
+    assert everything.n_components_ >= 6
+
+
+def test_a_share_of_moments(estimator, two_groups):
+    X, groups = two_groups
+    estimator.set_params(n_components=0.5)
+    same_fit(clone(estimator).fit_moments(group_moments(X, groups)), clone(estimator).fit(X, sensitive_features=groups))
 
 
 @pytest.mark.parametrize(
@@ -398,11 +452,16 @@ class Unreadable:
 
 ALL_ESTIMATORS = (*ESTIMATORS, MMDFairPCA, KernelParityPCA)
 WRONG_PARAMETERS = [
-    *[(cls, {"n_components": value}) for cls in ALL_ESTIMATORS for value in (0, 1.5, "two")],
+    *[(cls, {"n_components": value}) for cls in ALL_ESTIMATORS for value in (0, 1.5, 1.0, "two")],
     *[(cls, {"random_state": "seed"}) for cls in (*SEARCHES, *ROW_ESTIMATORS)],
     *[(cls, {name: -1}) for cls in SEARCHES for name in ("tol", "max_iter")],
     *[(cls, {"solver": "newton"}) for cls in (*SEARCHES, MMDFairPCA)],
     *[(cls, {"center": "median"}) for cls in (FairPCA, RobustFairPCA)],
+    *[(cls, {"relative": "yes"}) for cls in (FairPCA, RobustFairPCA)],
+    (FairPCA, {"nested": 1}),
+    (FairPCA, {"nested": True, "criterion": "error"}),
+    (FairPCA, {"nested": True, "solver": "mw"}),
+    (FairPCA, {"nested": True, "solver": "sdp"}),
     (FairPCA, {"criterion": "fairness"}),
     (FairPCA, {"criterion": "nash", "solver": "mw"}),
     (RobustFairPCA, {"penalty": -1.0}),

@@ -14,6 +14,7 @@ from fairpca.inference import cross_validate_groups, loss_test
 from fairpca.metrics import explained_variance_ratio, reconstruction_error, reconstruction_loss
 from fairpca.model_selection import METHODS, compare
 from fairpca.model_selection._study import Study
+from fairpca.model_selection.methods import choose_methods
 from fairpca.moments import group_moments
 
 CHEAP = ["PCA", "FairPCA", "RobustFairPCA", "ParityPCA"]
@@ -301,3 +302,14 @@ def test_confidence_folds_and_held_out_share(two_groups):
     first, second = (found["PCA", 2].error.by_group["a"] for found in (narrow, wide))
     assert first.value == second.value
     assert second.high - second.low > 2 * (first.high - first.low)
+
+
+def test_relative_losses_are_balanced_on_request_and_certified_in_their_own_units(two_groups):
+    X, groups = two_groups
+    X = np.where(groups == "a", 20.0, 1.0)[:, None] * X
+    assert "FairPCA-relative" in METHODS
+    assert "FairPCA-relative" not in [method.name for method in choose_methods(None)]
+    found = compare(X, groups, n_components=2, methods=["PCA", "FairPCA-relative"], n_permutations=19)
+    result = found["FairPCA-relative", 2]
+    assert np.isclose(*(result.estimator.group_losses_ / result.estimator.group_variances_))
+    assert np.isclose(result.certificate, result.objective - result.lower_bound, atol=0)

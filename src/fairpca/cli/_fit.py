@@ -38,7 +38,13 @@ def add_fit(commands: Any) -> None:
         "--label", metavar="COLUMN", help="leave this column out of the features too; some methods use it"
     )
     parser.add_argument("--method", choices=_METHODS, default="FairPCA", help="the estimator (default: FairPCA)")
-    parser.add_argument("--components", type=int, default=2, metavar="N", help="number of components (default: 2)")
+    parser.add_argument(
+        "--components",
+        type=_number_or_share,
+        default=2,
+        metavar="N",
+        help="number of components (default: 2), or a share such as 0.9: the fewest with which every group keeps it",
+    )
     parser.add_argument(
         "--set",
         action="append",
@@ -59,11 +65,17 @@ def add_fit(commands: Any) -> None:
     parser.set_defaults(run=_run)
 
 
+def _number_or_share(text: str) -> int | float:
+    """``5``, or ``0.9`` for a share of the variance; the estimator checks the range."""
+    return float(text) if "." in text else int(text)
+
+
 def _setting(text: str) -> tuple[str, Any]:
     """``name=value``; a value that is not a Python literal is text."""
     name, equals, value = text.partition("=")
     if not equals or not name.isidentifier():
         raise argparse.ArgumentTypeError(f"{text!r} is not of the form NAME=VALUE")
+    value = {"true": "True", "false": "False", "none": "None"}.get(value.lower(), value)
     try:
         return name, ast.literal_eval(value)
     except (ValueError, SyntaxError):

@@ -23,10 +23,12 @@ from fairpca._validation import (
     check_plain_matrix,
     check_sample_weight,
     check_several_groups,
+    check_wanted_components,
     generator,
     is_dask,
     legacy_generator,
 )
+from fairpca.estimators._dimension import all_directions, refuse_share, solve_for_wanted
 from fairpca.linalg import fix_signs, orthonormalise, threads_for
 from fairpca.moments import GroupFactors, GroupMoments, Reduction, RowSpace, accumulate, chunk_moments
 from fairpca.moments.dask import as_dask_features, moments_from_dask, project_lazily, sample_of
@@ -138,10 +140,12 @@ class LinearProjection(FloatTransformer, metaclass=ABCMeta):
         return max(total, 0.0)
 
     def get_covariance(self) -> np.ndarray:
-        """Covariance of the probabilistic model: the components' variances, and one noise variance for the rest."""
+        """Covariance of the probabilistic model: that of the scores, and one noise variance for the rest."""
         check_is_fitted(self)
-        excess = (self.explained_variance_ - self.noise_variance_)[:, None] * self.components_
-        covariance = self.components_.T @ excess
+        scores = getattr(self, "_score_covariance", None)  # set where scores may be correlated
+        scores = np.diag(self.explained_variance_) if scores is None else scores
+        excess = scores - self.noise_variance_ * np.eye(len(scores))
+        covariance = self.components_.T @ excess @ self.components_
         covariance.flat[:: len(covariance) + 1] += self.noise_variance_
         return covariance
 
@@ -159,11 +163,11 @@ class LinearProjection(FloatTransformer, metaclass=ABCMeta):
 
         ``form`` is the covariance of the scores if they are not those of an orthogonal projection.
         """
-        values, rotation = np.linalg.eigh(reduction.pooled_form(basis) if form is None else form)
-        basis = fix_signs(reduction.lift(orthonormalise(basis @ rotation[:, ::-1])))
+        basis, values = self._oriented(basis, reduction.pooled_form(basis) if form is None else form)
+        basis = fix_signs(reduction.lift(basis))
         p, d = basis.shape
         total, count = reduction.pooled_variance(), reduction.total_count
-        captured = np.maximum(values[::-1], 0.0)
+        captured = np.maximum(values, 0.0)
         unbiased = count / (count - 1.0) if count > 1 else 1.0
         self.components_ = np.ascontiguousarray(basis.T)
         self.mean_ = reduction.pooled_mean.copy()
@@ -173,6 +177,11 @@ class LinearProjection(FloatTransformer, metaclass=ABCMeta):
         self.noise_variance_ = left_out * unbiased / (p - d) if p > d else 0.0
         self.n_components_ = d
         self.n_samples_seen_ = int(count) if float(count).is_integer() else count
+
+    def _oriented(self, basis: np.ndarray, form: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+        """The basis with uncorrelated scores, by descending variance, and the variances; ``form`` is ``V^T S V``."""
+        values, rotation = np.linalg.eigh(form)
+        return orthonormalise(basis @ rotation[:, ::-1]), values[::-1]
 
     def _warn_about(self, moments: Reduction, n_components: int) -> None:
         small = [
@@ -269,6 +278,7 @@ class MomentEstimator(LinearProjection):
     def partial_fit(self, X: Any, y: Any = None, *, sensitive_features: Any = None, sample_weight: Any = None) -> Self:
         """Fit to these rows and all rows seen before. A chunk may contain a single group; groups may appear later."""
         self._check_parameters()
+        refuse_share(self.n_components)
         before = getattr(self, "_moments", None)
         if before is None and hasattr(self, "_moments"):
             raise ValueError(
@@ -316,7 +326,7 @@ class MomentEstimator(LinearProjection):
         groups = check_groups(sensitive_features, X.shape[0])
         weights = check_sample_weight(sample_weight, X.shape[0])
         if X.shape[1] > MANY_FEATURES and X.shape[0] <= FEW_ROWS and self._depends_on_subspace_only():
-            return RowSpace(X, groups, weights, n_spare=check_n_components(self.n_components, X.shape[1]))
+            return RowSpace(X, groups, weights, n_spare=self._spare_directions(*X.shape))
         if X.shape[1] > MANY_FEATURES and X.shape[0] > FEW_ROWS and self._takes_operators():
             return GroupFactors(X, groups, weights)
         return accumulate(X, groups, weights)
@@ -341,11 +351,29 @@ class MomentEstimator(LinearProjection):
         """Whether products with the second moments are enough for the search."""
         return False
 
+    def _spare_directions(self, n_rows: int, n_features: int) -> int:
+        """Directions without variance that the search may need in addition to the space of few rows."""
+        if self.n_components is None:
+            return 1
+        # Some methods prefer directions without variance; for a share, at most one for each that the rows span.
+        return n_rows if isinstance(self.n_components, float) else check_n_components(self.n_components, n_features)
+
+    def _all_components(self, reduction: Reduction) -> int:
+        """The largest possible number of components, which None stands for."""
+        return all_directions(reduction)
+
+    def _keeps_more_with_more(self, reduction: Reduction) -> bool:
+        """Whether no group's kept share of variance ever falls as components are added."""
+        return False
+
     def _learn(self, reduction: Reduction) -> Self:
-        n_components = check_n_components(self.n_components, reduction.n_features)
-        self._warn_about(reduction, n_components)
         with threads_for(_PRODUCTS_OF_A_SEARCH * reduction.size**3):
-            fit = self._solve(reduction, n_components)
+            if self.n_components is None or isinstance(self.n_components, float):
+                n_components, fit = solve_for_wanted(self, reduction)
+            else:
+                n_components, fit = check_n_components(self.n_components, reduction.n_features), None
+            self._warn_about(reduction, n_components)
+            fit = self._solve(reduction, n_components) if fit is None else fit
             self._store(reduction, fit)
         self._moments = reduction if isinstance(reduction, GroupMoments) else None
         self._warn_unless_converged(fit.result.status)
@@ -353,7 +381,7 @@ class MomentEstimator(LinearProjection):
 
     def _check_parameters(self) -> None:
         """Raise for parameters that are invalid for any data, before any data is read. Subclasses add their own."""
-        check_n_components(self.n_components)
+        check_wanted_components(self.n_components)
         legacy_generator(getattr(self, "random_state", None))  # raises if it is not a valid random state
 
     @abstractmethod

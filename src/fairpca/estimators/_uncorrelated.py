@@ -10,6 +10,7 @@ from fairpca._continuous import check_continuous
 from fairpca._saved import LIST, TUPLE, Array, Record, optional
 from fairpca._validation import check_matrix, check_sample_weight, check_several_groups, is_dask
 from fairpca.estimators._base import Fit, MomentEstimator
+from fairpca.estimators._dimension import refuse_share
 from fairpca.moments import AttributeMoments, GroupMoments, Reduction, accumulate_attributes
 from fairpca.moments.dask import as_dask_features, attribute_moments_from_dask, sample_of
 
@@ -99,6 +100,7 @@ class UncorrelatedEstimator(MomentEstimator):
         if continuous is None:
             return super().partial_fit(X, y, sensitive_features=sensitive_features, sample_weight=sample_weight)
         self._check_parameters()
+        refuse_share(self.n_components)
         moments = self._measure(X, sensitive_features, continuous, sample_weight, reset=before is None, part=True)
         merged = moments if before is None else before.merge(moments)
         if merged.labels:

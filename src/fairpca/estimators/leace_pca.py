@@ -13,6 +13,7 @@ from sklearn.utils.validation import check_is_fitted
 from fairpca._saved import Array
 from fairpca._validation import check_matrix
 from fairpca.estimators._base import Fit
+from fairpca.estimators._dimension import all_directions
 from fairpca.estimators._uncorrelated import UncorrelatedEstimator
 from fairpca.linalg import eigenvalue_sum_bound, threads_for, top_eigenpairs
 from fairpca.moments import Reduction
@@ -45,9 +46,11 @@ class LeacePCA(UncorrelatedEstimator):
 
     Parameters
     ----------
-    n_components : int, default=2
+    n_components : int, float or None, default=2
         Number of dimensions kept, at most n_features minus the number of independent mean differences (one less than
-        the number of groups) and of continuous sensitive features.
+        the number of groups) and of continuous sensitive features; None keeps that many. A share between 0 and 1: the
+        fewest components with which every group keeps that share of its variance about the pooled mean
+        (``partial_fit`` needs an integer). An error names the largest share reached if it is out of reach.
 
     Attributes
     ----------
@@ -130,7 +133,7 @@ class LeacePCA(UncorrelatedEstimator):
         "erased_coefficients_": Array("ep", finite=True),
     }
 
-    def __init__(self, n_components: int = 2) -> None:
+    def __init__(self, n_components: int | float | None = 2) -> None:
         self.n_components = n_components
 
     @property
@@ -182,6 +185,10 @@ class LeacePCA(UncorrelatedEstimator):
         centred = rows - self.mean_
         left = centred - (centred @ self.projection_.T) @ self.components_
         return np.einsum("ij,ij->i", left, left)
+
+    def _all_components(self, reduction: Reduction) -> int:
+        erased = least_squares_erasure(reduction).directions.shape[1]
+        return max(all_directions(reduction) - erased, 1)
 
     def _solve(self, reduction: Reduction, n_components: int) -> LeaceFit:
         moments, erasure = reduction.moments, least_squares_erasure(reduction)

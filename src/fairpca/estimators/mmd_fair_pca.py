@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import copy
 import functools
 import numbers
 import warnings
@@ -19,11 +20,13 @@ from fairpca._validation import (
     check_n_components,
     check_sample_weight,
     check_several_groups,
+    check_wanted_components,
     generator,
     legacy_generator,
 )
 from fairpca.estimators._base import LinearProjection
 from fairpca.estimators._compared_rows import cells_among, compared_cells, compared_pairs, label_values
+from fairpca.estimators._dimension import all_directions, kept_shares, least_for_own, unreachable
 from fairpca.estimators._mmd_search import DiscrepancySearch, Sample, Scores, SearchSettings
 from fairpca.linalg import threads_for
 from fairpca.moments import GroupedSample, GroupMoments
@@ -64,8 +67,10 @@ class MMDFairPCA(LinearProjection):
 
     Parameters
     ----------
-    n_components : int, default=2
-        Number of dimensions kept, 1 to n_features.
+    n_components : int, float or None, default=2
+        Number of dimensions kept, 1 to n_features; None: all, as in PCA. A share between 0 and 1: the fewest
+        components, tried one by one, that keep that share of every group's variance within the tolerance; an error
+        names the largest share reached if it is out of reach.
     tolerance : "auto" or float, default="auto"
         Largest accepted MMD^2 (biased estimate, on the rows given) between any two groups. "auto": for each pair what
         random groups of its sizes show on average at the returned components. Random groups of rows: a row with a
@@ -168,7 +173,7 @@ feature_names_in_, n_samples_seen_
 
     def __init__(
         self,
-        n_components: int = 2,
+        n_components: int | float | None = 2,
         *,
         tolerance: float | str = "auto",
         notion: str = "demographic_parity",
@@ -249,10 +254,13 @@ feature_names_in_, n_samples_seen_
         return moments, sample.subsample(sample.n_rows, draws), dimension, rng, few
 
     def _check_moments(self, moments: GroupMoments) -> int:
+        """The number of components or, for a share, the smallest that might do."""
         check_several_groups(moments.labels, moments.total_count)
-        dimension = check_n_components(self.n_components, moments.n_features)
-        self._warn_about(moments, dimension)
-        return dimension
+        if isinstance(self.n_components, float):
+            return least_for_own(moments.second_moments(), self.n_components)
+        if self.n_components is None:
+            return all_directions(moments)
+        return check_n_components(self.n_components, moments.n_features)
 
     def _rng(self) -> np.random.Generator:
         return generator(self.random_state)
@@ -264,13 +272,40 @@ feature_names_in_, n_samples_seen_
         settings = SearchSettings(
             self.tolerance, self.bandwidth, self.approximation, self.solver, self.max_iter, self.callback
         )
-        search = DiscrepancySearch(settings, moments, sample, pairs, dimension, rng, scores)
-        self._set_result(search, search.solve())
+
+        def solve(d: int) -> tuple[DiscrepancySearch, PenaltyResult]:
+            search = DiscrepancySearch(settings, moments, sample, pairs, d, copy.deepcopy(rng), scores)
+            return search, search.solve()
+
+        share = isinstance(self.n_components, float)
+        search, result = self._solve_for_share(solve, moments, dimension) if share else solve(dimension)
+        self._warn_about(moments, search.dimension)
+        self._set_result(search, result)
         return self
+
+    def _solve_for_share(
+        self, solve: Callable[[int], tuple[DiscrepancySearch, PenaltyResult]], moments: GroupMoments, first: int
+    ) -> tuple[DiscrepancySearch, PenaltyResult]:
+        """The first number of components within the tolerance that keeps the share in every group."""
+        share, matrices, reached = float(self.n_components or 0.0), moments.second_moments(), {}
+        for d in range(first, moments.n_features + 1):
+            search, result = solve(d)
+            if not result.feasible:  # with more components, the groups are hardly ever closer together
+                break
+            captured = np.einsum("pi,api->a", result.basis, matrices @ result.basis)
+            reached[d] = float(kept_shares(captured, moments.traces()).min())
+            if reached[d] >= share:
+                return search, result
+        if not reached:
+            raise ValueError(
+                f"n_components={share:g} needs {first} components or more, and no projection with {first} was found "
+                f"within tolerance={self.tolerance!r}; raise tolerance or lower the share."
+            )
+        raise unreachable(share, reached, " within the tolerance")
 
     def _check_parameters(self) -> None:
         """Refuse parameters that no data could suit; nothing is read before."""
-        check_n_components(self.n_components)
+        check_wanted_components(self.n_components)
         legacy_generator(self.random_state)  # refuses what is not a random state
         check_choice("notion", self.notion, _NOTIONS)
         check_choice("approximation", self.approximation, _APPROXIMATIONS)

@@ -10,7 +10,8 @@ import numpy as np
 from fairpca._saved import NUMBER
 from fairpca._validation import check_choice, check_number
 from fairpca.estimators._base import Fit
-from fairpca.estimators._parity import solve_parity
+from fairpca.estimators._dimension import all_directions
+from fairpca.estimators._parity import largest_dimension, solve_parity
 from fairpca.estimators._uncorrelated import UncorrelatedEstimator
 from fairpca.moments import AttributeMoments, Reduction
 from fairpca.problems import best_captured
@@ -43,9 +44,12 @@ class ParityPCA(UncorrelatedEstimator):
 
     Parameters
     ----------
-    n_components : int, default=2
+    n_components : int, float or None, default=2
         Number of dimensions kept. With ``mean_tolerance=0`` at most n_features minus the number of independent
-        mean differences (one less than the number of groups) and of continuous sensitive features.
+        mean differences (one less than the number of groups) and of continuous sensitive features; None keeps that
+        many. A share between 0 and 1: the fewest components with which every group keeps that share of its variance
+        about the pooled mean (``partial_fit`` needs an integer). An error names the largest share reached if it is
+        out of reach.
     mean_tolerance : float, default=0.0
         delta: the largest accepted distance between two group means after projection, in the units of the data.
         With 0 the means are equal up to rounding. Of a continuous sensitive feature: the largest accepted change of the
@@ -144,7 +148,7 @@ feature_names_in_, n_samples_seen_
 
     def __init__(
         self,
-        n_components: int = 2,
+        n_components: int | float | None = 2,
         *,
         mean_tolerance: float = 0.0,
         covariance_penalty: float | None = None,
@@ -174,6 +178,18 @@ feature_names_in_, n_samples_seen_
         check_choice("solver", self.solver, _SOLVERS)
         check_number("tol", self.tol, at_least=0)
         check_number("max_iter", self.max_iter, at_least=1, integer=True)
+
+    def _all_components(self, reduction: Reduction) -> int:
+        moments, tolerance = reduction.moments, float(self.mean_tolerance)
+        problem, frame = parity_problem(reduction, 1, penalty=0.0, tolerance=tolerance)
+        scale = moments.pooled_variance() or 1.0
+        possible = largest_dimension(problem.rescale(scale), tol=self.tol, max_iter=self.max_iter, rng=self._rng())
+        excluded = reduction.size - min(possible, frame.shape[1])
+        return max(all_directions(reduction) - excluded, 1)
+
+    def _keeps_more_with_more(self, reduction: Reduction) -> bool:
+        # Leading eigenvectors in the null space of the mean differences: more of them contain the fewer.
+        return self.solver == "auto" and not self.mean_tolerance and not self.covariance_penalty
 
     def _solve(self, reduction: Reduction, n_components: int) -> ParityFit:
         moments = reduction.moments

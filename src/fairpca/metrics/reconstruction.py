@@ -10,6 +10,7 @@ import numpy as np
 
 from fairpca._validation import (
     check_choice,
+    check_flag,
     check_groups,
     check_groups_given,
     check_plain_matrix,
@@ -73,6 +74,7 @@ def reconstruction_error(
     sample_weight: Any = None,
     center: Center = "pooled",
     mean: Any = None,
+    relative: bool = False,
 ) -> float | GroupValues:
     """Mean squared distance between the rows and their reconstruction.
 
@@ -94,6 +96,9 @@ def reconstruction_error(
         Distances about the projector's mean, or about each group's own mean in X.
     mean : array-like of shape (n_features,), optional
         Replaces the projector's mean. A bare matrix has none: then the mean of X is used.
+    relative : bool, default=False
+        Whether to divide by the variance ``tr M_a`` of each group in X, so that values are shares of it, as FairPCA
+        with ``relative=True`` balances them. The value for a group without variance is 0.0.
 
     Returns
     -------
@@ -107,9 +112,12 @@ def reconstruction_error(
     >>> errors = reconstruction_error(X, np.array([[1.0, 0.0]]), sensitive_features=["a", "a", "b", "b"])
     >>> errors["a"], errors["b"], errors.gap, errors.overall
     (0.0, 4.0, 4.0, 2.0)
+    >>> reconstruction_error(X, np.array([[1.0, 0.0]]), sensitive_features=["a", "a", "b", "b"], relative=True)["b"]
+    1.0
     """
     view = _View(X, projector, sensitive_features, sample_weight, center, mean)
-    return view.report(view.errors(view.matrices))
+    errors = view.errors(view.matrices)
+    return view.report(errors, view.shares @ errors, relative=check_flag("relative", relative))
 
 
 def reconstruction_loss(
@@ -121,6 +129,7 @@ def reconstruction_loss(
     center: Center = "pooled",
     mean: Any = None,
     reference: tuple[Any, Any] | None = None,
+    relative: bool = False,
 ) -> float | GroupValues:
     """Reconstruction error in excess of the best possible with the same number of components for each group alone.
 
@@ -135,6 +144,8 @@ def reconstruction_loss(
         that are evaluated on the rows they were computed from overfit, and more so the fewer rows a group has. If X
         was not used in fitting, pass the training rows: both sides of the comparison are then evaluated on new rows,
         and a loss may be negative.
+    relative : bool, default=False
+        Whether to divide by the variance of each group in X, as in :func:`reconstruction_error`.
 
     See Also
     --------
@@ -157,11 +168,12 @@ def reconstruction_loss(
     >>> loss["b"]
     -9.0
     """
+    check_flag("relative", relative)
     view = _View(X, projector, sensitive_features, sample_weight, center, mean)
     if reference is not None:
-        return view.report(*view.losses_against(_reference_moments(reference, view)))
+        return view.report(*view.losses_against(_reference_moments(reference, view)), relative=relative)
     losses, overall = view.losses(view.matrices), view.losses(view.pooled[None])[0]
-    return view.report(np.maximum(losses, 0.0), overall=max(float(overall), 0.0))
+    return view.report(np.maximum(losses, 0.0), max(float(overall), 0.0), relative=relative)
 
 
 def _reference_moments(reference: Any, view: _View) -> GroupMoments:
@@ -191,10 +203,11 @@ def reconstruction_gap(
     center: Center = "pooled",
     mean: Any = None,
     reference: tuple[Any, Any] | None = None,
+    relative: bool = False,
 ) -> float:
     """The largest difference between two groups' errors (or losses): ABDiff of Vu et al. (2022) for two groups.
 
-    ``reference``, for losses only, as in :func:`reconstruction_loss`.
+    ``reference``, for losses only, and ``relative`` as in :func:`reconstruction_loss`.
 
     Examples
     --------
@@ -205,7 +218,10 @@ def reconstruction_gap(
     4.0
     """
     check_groups_given(sensitive_features)
-    options = {"sensitive_features": sensitive_features, "sample_weight": sample_weight, "center": center, "mean": mean}
+    options: dict[str, Any] = {
+        "sensitive_features": sensitive_features, "sample_weight": sample_weight, "center": center, "mean": mean,
+        "relative": relative,
+    }  # fmt: skip
     if check_choice("of", of, ("error", "loss")) == "loss":
         values = reconstruction_loss(X, projector, reference=reference, **options)
     elif reference is not None:
@@ -240,17 +256,17 @@ def explained_variance_ratio(
     0.2
     """
     view = _View(X, projector, sensitive_features, sample_weight, center, mean)
-    shares = 1.0 - _ratio(view.errors(view.matrices), np.einsum("aii->a", view.matrices))
-    overall = 1.0 - _ratio(view.errors(view.pooled[None]), np.trace(view.pooled))[0]
-    return view.report(shares, overall=float(overall))
+    errors = view.errors(view.matrices)
+    left_out = _ratio(errors, view.totals), _ratio(view.shares @ errors, view.shares @ view.totals)
+    return view.report(1.0 - left_out[0], 1.0 - float(left_out[1]))
 
 
 def _captured(matrix: np.ndarray, basis: np.ndarray) -> float:
     return float(np.vdot(basis, matrix @ basis))
 
 
-def _ratio(errors: np.ndarray, totals: Any) -> np.ndarray:
-    totals = np.broadcast_to(totals, errors.shape)
+def _ratio(errors: Any, totals: Any) -> np.ndarray:
+    errors, totals = np.asarray(errors, dtype=float), np.asarray(totals, dtype=float)
     return np.divide(errors, totals, out=np.zeros_like(errors), where=totals > 0)
 
 
@@ -270,6 +286,7 @@ class _View:
         check_choice("center", center, ("pooled", "group"))
         self._center = "group" if center == "group" else point
         self.matrices = self._moments.second_moments(self._center)
+        self.totals, self.shares = np.einsum("aii->a", self.matrices), self._moments.shares
         self.labels, self.n_features = self._moments.labels, self._moments.n_features
 
     def captured(self, matrices: np.ndarray) -> np.ndarray:
@@ -296,13 +313,13 @@ class _View:
     def pooled(self) -> np.ndarray:
         return np.tensordot(self._moments.shares, self.matrices, axes=1)
 
-    def report(self, values: np.ndarray, overall: float | None = None) -> float | GroupValues:
-        if overall is None:
-            overall = float(self._moments.shares @ values)
+    def report(self, values: np.ndarray, overall: float, *, relative: bool = False) -> float | GroupValues:
+        """The values by group and of all rows; ``relative``: as shares of the variance of these rows."""
+        if relative:
+            values, overall = _ratio(values, self.totals), float(_ratio(overall, self.shares @ self.totals))
         if not self.grouped:
-            return overall
-        by_group = dict(zip(self._moments.labels, map(float, values), strict=True))
-        return GroupValues(by_group, overall)
+            return float(overall)
+        return GroupValues(dict(zip(self.labels, map(float, values), strict=True)), float(overall))
 
 
 def check_projector(projector: Any, n_features: int) -> np.ndarray:

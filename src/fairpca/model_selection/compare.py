@@ -174,7 +174,8 @@ class _Fit:
     def result(self, study: Study) -> MethodResult:
         total = float(np.trace(study.moments.pooled_covariance()))
         objective, bound = (_finite(getattr(self.estimator, name, None)) for name in ("objective_", "lower_bound_"))
-        gap = None if objective is None or bound is None or total <= 0 else (objective - bound) / total
+        unit = 1.0 if getattr(self.estimator, "relative", False) else total  # of the objective
+        gap = None if objective is None or bound is None or unit <= 0 else (objective - bound) / unit
         return MethodResult(
             method=self.method.name,
             family=self.method.family,

@@ -74,6 +74,14 @@ METHODS: dict[str, Method] = {
             lambda d, seed: FairPCA(d, random_state=seed),
         ),
         Method(
+            "FairPCA-relative",
+            "balanced quality",
+            "FairPCA with each group's loss as a share of its own variance, so that a group that varies more does not "
+            "count more.",
+            lambda d, seed: FairPCA(d, relative=True, random_state=seed),
+            on_request=True,
+        ),
+        Method(
             "RobustFairPCA",
             "balanced quality",
             "Trades the total error against the difference between the groups' errors, with a margin for groups that "

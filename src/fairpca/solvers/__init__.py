@@ -2,6 +2,7 @@
 
 from fairpca.solvers.range.convex_concave import descend_pieces
 from fairpca.solvers.range.dual import minimise_on_range
+from fairpca.solvers.range.nested import minimise_nested
 from fairpca.solvers.range.operator_dual import minimise_on_operators
 from fairpca.solvers.range.sweep import sweep_range, trace_boundary
 from fairpca.solvers.reference.mw import multiplicative_weights
@@ -11,6 +12,7 @@ from fairpca.solvers.stiefel.subgradient import descend_subgradient
 __all__ = [
     "descend_pieces",
     "descend_subgradient",
+    "minimise_nested",
     "minimise_on_operators",
     "minimise_on_range",
     "multiplicative_weights",
