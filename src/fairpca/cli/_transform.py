@@ -136,7 +136,7 @@ def _parts(path: str, scoring: _Scoring, progress: Progress) -> Iterator[Table]:
     names = [name for name in scoring.needed if name in file.schema.names] or file.schema.names[:1]
     done = 0
     for batch in file.batches(names, max(_BATCH_NUMBERS // scoring.width, 1)):
-        table = table_of_arrow(batch, file.name, scoring.keep, rows_before=done)
+        table = table_of_arrow(batch, file.name, scoring.keep)
         if not done:  # so that an error message lists all columns of the file
             table.columns.update({name: np.zeros(0) for name in file.schema.names if name not in names})
         yield table
