@@ -102,6 +102,10 @@ class Encoder:
         counts = {name: int((~np.isfinite(self._numbers(table, name))).sum()) for name in self.numeric}
         return {name: count for name, count in counts.items() if count and name not in self.fills}
 
+    def pools_new_levels(self, name: str) -> bool:
+        """Whether levels of this column that were not seen in fitting count as rare."""
+        return POOLED_LEVEL in self.levels[name]
+
     def unknown_levels(self, table: Table) -> dict[str, list[str]]:
         """Values of text columns that were not seen in fitting."""
         found = {
