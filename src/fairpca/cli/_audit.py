@@ -29,6 +29,7 @@ from fairpca.tables import StreamedTable, TableData
 __all__ = ["REPORT_ENDINGS", "add_audit", "check_json", "provenance", "test_options", "write_json"]
 
 REPORT_ENDINGS = (".html", ".htm")
+_WHOLE_WORDS: dict[str, Any] = {"break_long_words": False, "break_on_hyphens": False}
 
 _DESCRIPTION = """\
 Does PCA treat the groups in your data differently, and what would it cost to fix that?
@@ -127,6 +128,7 @@ def test_options(arguments: argparse.Namespace, data: TableData) -> dict[str, An
         "clusters": data.clusters,
         "repeated_rows": arguments.repeated_rows,
         "n_permutations": arguments.permutations,
+        "sample_weight": data.weights,
     }
 
 
@@ -154,7 +156,7 @@ def print_remarks(data: TableData) -> None:
     sizes = ", ".join(f"{clean(label)} ({count:,.0f})" for label, count in zip(found, counts, strict=True))
     print(f"{data.table.name}: {sum(counts):,.0f} rows; groups {sizes}")
     for remark in data.remarks:
-        print(textwrap.fill(clean(remark, 2000), 160, initial_indent="  ", subsequent_indent="    "))
+        print(textwrap.fill(clean(remark, 2000), 112, initial_indent="  ", subsequent_indent="    ", **_WHOLE_WORDS))
     print(flush=True)
 
 

@@ -39,7 +39,15 @@ class Method:
     make: Callable[[int, int], Any]
     max_rows: int | None = None
 
-    def fit(self, n_components: int, seed: int, X: np.ndarray, groups: np.ndarray, moments: GroupMoments) -> Any:
+    def fit(
+        self,
+        n_components: int,
+        seed: int,
+        X: np.ndarray,
+        groups: np.ndarray,
+        moments: GroupMoments,
+        weights: np.ndarray | None = None,
+    ) -> Any:
         """A fitted estimator; ``moments`` describe the rows of X, or all the rows of which X is a sample.
 
         In the latter case, estimators that need moments only are thereby fitted to all rows.
@@ -47,7 +55,7 @@ class Method:
         estimator = self.make(n_components, seed)
         if needs_moments_only(estimator):
             return fit_to_moments(estimator, moments)
-        return fit_rows(estimator, X, None, groups, None)
+        return fit_rows(estimator, X, None, groups, weights)
 
 
 def _pca(n_components: int, seed: int) -> PCA:

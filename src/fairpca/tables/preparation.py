@@ -164,7 +164,10 @@ class Preparation:
             said.append(f"merged small groups as {OTHER_GROUP!r}: {', '.join(_counted(self.merged))}")
         if self.weights:
             left = f"; {self.zero_weights:,} rows of weight zero were left out" if self.zero_weights else ""
-            said.append(f"rows count by their weight in {self.weights!r}{left}")
+            said.append(
+                f"rows count by their weight in {self.weights!r}, except in AUC, MMD² and adversary, which compare rows"
+                f"{left}"
+            )
         if len(self.classes) == 2:
             said.append(f"positive class of {self.label!r}: {self.classes[1]!r} (the other: {self.classes[0]!r})")
         return said

@@ -106,7 +106,7 @@ def prepare_table(
     clusters : str, optional
         Column that identifies persons.
     weights : str, optional
-        Column of weights, which count like repeated rows.
+        Column of weights, which count like repeated rows; they are scaled to an average of 1.
     positive : str, optional
         The class that counts as positive; all others count as negative.
     merge_small : int, default=0
@@ -224,7 +224,7 @@ def _select_rows(table: Table, roles: Roles, features: Sequence[str], merge_smal
         table.sha256,
         written={name: table.written[name][used] for name in roles.needed if name in table.written},
     )
-    weights = None if weights is None else weights[used]
+    weights = None if weights is None else weights[used] / weights[used].mean()
     zeros = int((complete & ~used).sum())
     return _Rows(kept, labels[used].astype(str), weights, dropped, merged, zeros)
 
