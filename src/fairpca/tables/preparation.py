@@ -12,6 +12,8 @@ __all__ = ["OTHER_GROUP", "Dropped", "Imputed", "Preparation", "some"]
 
 #: The label of groups that were merged because they are small.
 OTHER_GROUP = "other"
+#: More columns than this that are left out for the same reason are listed together.
+_MANY = 10
 
 
 @dataclass(frozen=True)
@@ -110,7 +112,7 @@ class Preparation:
         return [
             *self._features(),
             *(f"read the commas in {name!r} as {meaning}" for name, meaning in self.commas.items()),
-            *(f"left out {name!r}: {reason}" for name, reason in self.left_out.items()),
+            *self._left_out(),
             *(_pool_remark(name, pool, self.min_level, name in self.left_out) for name, pool in self.pooled.items()),
             *self._missing_values(),
             *self._groups_and_label(),
@@ -130,6 +132,19 @@ class Preparation:
             *said,
             f"{count} features, standardised" if self.standardised else f"{count} features, not standardised",
         ]
+
+    def _left_out(self) -> list[str]:
+        """One line per column, or per reason if many columns share it."""
+        names: dict[str, list[str]] = {}
+        for name, reason in self.left_out.items():
+            names.setdefault(reason, []).append(repr(name))
+        said = []
+        for reason, found in names.items():
+            if len(found) > _MANY:
+                said.append(f"left out {len(found):,} columns: {some(found)}: each because {reason}")
+            else:
+                said += [f"left out {name}: {reason}" for name in found]
+        return said
 
     def _missing_values(self) -> list[str]:
         said = [

@@ -258,7 +258,8 @@ def _vary_within_groups(
     levels = {name: Counter(as_text(column).tolist()) for name, column in columns.items() if column.dtype == object}
     for name, counts in levels.items():
         check_levels(name, len(counts), max_levels)
-    left_out |= {name: reason for name, column in columns.items() if (reason := _redundancy(column, rows.groups))}
+    groups = np.unique(rows.groups, return_inverse=True, return_counts=True)[1:]
+    left_out |= {name: reason for name, column in columns.items() if (reason := _redundancy(column, *groups))}
     pools = {name: pool_levels(counts, least) for name, counts in levels.items() if name not in left_out}
     left_out |= {name: ALL_RARE for name, pool in pools.items() if not pool.kept}
     numeric = [name for name in features if name not in levels and name not in left_out]
@@ -268,15 +269,14 @@ def _vary_within_groups(
     return numeric, pools
 
 
-def _redundancy(column: np.ndarray, groups: np.ndarray) -> str | None:
+def _redundancy(column: np.ndarray, groups: np.ndarray, counts: np.ndarray) -> str | None:
     """Whether a column is constant or just encodes the group: the reason to leave it out."""
     values, codes = np.unique(column, return_inverse=True)
-    found, group_codes, counts = np.unique(groups, return_inverse=True, return_counts=True)
     if len(values) == 1 or (column.dtype != object and np.isfinite(values).sum() == 1):
         return CONSTANT  # once incomplete rows are dropped
     if column.dtype != object and len(values) > MAX_GROUPS:
         return None  # a measurement
-    together = np.unique(codes.reshape(-1) * len(found) + group_codes.reshape(-1))
+    together = np.unique(codes.reshape(-1) * len(counts) + groups.reshape(-1))
     reveals = len(together) <= len(values) and exceeds_chance(len(values), counts)
     return REVEALS_GROUP if reveals else None
 
