@@ -26,8 +26,6 @@ def check_output(path: str, *inputs: str, option: str = "--out", endings: Sequen
     The name of a regular file must have one of the ``endings``, so that a file of another kind is not replaced by
     mistake; pipes and devices take anything.
     """
-    if endings and not is_stream(path) and Path(path).suffix.lower() not in endings and not os.path.isdir(path):
-        raise ValueError(f"{option} {path} does not end in {' or '.join(endings)}; give such a name, or - to print it.")
     for given in inputs:
         if os.path.isfile(path) and os.path.isfile(given) and os.path.samefile(path, given):
             raise ValueError(f"{option} {path} is the input {given} itself; give another name.")
@@ -35,6 +33,8 @@ def check_output(path: str, *inputs: str, option: str = "--out", endings: Sequen
         check_writable(path)
     except OSError as problem:
         raise type(problem)(f"{option} {problem}") from None
+    if endings and not is_stream(path) and Path(path).suffix.lower() not in endings:
+        raise ValueError(f"{option} {path} does not end in {' or '.join(endings)}; give such a name, or - to print it.")
 
 
 @contextlib.contextmanager
