@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass
+from typing import Any
 
 import numpy as np
 
@@ -123,11 +124,15 @@ def check_weights(table: Table, name: str) -> np.ndarray:
     return column
 
 
-def check_any_feature(file: str, left: Collection[str], roles: Collection[str]) -> None:
-    """Raise an error if no feature is left."""
+def check_any_feature(
+    file: str, left: Collection[Any], roles: Collection[str], left_out: Mapping[str, str] | None = None
+) -> None:
+    """Raise an error if no feature is left; ``left_out`` says why other columns are none."""
     if not left:
+        reasons = [f"{name!r}: {reason}" for name, reason in (left_out or {}).items()]
+        why = f" ({'; '.join(reasons[:3])}{'; ...' if len(reasons) > 3 else ''})" if reasons else ""
         raise TableError(
-            f"{file} has no feature left besides {', '.join(map(repr, sorted(roles)))}",
+            f"{file} has no feature left besides {', '.join(map(repr, sorted(roles)))}{why}",
             "add columns that vary within the groups",
             Remedy("leave fewer out", "drop"),
         )

@@ -140,7 +140,7 @@ def prepare_table(
     target, classes = (None, ()) if label is None else _class_labels(rows.table, label, positive)
     least = rows_of_min_level(min_level, rows.table.n_rows)
     numeric, pools = _vary_within_groups(rows, features, max_levels, least, left_out)
-    check_any_feature(table.name, [*numeric, *_encoded(pools)], roles.not_features)
+    check_any_feature(table.name, [*numeric, *_encoded(pools)], roles.not_features, left_out)
     encoder = _encoder(rows, numeric, pools, impute=impute is not None)
     encoder = standardising(encoder, rows.table, rows.weights, least) if standardise else encoder
     preparation = Preparation(

@@ -118,7 +118,7 @@ class TableStream:
         names = self._mostly_known(names)
         self._numeric = [name for name in names if is_number(file.schema.field(name).type)]
         self._levels = self._survey([name for name in names if name not in self._numeric])
-        check_any_feature(file.name, [*self._numeric, *self._levels], self.roles.not_features)
+        check_any_feature(file.name, [*self._numeric, *self._levels], self.roles.not_features, self.left_out)
         self._start_pass()
 
     @property
@@ -169,7 +169,7 @@ class TableStream:
         """Whether to repeat the pass because it dropped rows for a missing value in a column that is not a feature."""
         unfit = self._without_unfit({name: seen for name, seen in self._seen.items() if seen.n_missing})
         if unfit:
-            check_any_feature(self.file.name, [*self._numeric, *self._levels], self.roles.not_features)
+            check_any_feature(self.file.name, [*self._numeric, *self._levels], self.roles.not_features, self.left_out)
         return unfit
 
     def check_magnitudes(self, numeric: Sequence[str]) -> None:

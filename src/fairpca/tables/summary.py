@@ -18,6 +18,7 @@ from fairpca.tables.arrow import open_arrow
 from fairpca.tables.checking import (
     MAX_LEVELS,
     MIN_GROUP_ROWS,
+    check_any_feature,
     check_class_counts,
     check_classes,
     check_group_counts,
@@ -224,12 +225,7 @@ def _columns(stream: TableStream, moments: GroupMoments, least: int) -> _Columns
         counts = np.rint(moments.means[:, positions] * moments.counts[:, None])  # levels are zeros and ones
         reason = _add_levels(found, name, levels, positions, counts, moments.counts, least)
         left_out |= {} if reason is None else {name: reason}
-    if not found.parts:
-        raise TableError(
-            f"{stream.file.name} has no feature left that varies within the groups",
-            "add such columns",
-            Remedy("leave fewer out", "drop"),
-        )
+    check_any_feature(stream.file.name, found.parts, stream.roles.not_features, left_out)
     return found
 
 
