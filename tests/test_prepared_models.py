@@ -197,3 +197,17 @@ def test_the_record_is_stored_with_the_model(people, capsys):
     assert record["delimiter"] == ";"
     assert isinstance(load_model("m.npz"), PreparedModel)
     capsys.readouterr()
+
+
+def test_models_of_parquet_files_score_csv_files(people, capsys):
+    """The tokens of CSV files are no matter of the fit then."""
+    pytest.importorskip("pyarrow")
+    frame = pandas.read_csv(people, sep=";", decimal=",").drop(columns="id")
+    frame.to_parquet("people.parquet")
+    assert main(["fit", "people.parquet", "--sensitive", "sex", "--out", "m.npz"]) == 0
+    expected = scores_of_file("people.parquet")
+    frame.assign(age=frame.age.astype(object).where(frame.age.notna(), "NA"), note=[[1]] * 400).to_csv("plain.csv")
+    np.testing.assert_allclose(scores_of_file("plain.csv"), expected, rtol=1e-12)
+    with pytest.warns(UserWarning, match="1 of 400 rows lack a number"):
+        np.testing.assert_allclose(load_model("m.npz").transform(frame), expected, rtol=1e-12)
+    capsys.readouterr()

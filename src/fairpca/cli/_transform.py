@@ -25,7 +25,7 @@ from fairpca.persistence.prepared import missing_numbers_sentence, new_levels_se
 from fairpca.tables import Table, read_table
 from fairpca.tables.arrow import csv_values_of_arrow, open_arrow
 from fairpca.tables.columns import exact_values
-from fairpca.tables.missing import MissingTokens
+from fairpca.tables.missing import MISSING_TOKENS, MissingTokens
 from fairpca.tables.reading import table_of_arrow
 
 __all__ = ["add_transform"]
@@ -104,8 +104,7 @@ class _Scoring:
     def __init__(self, model: PreparedModel, arguments: argparse.Namespace) -> None:
         self._model, self.keep = model, list(dict.fromkeys(arguments.keep))
         self._delimiter = arguments.delimiter
-        usual = model.missing.usual if arguments.usual_missing else ()
-        self.missing = MissingTokens(usual, (*model.missing.added, *arguments.missing))
+        self.missing = _missing_tokens(model, arguments)
         self.names = [str(name) for name in model.get_feature_names_out()]
         both = next((name for name in self.keep if name in self.names), None)
         if both is not None:
@@ -139,6 +138,12 @@ class _Scoring:
         if self._n_without:
             sentence = missing_numbers_sentence(self._n_without, self.n_rows, dict(self._absent))
             print(f"fairpca: {sentence}", file=sys.stderr)
+
+
+def _missing_tokens(model: PreparedModel, arguments: argparse.Namespace) -> MissingTokens:
+    """Those of the fit and those given here; a fit to a Parquet or Feather file does not use the usual ones."""
+    usual = MISSING_TOKENS if model.delimiter is None else model.missing.usual
+    return MissingTokens(usual if arguments.usual_missing else (), (*model.missing.added, *arguments.missing))
 
 
 def _parts(path: str, scoring: _Scoring, progress: Progress) -> Iterator[Table]:

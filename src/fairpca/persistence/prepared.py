@@ -164,7 +164,8 @@ class PreparedModel(TransformerMixin, BaseEstimator):
                 f"{some(list(map(repr, self.encoder.columns)))} itself: pass a data frame that has them. For a matrix "
                 "of prepared features, use .estimator."
             )
-        return table_of_frame(X, self.encoder.levels, self.delimiter, self.missing)
+        columns = dict.fromkeys(self.encoder.numeric) | self.encoder.levels
+        return table_of_frame(X, columns, self.delimiter, self.missing)
 
 
 def new_levels_sentence(name: str, levels: list[str], encoder: Encoder) -> str:

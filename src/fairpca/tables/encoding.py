@@ -152,11 +152,19 @@ class Encoder:
         column = table.values(name, _FEATURE)
         if column.dtype != object:
             return column
-        text = next((value for value in column if value and not is_number(value)), None)
-        if text is not None:  # numbers may have been written as text
+        numbers = {value: _number(value) for value in set(column)}  # numbers may have been written as text
+        text = next((value for value in column if numbers[value] is None), None)
+        if text is not None:
             problem = f"{table.name}: column {name!r} must contain numbers, but contains {text!r}"
             raise TableError(problem, "correct it", Remedy("declare it missing", "missing"))
-        return np.array([float(value) if value else np.nan for value in column])
+        return np.array([numbers[value] for value in column], dtype=np.float64)
+
+
+def _number(text: str) -> float | None:
+    """The number that a text means; booleans of a Parquet file are True and False in a CSV file."""
+    if not text:
+        return np.nan
+    return float(text) if is_number(text) else {"true": 1.0, "false": 0.0}.get(text.lower())
 
 
 def standardising(encoder: Encoder, table: Table, weights: np.ndarray | None, least: int) -> Encoder:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Mapping, Sequence
+from dataclasses import replace
 from typing import Any
 
 import numpy as np
@@ -28,15 +29,15 @@ def column_names(frame: Any) -> list[str] | None:
 
 
 def table_of_frame(
-    frame: Any, levels: Mapping[str, Sequence[str]], delimiter: str | None, missing: MissingTokens
+    frame: Any, columns: Mapping[str, Sequence[str] | None], delimiter: str | None, missing: MissingTokens
 ) -> Table:
-    """Read the columns of a data frame as those of a file would be.
+    """Read columns of a data frame as those of a file would be.
 
     Parameters
     ----------
     frame : pandas or polars data frame, Arrow table, or mapping from names to sequences
-    levels : dict of str to sequence of str
-        Text columns and their levels.
+    columns : dict of str to sequence of str or None
+        The columns to read, and the levels of text columns.
     delimiter : str or None
         That of the CSV file whose reading is repeated; None for other files, whose texts are used as they are.
     missing : MissingTokens
@@ -47,7 +48,7 @@ def table_of_frame(
     >>> from fairpca.tables.frames import table_of_frame
     >>> from fairpca.tables.missing import MissingTokens
     >>> frame = pandas.DataFrame({"age": [31, None], "city": ["Bonn ", "?"]})
-    >>> table = table_of_frame(frame, {"city": ("Bonn", "Ulm")}, ",", MissingTokens())
+    >>> table = table_of_frame(frame, {"age": None, "city": ("Bonn", "Ulm")}, ",", MissingTokens())
     >>> table.columns["age"], table.columns["city"].tolist()
     (array([31., nan]), ['Bonn', ''])
     """
@@ -57,8 +58,10 @@ def table_of_frame(
         raise TableError(f"{_NAME} has two columns named {repeated!r}", "rename one")
     table = Table(_NAME, {}, "", delimiter=delimiter, missing=missing)
     for original, name in zip(_original_names(frame), names, strict=True):
-        _add_column(table, name, frame[original], levels.get(name))
-    return table
+        if name in columns:
+            _add_column(table, name, frame[original], columns[name])
+    others = {name: np.zeros(0) for name in names if name not in columns}  # for error messages that list the columns
+    return replace(table, columns=table.columns | others)
 
 
 def _original_names(frame: Any) -> list[Any]:

@@ -152,7 +152,9 @@ class TableStream:
         if not self._merge_small:
             return
         for block in self.blocks(counting=True):
-            counts.update(dict(zip(block.groups.labels, np.bincount(block.groups.codes).tolist(), strict=True)))
+            labels = block.groups.labels
+            found = np.bincount(block.groups.codes, minlength=len(labels)).tolist()
+            counts.update(dict(zip(labels, found, strict=True)))
         self.merged = small_groups(counts, self._merge_small)
 
     def blocks(self, *, counting: bool = False) -> Iterator[LabelledBlock]:
