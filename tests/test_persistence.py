@@ -227,6 +227,13 @@ def test_models_saved_by_earlier_versions_load(path):
         np.testing.assert_allclose(model.transform(expected["rows"]), expected[path.stem], rtol=1e-13, atol=1e-13)
 
 
+def test_a_model_that_the_command_saved_earlier_loads():
+    pandas = pytest.importorskip("pandas")
+    folder = SAVED / "2026-11-18"
+    rows, scores = (pandas.read_csv(folder / f"command_{name}.csv") for name in ("rows", "scores"))
+    np.testing.assert_allclose(load_model(folder / "command.npz").transform(rows), scores, rtol=1e-12, atol=1e-12)
+
+
 def test_there_are_models_of_every_class():
     assert {path.stem for path in SAVED.glob("2026-11-18/*PCA.npz")} == {*ESTIMATOR_CLASSES, "PCA"}
 

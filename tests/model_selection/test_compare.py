@@ -313,3 +313,39 @@ def test_relative_losses_are_balanced_on_request_and_certified_in_their_own_unit
     result = found["FairPCA-relative", 2]
     assert np.isclose(*(result.estimator.group_losses_ / result.estimator.group_variances_))
     assert np.isclose(result.certificate, result.objective - result.lower_bound, atol=0)
+
+
+def test_weights_reach_fits_losses_variance_and_decisions(rng):
+    X, groups, y = rng.normal(size=(400, 5)) * [3, 2, 1, 1, 1], np.repeat(["a", "b"], 200), rng.integers(0, 2, 400)
+    X[groups == "b"] = X[groups == "b"] @ np.diag([1, 2, 2, 1, 1])
+    weights = rng.integers(1, 5, 400).astype(float)
+    options = {"n_components": 2, "methods": ["PCA", "FairPCA", "MMDFairPCA"], "n_permutations": 19}
+    found = compare(X, groups, y, sample_weight=weights, **options)
+    rows = np.repeat(np.arange(400), weights.astype(int))
+    repeated = compare(X[rows], groups[rows], **options)
+    assert found.counts == (200, 200)
+    assert found.settings["weights"]
+    for method in ("PCA", "FairPCA"):
+        ours, theirs = found[method, 2], repeated[method, 2]
+        np.testing.assert_allclose(ours.estimator.components_, theirs.estimator.components_, atol=1e-6)
+        assert ours.explained_variance == pytest.approx(theirs.explained_variance)
+        for label in "ab":
+            assert ours.loss.by_group[label].value == pytest.approx(theirs.loss.by_group[label].value, abs=1e-9)
+    plain = compare(X, groups, y, **options)
+    assert found["PCA", 2].held_out.accuracy != plain["PCA", 2].held_out.accuracy
+    rates = found["PCA", 2].held_out.decisions.rates.selected
+    assert all(rate.effective_rows < rate.rows for rate in rates.values())
+    # The scale of weights does not matter, and rows of weight zero do not count.
+    scaled = compare(X, groups, y, sample_weight=weights * 7, **options)
+    assert scaled["PCA", 2].loss.by_group["a"].value == pytest.approx(found["PCA", 2].loss.by_group["a"].value)
+    with_zeros = np.where(np.arange(400) % 5 == 0, 0.0, 1.0)
+    dropped, kept = compare(X, groups, y, sample_weight=with_zeros, **options), with_zeros > 0
+    assert dropped["PCA", 2].loss.by_group["a"].value == pytest.approx(
+        compare(X[kept], groups[kept], y[kept], **options)["PCA", 2].loss.by_group["a"].value
+    )
+
+
+def test_weights_and_moments_exclude_each_other(rng):
+    X, groups = rng.normal(size=(60, 3)), np.repeat(["a", "b"], 30)
+    with pytest.raises(ValueError, match="sample_weight cannot be combined with moments"):
+        compare(X, groups, sample_weight=np.ones(60), moments=group_moments(X, groups))

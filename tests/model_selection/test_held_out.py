@@ -37,9 +37,9 @@ def test_measured_decisions_are_those_of_the_classifier(labelled, monkeypatch):
     X, codes, y = labelled
     split, seen = split_rows(codes, y, 0.3, seed=0), {}
 
-    def noted(truth, decision, *, sensitive_features):
+    def noted(truth, decision, *, sensitive_features, **options):
         seen.update(truth=truth, decision=decision, groups=sensitive_features)
-        return original(truth, decision, sensitive_features=sensitive_features)
+        return original(truth, decision, sensitive_features=sensitive_features, **options)
 
     from fairpca.model_selection import _held_out
 

@@ -4,9 +4,11 @@ from __future__ import annotations
 
 import argparse
 import json
+import os
 import platform
 import shlex
 import sys
+import textwrap
 from collections.abc import Sequence
 from typing import Any
 
@@ -15,16 +17,19 @@ import scipy
 import sklearn
 
 import fairpca
-from fairpca._files import write_text
+from fairpca._files import is_standard_output, write_text
 from fairpca._progress import Progress
 from fairpca.cli._options import add_comparison_options, add_data_options, load, wanted_dimensions
-from fairpca.cli._output import check_output
+from fairpca.cli._output import check_output, output_name
 from fairpca.cli._tables import clean, comparison_text
 from fairpca.moments import GroupMoments
 from fairpca.report import Audit, audit
 from fairpca.tables import StreamedTable, TableData
 
-__all__ = ["add_audit", "check_json", "provenance", "test_options", "write_json"]
+__all__ = ["REPORT_ENDINGS", "add_audit", "check_json", "provenance", "test_options", "write_json"]
+
+REPORT_ENDINGS = (".html", ".htm")
+_WHOLE_WORDS: dict[str, Any] = {"break_long_words": False, "break_on_hyphens": False}
 
 _DESCRIPTION = """\
 Does PCA treat the groups in your data differently, and what would it cost to fix that?
@@ -68,8 +73,10 @@ def add_audit(commands: Any) -> None:
     parser.add_argument(
         "--out",
         default="fairpca-report.html",
+        type=output_name,
         metavar="FILE",
-        help="where the report is written (default: fairpca-report.html)",
+        help="where the report is written: a name that ends in .html, or - for the standard output (default: "
+        "fairpca-report.html)",
     )
     parser.add_argument(
         "--no-points",
@@ -81,7 +88,7 @@ def add_audit(commands: Any) -> None:
 
 
 def _run(arguments: argparse.Namespace) -> int:
-    check_output(arguments.out, arguments.data)
+    check_output(arguments.out, arguments.data, endings=REPORT_ENDINGS)
     check_json(arguments)
     data = load(arguments)
     if arguments.json != "-":
@@ -121,11 +128,14 @@ def test_options(arguments: argparse.Namespace, data: TableData) -> dict[str, An
         "clusters": data.clusters,
         "repeated_rows": arguments.repeated_rows,
         "n_permutations": arguments.permutations,
+        "sample_weight": data.weights,
     }
 
 
 def check_json(arguments: argparse.Namespace) -> None:
     """Fail early if the values cannot be written."""
+    if arguments.json == "-" and is_standard_output(getattr(arguments, "out", os.devnull)):
+        raise ValueError("--json prints the values, but --out sends the report to the same place; give a file to one.")
     if arguments.json not in (None, "-"):
         check_output(arguments.json, arguments.data, option="--json")
 
@@ -146,7 +156,7 @@ def print_remarks(data: TableData) -> None:
     sizes = ", ".join(f"{clean(label)} ({count:,.0f})" for label, count in zip(found, counts, strict=True))
     print(f"{data.table.name}: {sum(counts):,.0f} rows; groups {sizes}")
     for remark in data.remarks:
-        print(f"  {clean(remark, 160)}")
+        print(textwrap.fill(clean(remark, 2000), 112, initial_indent="  ", subsequent_indent="    ", **_WHOLE_WORDS))
     print(flush=True)
 
 
@@ -162,6 +172,7 @@ def describe(data: TableData) -> dict[str, Any]:
         "sha256": data.table.sha256,
         "features": data.feature_names,
         "remarks": data.remarks,
+        "preparation": data.preparation.as_dict(),
     }
 
 

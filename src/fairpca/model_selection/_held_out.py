@@ -9,7 +9,6 @@ from typing import Any
 import numpy as np
 from sklearn.linear_model import LogisticRegression
 from sklearn.model_selection import StratifiedGroupKFold, train_test_split
-from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import StandardScaler
 
 from fairpca.metrics import (
@@ -149,20 +148,33 @@ def sample_rows(rows: np.ndarray, strata: np.ndarray, size: int, seed: int) -> n
     return np.sort(train_test_split(rows, train_size=size, stratify=strata[rows], random_state=seed)[0])
 
 
-def measure(estimator: Any, X: np.ndarray, codes: np.ndarray, y: np.ndarray | None, split: Split, seed: int) -> HeldOut:
-    """Values of an estimator that was fitted on the training rows."""
+def measure(
+    estimator: Any,
+    X: np.ndarray,
+    codes: np.ndarray,
+    y: np.ndarray | None,
+    split: Split,
+    seed: int,
+    weights: np.ndarray | None = None,
+) -> HeldOut:
+    """Values of an estimator that was fitted on the training rows; comparisons of groups do not use the weights."""
     scores = {"train": estimator.transform(X[split.train]), "test": estimator.transform(X[split.test])}
     train = _sampled(scores["train"], codes, split.train, split.train_sample)
     judged = _sampled(scores["test"], codes, split.test, split.test_sample)
+    variance = explained_variance_ratio(X[split.test], estimator, sample_weight=_part(weights, split.test))
     random = permuted_adversary_gaps(*judged, train=train, n_permutations=_PERMUTATIONS, random_state=seed)
     return HeldOut(
-        explained_variance=float(explained_variance_ratio(X[split.test], estimator)),  # type: ignore[arg-type]
+        explained_variance=float(variance),  # type: ignore[arg-type]
         adversary=adversary_gap(*judged, train=train, random_state=seed),
         adversary_random=float(np.quantile(random, _LEVEL)),
         **_reading(judged, train, seed),
         **_distribution(*judged, seed),
-        **({} if y is None else _downstream(scores, codes, y, split)),
+        **({} if y is None else _downstream(scores, codes, y, split, weights)),
     )
+
+
+def _part(weights: np.ndarray | None, rows: np.ndarray) -> np.ndarray | None:
+    return None if weights is None else weights[rows]
 
 
 def _sampled(
@@ -184,16 +196,23 @@ def _distribution(scores: np.ndarray, codes: np.ndarray, seed: int) -> dict[str,
     return {"mmd2": test.mmd2, "mmd2_random": test.level}
 
 
-def _downstream(scores: dict[str, np.ndarray], codes: np.ndarray, y: np.ndarray, split: Split) -> dict[str, Any]:
+def _downstream(
+    scores: dict[str, np.ndarray], codes: np.ndarray, y: np.ndarray, split: Split, weights: np.ndarray | None
+) -> dict[str, Any]:
     """What is predicted of all held-out rows, after all training rows."""
-    classifier = make_pipeline(StandardScaler(), LogisticRegression(max_iter=1000))
-    classifier.fit(scores["train"], y[split.train])
-    truth, predicted = y[split.test], classifier.predict(scores["test"])
-    classes, counts = np.unique(y[split.train], return_counts=True)
-    baseline = classes[counts.argmax()]
-    found = {"accuracy": float(np.mean(predicted == truth)), "baseline": float(np.mean(truth == baseline))}
+    trained, judged = _part(weights, split.train), _part(weights, split.test)
+    scaler = StandardScaler().fit(scores["train"], sample_weight=trained)
+    classifier = LogisticRegression(max_iter=1000)
+    classifier.fit(scaler.transform(scores["train"]), y[split.train], sample_weight=trained)
+    truth, predicted = y[split.test], classifier.predict(scaler.transform(scores["test"]))
+    classes, members = np.unique(y[split.train], return_inverse=True)
+    baseline = classes[np.bincount(members.reshape(-1), weights=trained).argmax()]
+    found = {
+        "accuracy": float(np.average(predicted == truth, weights=judged)),
+        "baseline": float(np.average(truth == baseline, weights=judged)),
+    }
     if len(np.unique(y)) != 2:
         return found
-    positive = classes[-1]
-    rates = group_rates(truth == positive, predicted == positive, sensitive_features=codes[split.test])
+    positive, groups = classes[-1], codes[split.test]
+    rates = group_rates(truth == positive, predicted == positive, sensitive_features=groups, sample_weight=judged)
     return found | {"decisions": Decisions(positive, rates)}

@@ -12,7 +12,7 @@ from fairpca._labels import label_texts
 from fairpca._validation import Groups, check_groups, check_several_groups, seed_from
 from fairpca.estimators._base import label_array
 from fairpca.inference import GroupFigures, LossTest, loss_test
-from fairpca.inference._checks import CountedRows, check_clusters
+from fairpca.inference._checks import CountedRows, check_clusters, in_memory_rows
 from fairpca.inference._cross_fits import fit_without_folds
 from fairpca.inference._fitting import is_projection, needs_moments_only
 from fairpca.inference._fold_study import FoldStudy
@@ -49,21 +49,22 @@ class Study:
         test_size: float,
         seed: int,
         moments: GroupMoments | None,
+        sample_weight: Any = None,
     ) -> None:
-        self.X = check_array(X, dtype=np.float64)
-        self.groups = check_groups(sensitive_features, len(self.X))
-        check_several_groups(self.groups.labels, len(self.X))
-        self.y = _check_label(y, len(self.X))
+        rows = _given_rows(X, sensitive_features, sample_weight, moments)
+        self.X, self.groups, self.weights = rows.X, rows.groups, rows.weights
+        self.y = rows.select(_check_label(y, rows.n_given))
         self.seed, self.independent = seed, clusters is not None or not repeated_rows
         self.labels = label_array(self.groups.labels)[self.groups.codes]
         self.sampled = moments is not None
-        rows = CountedRows(self.X, self.groups)
         self.clusters = check_clusters(clusters, rows)
         self.folds = FoldStudy(rows, make_folds(rows, self._folds_for(n_folds), clusters, seed_from(seed)))
         self.moments = self.folds.moments.whole if moments is None else moments
         _check_sample_of(self.moments, self.groups, self.X.shape[1])
         self.least = LeastErrors(self.moments)
-        self.n_rows = round(self.moments.total_count)
+        #: Rows of each group, whatever their weights.
+        self.row_counts = tuple(map(round, self.moments.counts if self.sampled else np.bincount(self.groups.codes)))
+        self.n_rows = sum(self.row_counts)
         self.split: Split = split_rows(self.groups.codes, self.y, test_size, seed, self.clusters)
         self.held_out = FoldStudy(rows, held_out_part(self.groups, self.split.test, self.clusters))
         self.train_moments = self.held_out.moments.training(0)
@@ -90,15 +91,18 @@ class Study:
         A method that is slow on many rows is fitted to a sample of the training rows instead of all rows.
         """
         if method.max_rows is None:
-            estimator = method.fit(d, self.seed, self.X, self.labels, self.moments)
+            estimator = method.fit(d, self.seed, self.X, self.labels, self.moments, self.weights)
             return estimator, self.n_rows if needs_moments_only(estimator) else len(self.X)
         rows = sample_rows(self.split.train, self.groups.codes, method.max_rows, self.seed)
-        return method.fit(d, self.seed, self.X[rows], self.labels[rows], self.train_moments), len(rows)
+        return self._fit_some(method, d, rows), len(rows)
 
     def fit_training_rows(self, method: Method, d: int) -> Any:
         """The method fitted to the training rows only."""
-        train = self.split.train
-        return method.fit(d, self.seed, self.X[train], self.labels[train], self.train_moments)
+        return self._fit_some(method, d, self.split.train)
+
+    def _fit_some(self, method: Method, d: int, rows: np.ndarray) -> Any:
+        weights = None if self.weights is None else self.weights[rows]
+        return method.fit(d, self.seed, self.X[rows], self.labels[rows], self.train_moments, weights)
 
     def figures(self, method: Method, d: int, whole: Any, partial: Any, confidence: float) -> GroupFigures:
         """Values on new rows: by cross-validation where a fit needs moments only, else on the one held-out part."""
@@ -118,6 +122,7 @@ class Study:
             n_components=dimensions,
             n_permutations=n_permutations,
             clusters=self.clusters,
+            sample_weight=self.weights,
             random_state=self.seed,
         )
 
@@ -126,8 +131,8 @@ class Study:
         if test is not None and not self.sampled:
             return {label: one.expected for label, one in test[d].by_group.items()}
         own = self.folds.moments.whole
-        noise = Noise.from_rows(self.X, own, d)
-        counts = dict(zip(self.moments.labels, self.moments.counts, strict=True))
+        noise = Noise.from_rows(self.X, own, d, self.weights)
+        counts = dict(zip(self.moments.labels, self.row_counts, strict=True))
         return {label: noise.expected_loss(count, self.n_rows) for label, count in counts.items()}
 
     def explained_variance(self, estimator: Any) -> float:
@@ -137,7 +142,20 @@ class Study:
             total = float(np.trace(covariance))
             captured = captured_variances(covariance[None], estimator.components_.T, fitted_encoder(estimator))[0]
             return float(captured) / total if total > 0 else 1.0
-        return float(explained_variance_ratio(self.X, estimator, mean=self.moments.pooled_mean))  # type: ignore[arg-type]
+        mean, weights = self.moments.pooled_mean, self.weights
+        return float(explained_variance_ratio(self.X, estimator, mean=mean, sample_weight=weights))  # type: ignore[arg-type]
+
+
+def _given_rows(X: Any, sensitive_features: Any, sample_weight: Any, moments: GroupMoments | None) -> CountedRows:
+    """The rows of positive weight."""
+    X = check_array(X, dtype=np.float64)
+    if sample_weight is not None:
+        if moments is not None:
+            raise ValueError("sample_weight cannot be combined with moments, which describe rows of unknown weights.")
+        return in_memory_rows(X, sensitive_features, sample_weight)
+    groups = check_groups(sensitive_features, len(X))
+    check_several_groups(groups.labels, len(X))
+    return CountedRows(X, groups)
 
 
 def _check_label(y: Any, n_samples: int) -> np.ndarray | None:

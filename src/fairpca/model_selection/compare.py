@@ -46,6 +46,7 @@ def compare(
     n_jobs: int | None = None,
     progress: Report | bool | None = None,
     moments: GroupMoments | None = None,
+    sample_weight: Any = None,
 ) -> Comparison:
     """Fit several methods, and measure how each affects every group and what it costs.
 
@@ -91,6 +92,10 @@ def compare(
         Moments of many more rows, of which X is a random sample. Methods that need moments only are then fitted to
         these, and losses in the sample and explained variance describe all rows; values on new rows, with their
         intervals, and p-values come from the sample.
+    sample_weight : array-like of shape (n_samples,), optional
+        Weights, which count like repeated rows in fits, errors, losses, variance, accuracy and decisions; standard
+        errors and p-values take each row for one observation. AUC, MMD^2 and adversary compare the rows without
+        weights. Rows of weight zero are left out. Not with ``moments``.
 
     Returns
     -------
@@ -112,7 +117,7 @@ def compare(
     check_number("cv", cv, at_least=2, integer=True)
     study = Study(
         X, sensitive_features, y, clusters=clusters, repeated_rows=repeated_rows, n_folds=cv, test_size=test_size,
-        seed=random_state, moments=moments,
+        seed=random_state, moments=moments, sample_weight=sample_weight,
     )  # fmt: skip
     dimensions = list(check_dimensions(n_components, study.X.shape[1], default=_DEFAULT_DIMENSIONS))
     chosen = choose_methods(methods)
@@ -131,11 +136,12 @@ def compare(
         "test_size": test_size,
         "random_state": random_state,
         "clusters": clusters is not None,
+        "weights": sample_weight is not None,
     }
     return Comparison(
         results=[fit.result(study) for fit in fits],
         groups=study.groups.labels,
-        counts=tuple(int(count) for count in study.moments.counts),
+        counts=study.row_counts,
         n_samples=study.n_rows,
         n_features=study.X.shape[1],
         omitted=omitted,
@@ -255,7 +261,7 @@ def _fit_one(study: Study, method: Method, d: int, confidence: float) -> _Fit:
     with _collected() as training_notes:
         partial = estimator if method.max_rows is not None else study.fit_training_rows(method, d)
         with sklearn.config_context(assume_finite=True, skip_parameter_validation=True):  # many small classifiers
-            held_out = measure(partial, study.X, study.groups.codes, study.y, study.split, study.seed)
+            held_out = measure(partial, study.X, study.groups.codes, study.y, study.split, study.seed, study.weights)
         figures = study.figures(method, d, estimator, partial, confidence)
     notes += [f"In the fit for the held-out rows: {note}" for note in training_notes]
     return _Fit(method, d, estimator, seconds, tuple(dict.fromkeys(notes)), held_out, figures)

@@ -42,7 +42,15 @@ class Method:
     max_rows: int | None = None
     on_request: bool = False
 
-    def fit(self, n_components: int, seed: int, X: np.ndarray, groups: np.ndarray, moments: GroupMoments) -> Any:
+    def fit(
+        self,
+        n_components: int,
+        seed: int,
+        X: np.ndarray,
+        groups: np.ndarray,
+        moments: GroupMoments,
+        weights: np.ndarray | None = None,
+    ) -> Any:
         """A fitted estimator; ``moments`` describe the rows of X, or all the rows of which X is a sample.
 
         In the latter case, estimators that need moments only are thereby fitted to all rows.
@@ -50,7 +58,7 @@ class Method:
         estimator = self.make(n_components, seed)
         if needs_moments_only(estimator):
             return fit_to_moments(estimator, moments)
-        return fit_rows(estimator, X, None, groups, None)
+        return fit_rows(estimator, X, None, groups, weights)
 
 
 def _pca(n_components: int, seed: int) -> PCA:

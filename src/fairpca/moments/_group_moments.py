@@ -273,6 +273,15 @@ class GroupMoments(Reduction):
             self.labels, self.counts, self.means[:, chosen], self.scatters[:, chosen[:, None], chosen[None, :]]
         )
 
+    def sum_columns(self, parts: Sequence[Sequence[int]]) -> GroupMoments:
+        """The moments of features that are sums of the given ones, such as the indicator of several levels."""
+        if all(len(part) == 1 for part in parts):
+            return self.select([part[0] for part in parts])
+        combine = np.zeros((self.n_features, len(parts)))
+        for j, part in enumerate(parts):
+            combine[list(part), j] = 1.0
+        return GroupMoments(self.labels, self.counts, self.means @ combine, combine.T @ self.scatters @ combine)
+
     def pick(self, positions: Sequence[int] | np.ndarray, labels: tuple[Any, ...]) -> GroupMoments:
         """The moments of the groups at the given positions, with new labels."""
         chosen = list(positions)
