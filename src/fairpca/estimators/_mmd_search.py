@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import contextlib
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from typing import Any
 
@@ -36,8 +36,9 @@ _FIRST_ROWS, _ROW_GROWTH = 4000, 4
 _SMALL_FRAME, _SMALL_STARTS, _LARGE_STARTS = 50, 8, 3
 #: Frames so small (p d) that random ones hit every region within the tolerance; each of the best is started from.
 _TINY_FRAME, _TINY_STARTS = 6, 4
-#: Random frames from which the smallest MMD^2 is searched if no frame within the tolerance was found.
-_SPARE_FRAMES = 48
+#: Random frames from which the smallest MMD^2 is searched if no frame within the tolerance was found; more of them for
+#: tiny frames, as long as their kernels have no more than so many entries: few rows make many narrow valleys.
+_SPARE_FRAMES, _TINY_SPARES, _TINY_ENTRIES = 48, 200, 2_000_000
 #: Rounds in which the tolerance given to an approximate problem is corrected by the exact value on all rows.
 _CORRECTIONS = 6
 #: Rounds in which tolerance="auto" follows the level of random groups at the solution, and what counts as the same.
@@ -183,8 +184,7 @@ class DiscrepancySearch:
             count = _SMALL_STARTS if self.pca.size <= _SMALL_FRAME else _LARGE_STARTS
             interiors = [self._interior(problem, 0.1 * problem.tolerance) for _ in range(count)]
             interiors += self._scanned(problem)
-            spares = (random_frame(self.rng, *self.pca.shape) for _ in range(_SPARE_FRAMES))
-            result = minimise_within(problem, self._starts(), interiors, spares=spares, **options)
+            result = minimise_within(problem, self._starts(), interiors, spares=self._spares(problem), **options)
         return self._counted(problem, result)
 
     def _interior(self, problem: DiscrepancyProblem, target: float) -> np.ndarray:
@@ -200,6 +200,12 @@ class DiscrepancySearch:
         points = [problem.evaluate(frame) for frame in frames]
         within = [(here.loss, i) for i, here in enumerate(points) if here.constraints.max() <= problem.tolerance]
         return [frames[i] for _, i in sorted(within)[:_TINY_STARTS]]
+
+    def _spares(self, problem: DiscrepancyProblem) -> Iterator[np.ndarray]:
+        count = _SPARE_FRAMES
+        if self.pca.size <= _TINY_FRAME:
+            count = max(count, min(_TINY_SPARES, _TINY_ENTRIES // problem.n_rows**2))
+        return (random_frame(self.rng, *self.pca.shape) for _ in range(count))
 
     def _options(self) -> dict[str, Any]:
         return {"max_iter": self.settings.max_iter, "callback": self.settings.callback}

@@ -103,6 +103,10 @@ class DiscrepancyProblem:
         self.n_evaluations = 0
 
     @property
+    def n_rows(self) -> int:
+        return self._sample.n_rows
+
+    @property
     def tolerance(self) -> float:
         """What every constraint must stay under."""
         return float(self.limits.max())
