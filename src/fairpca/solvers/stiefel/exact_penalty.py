@@ -56,8 +56,8 @@ _KICK = 0.03
 _CROSSING_STEPS = 12
 #: A tolerance is worth at least this share of the variance, which keeps the method of multipliers stiff.
 _LEAST_PRICE = 1e-3
-#: Frames from which the largest constraint is minimised: at least so many, one of every twelve candidates where they are
-#: more; and how different they are, as the squared sine of an angle. Valleys of narrow kernels are narrow.
+#: Frames from which the largest constraint is minimised: at least so many, or one of every twelve candidates; and how
+#: different they are, as the squared sine of an angle. Valleys of narrow kernels are narrow.
 _LOWEST_STARTS, _CANDIDATES_PER_START, _DIFFERENT = 6, 12, 0.003
 #: Ends of rough paths considered for refinement.
 _REFINED = 3
@@ -405,6 +405,8 @@ class _Search:
                 best = trial
             if self.stopped or abs(trial.constraint - target) <= _REFINED_ERROR * target:
                 break
+            if trial.gradient_norm > _REFINED_ACCURACY:
+                break  # a stiffer term would only make it harder
             stiffness *= 10.0
         return best
 
