@@ -144,8 +144,8 @@ feature_names_in_, n_samples_seen_
     MMD^2 is the biased estimate. A tolerance below ``random_level_`` asks for projected groups more alike
     than random halves of one population; the rows at hand can be matched so closely, new rows cannot. A
     warning says so. ``tolerance="auto"`` is that level: ``(sum_i c_i^2) (1 - mean of K_ij over i != j)`` with
-    the signed weights c of a pair. It depends on the components, so they are found for the level at ordinary PCA
-    first and again for the level at what was found, until it no longer changes.
+    the signed weights c of a pair. It depends on the components, so it is part of the constraint: the search keeps
+    ``MMD^2 <= level`` with the level at the same components.
 
     The problem is not convex: the result is the best local solution found, at which the constraint is active.
 
