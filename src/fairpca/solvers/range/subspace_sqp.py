@@ -33,6 +33,10 @@ _GROWTH, _RELIEF = 10.0, 0.1
 _FIRST_STEPS, _STEPS_AHEAD = 5, 100
 
 
+#: Weights below this share of the largest count as zero at the start of an active-set method.
+_NEGLIGIBLE = 1e-6
+
+
 class Descent(NamedTuple):
     """The end of a descent, with the multipliers there or those of the last step."""
 
@@ -168,11 +172,22 @@ class _ConvexStep:
     """The step for a convex F of the captured variances; the multipliers are the weights."""
 
     def __init__(self, problem: RangeProblem, joint: JointRange, basis: np.ndarray, weights: np.ndarray) -> None:
-        self._problem, self._model = problem, _Model(joint, basis, weights)
+        self._problem, self._model, self._weights = problem, _Model(joint, basis, weights), weights
         self.scale = self._model.scale
 
     def solve(self, damping: float) -> _Step:
-        captured, quadratic = self._model.captured, self._model.quadratic(damping)
+        quadratic = self._model.quadratic(damping)
+        weights = self._on_simplex(quadratic) if self._problem.normalised else self._on_orthant(quadratic)
+        return _Step(self._model.step(weights, damping), weights)
+
+    def _on_simplex(self, quadratic: np.ndarray) -> np.ndarray:
+        """a(w) is linear there: a quadratic program, whose solution rarely has many positive weights."""
+        terms = self._problem.dual(self._weights).gradient - self._model.captured
+        self._weights = maximise_on_simplex(terms, quadratic, start=self._weights)
+        return self._weights
+
+    def _on_orthant(self, quadratic: np.ndarray) -> np.ndarray:
+        captured = self._model.captured
 
         def support(weights: np.ndarray, mu: float) -> Expansion:
             gradient = captured + quadratic @ weights
@@ -181,20 +196,7 @@ class _ConvexStep:
         equal = np.full(len(captured), 1.0 / len(captured))
         start = self._problem.scaled_weights(equal, float(equal @ captured))
         weights, _ = maximise_weights(self._problem, support, start, start=0.1 * self.scale, end=1e-18, shrink=0.02)
-        if self._problem.normalised:
-            weights = self._on_active_set(weights, quadratic)
-        return _Step(self._model.step(weights, damping), weights)
-
-    def _on_active_set(self, weights: np.ndarray, quadratic: np.ndarray) -> np.ndarray:
-        """Replace weights on the central path by exact ones nearby, which make the active terms of the model equal."""
-        active = np.flatnonzero(weights > 1e-6 * weights.max()).tolist()
-        terms = self._problem.dual(weights).gradient - self._model.captured
-        exact = _on_face(terms, quadratic, active).weights
-        if exact.min() < 0 or not np.isclose(exact.sum(), 1.0):
-            return weights
-        polished = np.zeros_like(weights)
-        polished[active] = exact
-        return polished
+        return weights
 
 
 class _PiecesStep:
@@ -213,8 +215,10 @@ class _PiecesStep:
         return _Step(self._model.step(multipliers @ self._slopes, damping), multipliers)
 
 
-def maximise_on_simplex(linear: np.ndarray, quadratic: np.ndarray) -> np.ndarray:
+def maximise_on_simplex(linear: np.ndarray, quadratic: np.ndarray, start: np.ndarray | None = None) -> np.ndarray:
     """``argmax f . w - w^T Q w / 2`` over the unit simplex, Q positive semidefinite: an active-set method.
+
+    If given, the search begins at the weights ``start``, whose positive entries are often already the right ones.
 
     >>> import numpy as np
     >>> maximise_on_simplex(np.array([1.0, 0.0, 0.9]), np.eye(3) * 0.2).round(3)
@@ -223,9 +227,11 @@ def maximise_on_simplex(linear: np.ndarray, quadratic: np.ndarray) -> np.ndarray
     size = len(linear)
     quadratic = quadratic + 1e-13 * max(float(np.trace(quadratic)), 1e-300) * np.eye(size)
     slack = 1e-14 * max(float(np.abs(linear).max()), float(np.abs(quadratic).max()))
-    weights = np.zeros(size)
-    active = [int(linear.argmax())]
-    weights[active] = 1.0
+    if start is None:
+        start = np.eye(size)[int(linear.argmax())]
+    weights = np.where(start > _NEGLIGIBLE * start.max(), start, 0.0)
+    weights /= weights.sum()
+    active = np.flatnonzero(weights).tolist()
     for _ in range(20 + 5 * size):
         target, level = _on_face(linear, quadratic, active)
         if target.min() < 0:
