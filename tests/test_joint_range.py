@@ -80,3 +80,12 @@ def test_incumbent_keeps_the_best_and_stops_when_the_gap_closes(rng):
     assert result.status is Status.MAX_ITER
     assert list(found.steps(tol=found.gap, max_iter=100)) == []  # the gap is closed
     assert found.result(found.gap, Status.MAX_ITER).status is Status.OPTIMAL
+
+
+def test_products_with_all_matrices_at_once(rng):
+    factors = rng.normal(size=(3, 6, 6))
+    joint = JointRange(factors @ factors.transpose(0, 2, 1), 2)
+    left, right = rng.normal(size=(6, 2)), rng.normal(size=(6, 4))
+    assert np.allclose(joint.images(left), joint.matrices @ left)
+    assert np.allclose(joint.forms(left, right), left.T @ joint.matrices @ right)
+    assert np.allclose(joint.captured(left), np.trace(left.T @ joint.matrices @ left, axis1=1, axis2=2))

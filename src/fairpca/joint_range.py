@@ -36,11 +36,10 @@ class RangePoint:
 
 @dataclass(frozen=True)
 class Spectrum:
-    """Full eigendecomposition of the weighted sum, descending, and the matrices in its basis."""
+    """Full eigendecomposition of the weighted sum, descending."""
 
     values: np.ndarray
     vectors: np.ndarray
-    rotated: np.ndarray
 
 
 class JointRange:
@@ -64,15 +63,30 @@ class JointRange:
         """``tr A_a``: what all dimensions together capture."""
         return np.einsum("aii->a", self.matrices)
 
+    @property
+    def flat(self) -> np.ndarray:
+        """The matrices as rows of p^2 entries."""
+        return self.matrices.reshape(self.n_matrices, -1)
+
+    def images(self, basis: np.ndarray) -> np.ndarray:
+        """``A_a V`` as one product, of shape (k, p, m): much faster than many small ones."""
+        stacked = self.matrices.reshape(-1, self.size)
+        return (stacked @ basis).reshape(self.n_matrices, self.size, -1)
+
+    def forms(self, left: np.ndarray, right: np.ndarray) -> np.ndarray:
+        """``U^T A_a V``, of shape (k, m, n)."""
+        rows = self.images(left).transpose(0, 2, 1).reshape(-1, self.size)
+        return (rows @ right).reshape(self.n_matrices, left.shape[1], -1)
+
     def combine(self, weights: np.ndarray) -> np.ndarray:
         used = np.flatnonzero(weights)
         if len(used) == 1 and weights[used[0]] == 1.0:
             return self.matrices[used[0]]
-        return np.tensordot(weights, self.matrices, axes=1)
+        return (weights @ self.flat).reshape(self.size, self.size)
 
     def captured(self, basis: np.ndarray) -> np.ndarray:
         """``c_a = <A_a, V V^T>``."""
-        return np.einsum("pi,api->a", basis, self.matrices @ basis)
+        return self.images(basis).reshape(self.n_matrices, -1) @ basis.ravel()
 
     def point(self, weights: np.ndarray, *, second_order: bool = False, start: np.ndarray | None = None) -> RangePoint:
         """The oracle: one eigenproblem."""
@@ -82,8 +96,8 @@ class JointRange:
         count = self.size if second_order else min(self.size, d + _EXTRA)
         values, vectors = top_eigenpairs(self.combine(weights), count, start=start)
         basis = np.ascontiguousarray(vectors[:, :d])
-        images = self.matrices @ basis
-        captured = np.einsum("pi,api->a", basis, images)
+        images = self.images(basis)
+        captured = images.reshape(self.n_matrices, -1) @ basis.ravel()
         curvature = self._curvature(images, values, vectors) if second_order else None
         return RangePoint(weights, float(values[:d].sum()), captured, basis, vectors[:, d:], curvature)
 
@@ -100,7 +114,7 @@ class JointRange:
         self.calls += 1
         values, vectors = np.linalg.eigh(self.combine(weights))
         values, vectors = values[::-1], np.ascontiguousarray(vectors[:, ::-1])
-        return Spectrum(values, vectors, vectors.T @ self.matrices @ vectors)
+        return Spectrum(values, vectors)
 
     def restrict(self, basis: np.ndarray) -> JointRange:
         """The joint range of the subspaces of span(basis), which is contained in this one."""
