@@ -48,6 +48,7 @@ _TABLE_SPAN = 65_536
 #: More groups than this share of the rows means that the column is a measurement, not a group.
 _MAX_GROUP_SHARE = 0.5
 _FEW_GROUPS = 10
+_FEW_TEXTS = 4
 
 
 @dataclass(frozen=True)
@@ -314,7 +315,25 @@ def _encode_integers(array: np.ndarray) -> Groups:
     return Groups(labels, table.astype(code_type(len(labels)))[offsets])
 
 
+def _encode_few_texts(array: np.ndarray) -> Groups | None:
+    """Compare all rows with the first one not yet encoded, and so on; None if there are more than a few labels."""
+    rest = np.ones(len(array), dtype=bool)
+    labels: list[str] = []
+    codes = np.zeros(len(array), dtype=code_type(_FEW_TEXTS))
+    while rest.any():
+        if len(labels) == _FEW_TEXTS:
+            return None
+        label = array[rest.argmax()]
+        same = array == label
+        codes[same], rest = len(labels), rest & ~same
+        labels.append(str(label))
+    return groups_from_codes(codes, labels)
+
+
 def _encode_by_hashing(array: np.ndarray) -> Groups:
+    few = _encode_few_texts(array) if array.dtype.kind == "U" else None  # three times as fast
+    if few is not None:
+        return few
     values = array.tolist()
     try:
         distinct = set(values)

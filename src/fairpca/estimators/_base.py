@@ -343,7 +343,8 @@ class MomentEstimator(LinearProjection):
     def _check_parameters(self) -> None:
         """Raise for parameters that are invalid for any data, before any data is read. Subclasses add their own."""
         check_n_components(self.n_components)
-        legacy_generator(getattr(self, "random_state", None))  # raises if it is not a valid random state
+        if getattr(self, "random_state", None) is not None:
+            legacy_generator(self.random_state)  # raises if it is not a valid random state
 
     @abstractmethod
     def _solve(self, reduction: Reduction, n_components: int) -> Fit:
