@@ -60,7 +60,7 @@ def two_groups(n_rows: int) -> tuple[np.ndarray, np.ndarray]:
 
 def single_thread_table() -> None:
     """Processor time with one BLAS thread, which other work on the machine hardly changes."""
-    print("\nFairPCA against sklearn PCA(svd_solver='covariance_eigh'), processor time with one BLAS thread, median of alternating runs")
+    print("\nThe same, processor time with one BLAS thread")
     cases = {
         "German credit 1000 x 57, d = 5": (*load_german_credit(return_X_s=True), 5, 301),
         "100000 x 50, d = 5": (*two_groups(100_000), 5, 31),

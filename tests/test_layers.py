@@ -18,6 +18,7 @@ ROOT = Path(fairpca.__file__).parent
 LAYERS = {
     "_arrow": 0,
     "_files": 0,
+    "_frames": 0,
     "_labels": 0,
     "_optional": 0,
     "_progress": 0,

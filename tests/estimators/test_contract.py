@@ -362,6 +362,30 @@ def test_projection_attributes(estimator, two_groups):
     assert fitted.get_feature_names_out().shape == (2,)
 
 
+def test_what_pca_has_and_means(linear_estimator, two_groups):
+    """On the same components, scikit-learn's PCA would set and return the same."""
+    X, groups = two_groups
+    fitted = linear_estimator.fit(X, sensitive_features=groups)
+    scores = fitted.transform(X)
+    assert np.allclose(fitted.singular_values_, np.sqrt((scores**2).sum(axis=0)))
+    assert np.allclose(fitted.get_precision() @ fitted.get_covariance(), np.eye(7), atol=1e-9)
+    errors = ((X - fitted.inverse_transform(scores)) ** 2).sum(axis=1)
+    assert np.allclose(fitted.score_samples(X), -errors, rtol=1e-10)
+    assert fitted.score(X) == fitted.score_samples(X).mean()
+    for label, error in zip(fitted.groups_, fitted.group_errors_, strict=True):
+        assert np.isclose(-fitted.score_samples(X[groups == label]).mean(), error)
+    assert np.allclose(fitted.score_samples(sparse.csr_array(X)), -errors)
+    assert not hasattr(type(linear_estimator)(), "singular_values_")
+    assert "whiten" not in fitted.get_params()
+
+
+def test_row_errors_keep_their_precision_far_from_the_origin(estimator, two_groups):
+    X, groups = two_groups
+    near = clone(estimator).fit(X, sensitive_features=groups)
+    far = clone(estimator).fit(X + 1e6, sensitive_features=groups)
+    assert np.allclose(far.score_samples(X + 1e6), near.score_samples(X), rtol=1e-6)
+
+
 def test_float32_is_kept_in_the_output_and_accumulated_in_float64(estimator, two_groups):
     X, groups = two_groups
     narrow = X.astype(np.float32)

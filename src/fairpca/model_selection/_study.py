@@ -9,7 +9,7 @@ import numpy as np
 from sklearn.utils import check_array
 
 from fairpca._labels import label_texts
-from fairpca._validation import Groups, check_groups, check_several_groups, seed_from
+from fairpca._validation import Groups, check_groups, check_several_groups, seed_from, split_off_groups
 from fairpca.estimators._base import label_array
 from fairpca.inference import GroupFigures, LossTest, loss_test
 from fairpca.inference._checks import CountedRows, check_clusters
@@ -48,6 +48,7 @@ class Study:
         seed: int,
         moments: GroupMoments | None,
     ) -> None:
+        X, sensitive_features = split_off_groups(None, X, sensitive_features)
         self.X = check_array(X, dtype=np.float64)
         self.groups = check_groups(sensitive_features, len(self.X))
         check_several_groups(self.groups.labels, len(self.X))

@@ -9,7 +9,7 @@ from typing import Any, Literal
 import numpy as np
 from sklearn.base import clone
 
-from fairpca._validation import check_choice
+from fairpca._validation import check_choice, split_off_groups
 from fairpca.inference._checks import check_dimensions
 from fairpca.metrics import GroupValues, reconstruction_error, reconstruction_loss
 from fairpca.model_selection import Comparison
@@ -85,6 +85,7 @@ class GroupErrorDisplay:
         if not named:
             raise ValueError("estimator is an empty dict; give at least one estimator.")
         measure = {"error": reconstruction_error, "loss": reconstruction_loss}[check_choice("of", of, _MEASURES)]
+        X, sensitive_features = split_off_groups(None, X, sensitive_features)
         dimensions = check_dimensions(n_components, np.shape(X)[1], default=range(1, 11))
         values, groups = {}, ()
         for name, one in named.items():

@@ -7,7 +7,7 @@ from typing import Any
 
 import numpy as np
 
-from fairpca._validation import check_groups
+from fairpca._validation import check_groups, split_off_groups
 from fairpca.plotting._style import COLOURS, MARKERS, axes, check_positions, plain_label
 
 __all__ = ["ProjectionDisplay"]
@@ -50,6 +50,7 @@ class ProjectionDisplay:
         cls, estimator: Any, X: Any, *, sensitive_features: Any, components: tuple[int, ...] = (0, 1)
     ) -> ProjectionDisplay:
         """Scores of X under a fitted estimator."""
+        X, sensitive_features = split_off_groups(None, X, sensitive_features)
         scores = np.asarray(estimator.transform(X))
         groups = check_groups(sensitive_features, len(scores))
         if len(components) > 2:
