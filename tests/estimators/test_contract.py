@@ -15,9 +15,10 @@ from sklearn.linear_model import LogisticRegression
 from sklearn.model_selection import GridSearchCV, KFold, cross_validate
 from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import StandardScaler
-from sklearn.utils.estimator_checks import parametrize_with_checks
+from sklearn.utils.estimator_checks import check_estimator, parametrize_with_checks
 
 from fairpca import FairPCA, KernelParityPCA, MMDFairPCA, ParityPCA, RobustFairPCA
+from fairpca.estimators import expected_failed_checks
 
 #: Those that need moments only, and those that need rows.
 ESTIMATORS = [FairPCA, RobustFairPCA, ParityPCA]
@@ -90,6 +91,31 @@ class KernelParityPCAWithGroups(WithGroupsAndRows, KernelParityPCA):
 )
 def test_scikit_learn_checks(estimator, check):
     check(estimator)
+
+
+def reasons(problem):
+    """The messages of an exception and of those that caused it."""
+    while problem is not None:
+        yield str(problem)
+        problem = problem.__cause__ or problem.__context__
+
+
+@pytest.mark.filterwarnings("ignore::sklearn.exceptions.SkipTestWarning")
+@pytest.mark.parametrize("cls", [*ESTIMATORS, *ROW_ESTIMATORS], ids=lambda cls: cls.__name__)
+def test_plain_classes_fail_only_for_lack_of_groups(cls):
+    expected = expected_failed_checks(cls())
+    found = check_estimator(cls(), expected_failed_checks=expected)  # would raise for any other failure
+    passed = [one["check_name"] for one in found if one["status"] == "passed"]
+    assert len(passed) >= 13
+    assert "check_no_attributes_set_in_init" in passed
+    for one in found:
+        assert (one["status"] == "xfail") == (one["check_name"] in expected and one["check_name"] not in passed)
+        if one["status"] == "xfail":
+            assert one["expected_to_fail_reason"].startswith("fit requires sensitive_features")
+            because = " ".join(reasons(one["exception"]))
+            # Two checks do not chain the error that they caught.
+            silent = {"check_sample_weights_pandas_series", "check_estimators_nan_inf"}
+            assert "sensitive_features is required" in because or one["check_name"] in silent, one["check_name"]
 
 
 @pytest.fixture(params=ESTIMATORS, ids=lambda cls: cls.__name__)

@@ -28,6 +28,7 @@ from fairpca._validation import (
     split_off_groups,
     without_sensitive_columns,
 )
+from fairpca.estimators._html import fitted_html
 from fairpca.estimators._row_errors import row_errors
 from fairpca.estimators._sklearn_pca import as_sklearn_pca
 from fairpca.linalg import fix_signs, orthonormalise, threads_for
@@ -68,6 +69,16 @@ class FloatTransformer(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEs
 
     def _check_transform_parameters(self) -> None:
         """Raise for parameters with which ``transform`` would fail: a saved model may come from an untrusted source."""
+
+    def _repr_html_inner(self) -> str:
+        return super()._repr_html_inner() + fitted_html(self)
+
+    def _repr_mimebundle_(self, **kwargs: Any) -> dict[str, str]:
+        """scikit-learn's diagram, followed by the groups and the certificate of a fitted estimator."""
+        bundle = super()._repr_mimebundle_(**kwargs)
+        if "text/html" in bundle:
+            bundle["text/html"] += fitted_html(self)
+        return bundle
 
     def __sklearn_tags__(self) -> Any:
         tags = super().__sklearn_tags__()

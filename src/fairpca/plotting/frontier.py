@@ -54,8 +54,8 @@ class FrontierDisplay:
     ) -> Self:
         """Draw the frontier for a fitted estimator's number of components, and where the estimator lies on it.
 
-        Returns the display, drawn on ``ax`` or in a new figure; ``kind`` as in :meth:`plot`. Errors are those of X about
-        the estimator's mean. ``options`` are passed to :func:`fairpca.model_selection.frontier`.
+        Returns the display, drawn on ``ax`` or in a new figure; ``kind`` as in :meth:`plot`. Errors are those of X
+        about the estimator's mean. ``options`` are passed to :func:`fairpca.model_selection.frontier`.
         """
         n_components = len(fitted_components(estimator, "estimator"))
         curve = frontier(X, sensitive_features, n_components=n_components, **options)
