@@ -19,6 +19,7 @@ LAYERS = {
     "_arrow": 0,
     "_continuous": 0,
     "_files": 0,
+    "_frames": 0,
     "_labels": 0,
     "_optional": 0,
     "_progress": 0,

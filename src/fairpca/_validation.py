@@ -16,6 +16,14 @@ from scipy import sparse
 from sklearn.utils import assert_all_finite, check_array, check_random_state
 from sklearn.utils.validation import validate_data
 
+from fairpca._frames import (
+    check_not_lazy,
+    drop_columns,
+    is_categorical,
+    is_frame,
+    label_columns,
+    split_named_columns,
+)
 from fairpca._labels import quoted
 
 __all__ = [
@@ -23,6 +31,7 @@ __all__ = [
     "check_choice",
     "check_finite",
     "check_flag",
+    "check_grouped_rows",
     "check_groups",
     "check_groups_given",
     "check_matrix",
@@ -41,8 +50,11 @@ __all__ = [
     "is_missing",
     "legacy_generator",
     "ordered_labels",
+    "remember_sensitive_columns",
     "repeatable",
     "seed_from",
+    "split_off_groups",
+    "without_sensitive_columns",
 ]
 
 #: Integer labels within this span are encoded by a table look-up instead of a sort.
@@ -50,6 +62,7 @@ _TABLE_SPAN = 65_536
 #: More groups than this share of the rows means that the column is a measurement, not a group.
 _MAX_GROUP_SHARE = 0.5
 _FEW_GROUPS = 10
+_FEW_TEXTS = 4
 
 
 @dataclass(frozen=True)
@@ -80,11 +93,13 @@ def is_dask(X: Any) -> bool:
 def check_matrix(estimator: Any, X: Any, *, reset: bool, min_samples: int = 1, finite: bool = True) -> Any:
     """Return X as a dense or CSR matrix of float64 or float32, remembered by ``estimator`` when ``reset``.
 
-    ``finite=False`` leaves missing and infinite values to the caller (:func:`check_finite`).
+    ``finite=False`` leaves missing and infinite values to the caller (:func:`check_finite`). Rows of a fitted estimator
+    may contain its sensitive columns.
     """
+    _check_eager(X)
     return validate_data(
         estimator,
-        X,
+        X if reset else without_sensitive_columns(estimator, X),
         reset=reset,
         accept_sparse="csr",
         dtype=[np.float64, np.float32],
@@ -95,9 +110,52 @@ def check_matrix(estimator: Any, X: Any, *, reset: bool, min_samples: int = 1, f
 
 def check_plain_matrix(X: Any, *, min_samples: int = 1, finite: bool = True) -> Any:
     """The same check where there is no estimator to remember feature names."""
+    _check_eager(X)
     return check_array(
         X, accept_sparse="csr", dtype=[np.float64, np.float32], ensure_min_samples=min_samples, ensure_all_finite=finite
     )
+
+
+def _check_eager(X: Any) -> None:
+    if not isinstance(X, np.ndarray):
+        check_not_lazy("X", X)
+
+
+def without_sensitive_columns(estimator: Any, X: Any) -> Any:
+    """A frame without the columns that the fit of ``estimator`` took as groups; anything else is returned unchanged."""
+    return drop_columns(X, getattr(estimator, "sensitive_feature_names_in_", ()))
+
+
+def split_off_groups(estimator: Any, X: Any, sensitive_features: Any, *, reset: bool = True) -> tuple[Any, Any]:
+    """Separate groups that are given as names of columns of a frame; ``estimator`` remembers the names if ``reset``."""
+    _check_eager(X)
+    check_groups_given(sensitive_features, X)
+    names: list[Any] = []
+    if hasattr(X, "columns") and is_frame(X):
+        X, sensitive_features, names = split_named_columns(X, sensitive_features)
+    if estimator is not None and reset:
+        remember_sensitive_columns(estimator, names)
+    return X, sensitive_features
+
+
+def remember_sensitive_columns(estimator: Any, names: list[Any]) -> None:
+    """Set ``sensitive_feature_names_in_``, with which ``transform`` accepts frames that contain these columns."""
+    if names:
+        estimator.sensitive_feature_names_in_ = np.array(names, dtype=object)
+    elif hasattr(estimator, "sensitive_feature_names_in_"):
+        del estimator.sensitive_feature_names_in_
+
+
+def check_grouped_rows(
+    estimator: Any, X: Any, sensitive_features: Any, sample_weight: Any = None, *, finite: bool = True
+) -> tuple[Any, Groups, np.ndarray | None]:
+    """Check rows, groups and weights; the groups may be columns of a frame, which are then not features."""
+    X, sensitive_features = split_off_groups(estimator, X, sensitive_features)
+    if estimator is None:
+        X = check_plain_matrix(X, finite=finite)
+    else:
+        X = check_matrix(estimator, X, reset=True, min_samples=2, finite=finite)
+    return X, check_groups(sensitive_features, X.shape[0]), check_sample_weight(sample_weight, X.shape[0])
 
 
 def check_finite(X: Any) -> None:
@@ -167,6 +225,7 @@ def check_sample_weight(sample_weight: Any, n_samples: int, *, part: bool = Fals
     """
     if sample_weight is None:
         return None
+    check_not_lazy("sample_weight", sample_weight)
     if isinstance(sample_weight, numbers.Number):
         weights = np.full(n_samples, float(sample_weight))  # type: ignore[arg-type]
     else:
@@ -187,17 +246,17 @@ def check_sample_weight(sample_weight: Any, n_samples: int, *, part: bool = Fals
     return weights
 
 
-def check_groups_given(sensitive_features: Any) -> None:
-    """Raise an error for what is clearly not a column of groups; cheap enough to run before X is validated."""
+def check_groups_given(sensitive_features: Any, X: Any = None) -> None:
+    """Raise an error for what is clearly neither groups nor the name of a column; runs before X is validated."""
     if sensitive_features is None:
         raise ValueError(
             "sensitive_features is required: pass the group of each row, for example "
             "fit(X, sensitive_features=df['sex']). Without groups, use sklearn.decomposition.PCA."
         )
-    if isinstance(sensitive_features, str | bytes):
+    if isinstance(sensitive_features, str | bytes) and not (hasattr(X, "columns") and is_frame(X)):
         raise TypeError(
             f"sensitive_features={sensitive_features!r} is a single string; give the column itself, for "
-            f"example df[{sensitive_features!r}]."
+            f"example df[{sensitive_features!r}], or X as a data frame with a column of that name."
         )
 
 
@@ -209,7 +268,10 @@ def check_groups(sensitive_features: Any, n_samples: int) -> Groups:
     check_groups_given(sensitive_features)
     if isinstance(sensitive_features, Groups):
         return sensitive_features
-    columns = _columns(sensitive_features)
+    if isinstance(sensitive_features, np.ndarray) and sensitive_features.ndim == 1:
+        columns = [sensitive_features]
+    else:
+        columns = label_columns(sensitive_features)
     for column in columns:
         if len(column) != n_samples:
             raise ValueError(
@@ -235,58 +297,9 @@ def check_several_groups(labels: Iterable[Any], n_samples: float) -> None:
         )
 
 
-def _columns(sensitive_features: Any) -> list[Any]:
-    """Split the argument into one-dimensional columns; categoricals are kept."""
-    if sparse.issparse(sensitive_features):
-        raise TypeError("sensitive_features must be dense: one label per row, or a few columns of labels.")
-    if hasattr(sensitive_features, "columns") and hasattr(sensitive_features, "iloc"):
-        columns = [sensitive_features.iloc[:, j] for j in range(sensitive_features.shape[1])]
-    elif isinstance(sensitive_features, dict):
-        columns = [_flat(column) for column in sensitive_features.values()]
-    elif _is_categorical(sensitive_features):
-        columns = [sensitive_features]
-    else:
-        array = _flat(sensitive_features)
-        columns = [array] if array.ndim == 1 else [array[:, j] for j in range(array.shape[1])]
-    if not columns:
-        raise ValueError("sensitive_features has no columns; pass at least one.")
-    return columns
-
-
-def _flat(values: Any) -> np.ndarray:
-    """A one- or two-dimensional array; mixed lists stay objects, so that 1 and '1' remain different."""
-    if isinstance(values, list | tuple) and values and not hasattr(values[0], "__len__"):
-        kinds = {type(value) for value in values}
-        array = np.asarray(values) if len(kinds) == 1 else _object_array(values)
-    elif isinstance(values, list | tuple) and values and isinstance(values[0], str | bytes):
-        array = _object_array(values)
-    elif isinstance(values, list | tuple) and values and isinstance(values[0], list | tuple):
-        array = np.array(values, dtype=object)
-    else:
-        array = np.asarray(values)
-    if array.ndim == 0 or array.ndim > 2:
-        raise ValueError(
-            f"sensitive_features must have one or two dimensions, got {array.ndim}: pass one label per row, or "
-            "several columns of labels."
-        )
-    return array
-
-
-def _object_array(values: Any) -> np.ndarray:
-    array = np.empty(len(values), dtype=object)
-    array[:] = values
-    return array
-
-
-def _is_categorical(column: Any) -> bool:
-    """Whether a column has codes and categories, as in pandas; polars has no such codes."""
-    encoded = getattr(column, "cat", column)
-    return hasattr(encoded, "codes") and hasattr(encoded, "categories")
-
-
 def _encode(column: Any) -> Groups:
     """Labels and codes of one column, by the fastest method for its type."""
-    if _is_categorical(column):
+    if not isinstance(column, np.ndarray) and is_categorical(column):
         return _encode_categorical(column)
     array = np.asarray(column)
     if array.dtype.kind == "b":
@@ -336,7 +349,25 @@ def _encode_integers(array: np.ndarray) -> Groups:
     return Groups(labels, table.astype(code_type(len(labels)))[offsets])
 
 
+def _encode_few_texts(array: np.ndarray) -> Groups | None:
+    """Compare all rows with the first one not yet encoded, and so on; None if there are more than a few labels."""
+    rest = np.ones(len(array), dtype=bool)
+    labels: list[str] = []
+    codes = np.zeros(len(array), dtype=code_type(_FEW_TEXTS))
+    while rest.any():
+        if len(labels) == _FEW_TEXTS:
+            return None
+        label = array[rest.argmax()]
+        same = array == label
+        codes[same], rest = len(labels), rest & ~same
+        labels.append(str(label))
+    return groups_from_codes(codes, labels)
+
+
 def _encode_by_hashing(array: np.ndarray) -> Groups:
+    few = _encode_few_texts(array) if array.dtype.kind == "U" else None  # three times as fast
+    if few is not None:
+        return few
     values = array.tolist()
     try:
         distinct = set(values)

@@ -15,9 +15,10 @@ from sklearn.linear_model import LogisticRegression
 from sklearn.model_selection import GridSearchCV, KFold, cross_validate
 from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import StandardScaler
-from sklearn.utils.estimator_checks import parametrize_with_checks
+from sklearn.utils.estimator_checks import check_estimator, parametrize_with_checks
 
 from fairpca import FairPCA, KernelParityPCA, LeacePCA, MMDFairPCA, ParityPCA, RobustFairPCA
+from fairpca.estimators import expected_failed_checks
 from fairpca.metrics import explained_variance_ratio
 from fairpca.moments import group_moments
 
@@ -98,6 +99,31 @@ class KernelParityPCAWithGroups(WithGroupsAndRows, KernelParityPCA):
 )
 def test_scikit_learn_checks(estimator, check):
     check(estimator)
+
+
+def reasons(problem):
+    """The messages of an exception and of those that caused it."""
+    while problem is not None:
+        yield str(problem)
+        problem = problem.__cause__ or problem.__context__
+
+
+@pytest.mark.filterwarnings("ignore::sklearn.exceptions.SkipTestWarning")
+@pytest.mark.parametrize("cls", [*ESTIMATORS, *ROW_ESTIMATORS], ids=lambda cls: cls.__name__)
+def test_plain_classes_fail_only_for_lack_of_groups(cls):
+    expected = expected_failed_checks(cls())
+    found = check_estimator(cls(), expected_failed_checks=expected)  # would raise for any other failure
+    passed = [one["check_name"] for one in found if one["status"] == "passed"]
+    assert len(passed) >= 13
+    assert "check_no_attributes_set_in_init" in passed
+    for one in found:
+        assert (one["status"] == "xfail") == (one["check_name"] in expected and one["check_name"] not in passed)
+        if one["status"] == "xfail":
+            assert one["expected_to_fail_reason"].startswith("fit requires sensitive_features")
+            because = " ".join(reasons(one["exception"]))
+            # Two checks do not chain the error that they caught.
+            silent = {"check_sample_weights_pandas_series", "check_estimators_nan_inf"}
+            assert "sensitive_features is required" in because or one["check_name"] in silent, one["check_name"]
 
 
 @pytest.fixture(params=ESTIMATORS, ids=lambda cls: cls.__name__)
@@ -425,6 +451,30 @@ def test_projection_attributes(estimator, two_groups):
     assert np.allclose(fitted.group_errors_, [errors[groups == label].mean() for label in "ab"])
     assert np.isclose(np.trace(fitted.get_covariance()), np.cov(X.T).trace())
     assert fitted.get_feature_names_out().shape == (2,)
+
+
+def test_what_pca_has_and_means(linear_estimator, two_groups):
+    """On the same components, scikit-learn's PCA would set and return the same."""
+    X, groups = two_groups
+    fitted = linear_estimator.fit(X, sensitive_features=groups)
+    scores = fitted.transform(X)
+    assert np.allclose(fitted.singular_values_, np.sqrt((scores**2).sum(axis=0)))
+    assert np.allclose(fitted.get_precision() @ fitted.get_covariance(), np.eye(7), atol=1e-9)
+    errors = ((X - fitted.inverse_transform(scores)) ** 2).sum(axis=1)
+    assert np.allclose(fitted.score_samples(X), -errors, rtol=1e-10)
+    assert fitted.score(X) == fitted.score_samples(X).mean()
+    for label, error in zip(fitted.groups_, fitted.group_errors_, strict=True):
+        assert np.isclose(-fitted.score_samples(X[groups == label]).mean(), error)
+    assert np.allclose(fitted.score_samples(sparse.csr_array(X)), -errors)
+    assert not hasattr(type(linear_estimator)(), "singular_values_")
+    assert "whiten" not in fitted.get_params()
+
+
+def test_row_errors_keep_their_precision_far_from_the_origin(estimator, two_groups):
+    X, groups = two_groups
+    near = clone(estimator).fit(X, sensitive_features=groups)
+    far = clone(estimator).fit(X + 1e6, sensitive_features=groups)
+    assert np.allclose(far.score_samples(X + 1e6), near.score_samples(X), rtol=1e-6)
 
 
 def test_float32_is_kept_in_the_output_and_accumulated_in_float64(estimator, two_groups):

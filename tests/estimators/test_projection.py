@@ -25,7 +25,7 @@ def test_score_of_more_rows_than_are_centred_at_a_time(two_groups, monkeypatch):
     X, groups = two_groups
     pca = FairPCA(2).fit(X, sensitive_features=groups)
     whole = pca.score(X)
-    monkeypatch.setattr("fairpca.estimators._base._BLOCK_NUMBERS", 50)
+    monkeypatch.setattr("fairpca.estimators._row_errors._BLOCK_NUMBERS", 50)
     assert np.isclose(pca.score(X), whole, rtol=1e-13)
 
 

@@ -8,30 +8,34 @@ from dataclasses import dataclass, field
 from typing import Any, ClassVar, Self
 
 import numpy as np
-from scipy import sparse
 from sklearn.base import BaseEstimator, ClassNamePrefixFeaturesOutMixin, TransformerMixin
+from sklearn.decomposition import PCA
 from sklearn.exceptions import ConvergenceWarning
 from sklearn.utils.validation import check_is_fitted
 
 from fairpca._labels import quoted
 from fairpca._saved import BOUNDED, FITTED, GROUPED, LINEAR, PER_GROUP, SEARCHED, TUPLE, Array, Declared, Record
 from fairpca._validation import (
-    check_groups,
-    check_groups_given,
+    check_grouped_rows,
     check_matrix,
     check_n_components,
     check_plain_matrix,
-    check_sample_weight,
     check_several_groups,
     check_wanted_components,
     generator,
     is_dask,
     legacy_generator,
+    remember_sensitive_columns,
+    split_off_groups,
+    without_sensitive_columns,
 )
 from fairpca.estimators._dimension import all_directions, refuse_share, solve_for_wanted
+from fairpca.estimators._html import fitted_html
+from fairpca.estimators._row_errors import row_errors
+from fairpca.estimators._sklearn_pca import as_sklearn_pca
 from fairpca.linalg import fix_signs, orthonormalise, threads_for
 from fairpca.moments import GroupFactors, GroupMoments, Reduction, RowSpace, accumulate, chunk_moments
-from fairpca.moments.dask import as_dask_features, moments_from_dask, project_lazily, sample_of
+from fairpca.moments.dask import as_dask_features, map_rows_lazily, moments_from_dask, project_lazily, sample_of
 from fairpca.problems import best_captured, group_errors, group_losses
 from fairpca.protocols import SolverResult, Status
 
@@ -41,8 +45,6 @@ __all__ = ["Fit", "LinearProjection", "MomentEstimator", "label_array"]
 MANY_FEATURES = 3000
 #: ... and with at most this many rows, the problem is solved in the space they span.
 FEW_ROWS = 2000
-#: How many numbers of X are centred at a time.
-_BLOCK_NUMBERS = 1_000_000
 #: Estimated multiplications of a search in units of p^3, which decide whether it counts as short.
 _PRODUCTS_OF_A_SEARCH = 5.0
 _CONVERGED = (Status.OPTIMAL, Status.STATIONARY, Status.RELAXATION_SOLVED)
@@ -70,6 +72,16 @@ class FloatTransformer(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEs
     def _check_transform_parameters(self) -> None:
         """Raise for parameters with which ``transform`` would fail: a saved model may come from an untrusted source."""
 
+    def _repr_html_inner(self) -> str:
+        return super()._repr_html_inner() + fitted_html(self)
+
+    def _repr_mimebundle_(self, **kwargs: Any) -> dict[str, str]:
+        """scikit-learn's diagram, followed by the groups and the certificate of a fitted estimator."""
+        bundle = super()._repr_mimebundle_(**kwargs)
+        if "text/html" in bundle:
+            bundle["text/html"] += fitted_html(self)
+        return bundle
+
     def __sklearn_tags__(self) -> Any:
         tags = super().__sklearn_tags__()
         tags.input_tags.sparse = True
@@ -92,6 +104,7 @@ class LinearProjection(FloatTransformer, metaclass=ABCMeta):
         """Scores of the rows: ``(X - mean_) @ components_.T``; lazy for a Dask collection."""
         check_is_fitted(self)
         if is_dask(X):
+            X = without_sensitive_columns(self, X)
             check_matrix(self, sample_of(X), reset=False)
             return project_lazily(X, self._encoder, self.mean_)
         X = check_matrix(self, X, reset=False)
@@ -113,31 +126,55 @@ class LinearProjection(FloatTransformer, metaclass=ABCMeta):
         with threads_for(X.shape[0] * self.components_.size):
             return X @ self.components_ + self.mean_
 
-    def fit_transform(self, X: Any, y: Any = None, **fit_params: Any) -> Any:
-        """Fit to the rows and return their scores."""
-        if not is_dask(X):
-            return super().fit_transform(X, y, **fit_params)
-        features = as_dask_features(X, fit_params.get("sensitive_features"))[0]  # groups are not a feature
-        return self.fit(X, y, **fit_params).transform(features)
+    def _sample_of_features(self, X: Any, sensitive_features: Any) -> Any:
+        """Placeholder rows of a Dask collection without its sensitive columns, which are remembered."""
+        features = as_dask_features(X, sensitive_features)[0]
+        if hasattr(X, "columns"):
+            remember_sensitive_columns(self, [name for name in X.columns if name not in features.columns])
+        return sample_of(features)
 
     def score(self, X: Any, y: Any = None) -> float:
         """Minus the mean squared reconstruction error of the rows; larger is better."""
+        return float(self.score_samples(X).mean())
+
+    def score_samples(self, X: Any) -> np.ndarray:
+        """Minus the squared reconstruction error of each row; lazy for a Dask collection.
+
+        Unlike :class:`sklearn.decomposition.PCA`, which returns log-likelihoods: ``group_errors_`` are means of these.
+        """
         check_is_fitted(self)
+        if is_dask(X):
+            X = without_sensitive_columns(self, X)
+            check_matrix(self, sample_of(X), reset=False)
+            return -map_rows_lazily(X, row_errors, self.components_, self.mean_, self._encoder)
         X = check_matrix(self, X, reset=False)
         with threads_for(X.shape[0] * self.components_.size):
-            return -self._squared_residuals(X) / X.shape[0]
+            return -row_errors(X, self.components_, self.mean_, self._encoder)
 
-    def _squared_residuals(self, X: Any) -> float:
-        if sparse.issparse(X):
-            scores = X @ self.components_.T - self.mean_ @ self.components_.T
-            total = X.multiply(X).sum() - 2 * (X @ self.mean_).sum() + X.shape[0] * (self.mean_ @ self.mean_)
-            return max(float(total - np.einsum("ij,ij->", scores, scores)), 0.0)
-        step, total = max(_BLOCK_NUMBERS // X.shape[1], 1), 0.0
-        for start in range(0, X.shape[0], step):
-            rows = X[start : start + step] - self.mean_  # centred first: means may be large relative to the residuals
-            scores = rows @ self.components_.T
-            total += float(np.einsum("ij,ij->", rows, rows) - np.einsum("ij,ij->", scores, scores))
-        return max(total, 0.0)
+    def to_sklearn(self) -> PCA:
+        """A fitted :class:`sklearn.decomposition.PCA` with the same components, mean and variances.
+
+        For everything that knows PCA, such as converters to ONNX. Its ``transform``, ``inverse_transform`` and
+        ``get_covariance`` give the same results; its ``score`` is a log-likelihood. The groups are left out. If the
+        scores are correlated (``FairPCA(nested=True)``), ``explained_variance_`` holds their plain variances.
+
+        Examples
+        --------
+        >>> import numpy as np
+        >>> from fairpca import FairPCA
+        >>> from fairpca.datasets import load_german_credit
+        >>> X, sex = load_german_credit(return_X_s=True)
+        >>> pca = FairPCA(3).fit(X, sensitive_features=sex)
+        >>> bool(np.allclose(pca.to_sklearn().transform(X), pca.transform(X)))
+        True
+        """
+        check_is_fitted(self)
+        return as_sklearn_pca(self)
+
+    @property
+    def singular_values_(self) -> np.ndarray:
+        """Square roots of the sums of squared scores, as in :class:`sklearn.decomposition.PCA`."""
+        return np.sqrt(self.explained_variance_ * max(self.n_samples_seen_ - 1.0, 0.0))
 
     def get_covariance(self) -> np.ndarray:
         """Covariance of the probabilistic model: that of the scores, and one noise variance for the rest."""
@@ -148,6 +185,10 @@ class LinearProjection(FloatTransformer, metaclass=ABCMeta):
         covariance = self.components_.T @ excess @ self.components_
         covariance.flat[:: len(covariance) + 1] += self.noise_variance_
         return covariance
+
+    def get_precision(self) -> np.ndarray:
+        """The inverse of :meth:`get_covariance`."""
+        return np.linalg.inv(self.get_covariance())
 
     @property
     def _n_features_out(self) -> int:
@@ -321,10 +362,8 @@ class MomentEstimator(LinearProjection):
         """Reduce the data to group statistics, in the form that suits its shape."""
         if is_dask(X):
             return self._reduce_dask(X, sensitive_features, sample_weight, reset=True)
-        check_groups_given(sensitive_features)
-        X = check_matrix(self, X, reset=True, min_samples=2, finite=False)  # finiteness is checked in the reduction
-        groups = check_groups(sensitive_features, X.shape[0])
-        weights = check_sample_weight(sample_weight, X.shape[0])
+        # Finiteness is checked in the reduction.
+        X, groups, weights = check_grouped_rows(self, X, sensitive_features, sample_weight, finite=False)
         if X.shape[1] > MANY_FEATURES and X.shape[0] <= FEW_ROWS and self._depends_on_subspace_only():
             return RowSpace(X, groups, weights, n_spare=self._spare_directions(*X.shape))
         if X.shape[1] > MANY_FEATURES and X.shape[0] > FEW_ROWS and self._takes_operators():
@@ -335,12 +374,12 @@ class MomentEstimator(LinearProjection):
         """The same for one chunk, which may have no rows or no positive weight."""
         if is_dask(X):
             return self._reduce_dask(X, sensitive_features, sample_weight, reset=reset)
-        check_groups_given(sensitive_features)
+        X, sensitive_features = split_off_groups(self, X, sensitive_features, reset=reset)
         X = check_matrix(self, X, reset=reset, min_samples=0, finite=False)
         return chunk_moments(X, sensitive_features, sample_weight)
 
     def _reduce_dask(self, X: Any, sensitive_features: Any, sample_weight: Any, *, reset: bool) -> GroupMoments:
-        check_matrix(self, sample_of(as_dask_features(X, sensitive_features)[0]), reset=reset)
+        check_matrix(self, self._sample_of_features(X, sensitive_features), reset=reset)
         return moments_from_dask(X, sensitive_features, sample_weight)
 
     def _depends_on_subspace_only(self) -> bool:
@@ -382,7 +421,8 @@ class MomentEstimator(LinearProjection):
     def _check_parameters(self) -> None:
         """Raise for parameters that are invalid for any data, before any data is read. Subclasses add their own."""
         check_wanted_components(self.n_components)
-        legacy_generator(getattr(self, "random_state", None))  # raises if it is not a valid random state
+        if getattr(self, "random_state", None) is not None:
+            legacy_generator(self.random_state)  # raises if it is not a valid random state
 
     @abstractmethod
     def _solve(self, reduction: Reduction, n_components: int) -> Fit:

@@ -379,7 +379,9 @@ def complete_basis(problem: RangeProblem, joint: JointRange, result: SolverResul
     if used.all() and len(used) == joint.dimension:
         return result
     candidate = extend_by_leading(basis @ vectors[:, used], joint.matrices.sum(axis=0), joint.dimension)
-    value = problem.value(joint.captured(candidate))
-    if value > result.objective and len(used) == joint.dimension:
+    captured = joint.captured(candidate)
+    value = problem.value(captured)
+    rounding = _NOTHING * float(np.abs(captured).sum())
+    if value > result.objective + rounding and len(used) == joint.dimension:
         return result
     return dataclasses.replace(result, basis=candidate, objective=value)

@@ -14,10 +14,9 @@ from fairpca._saved import GROUPED, NUMBER, Array
 from fairpca._validation import (
     Groups,
     check_choice,
-    check_groups,
+    check_grouped_rows,
     check_matrix,
     check_number,
-    check_sample_weight,
     check_several_groups,
     check_wanted_components,
     generator,
@@ -162,9 +161,8 @@ class KernelParityPCA(FloatTransformer):
         self
         """
         self._check_parameters()
-        X = check_matrix(self, X, reset=True, min_samples=2).astype(np.float64)
-        groups = check_groups(sensitive_features, X.shape[0])
-        weights = check_sample_weight(sample_weight, X.shape[0])
+        X, groups, weights = check_grouped_rows(self, X, sensitive_features, sample_weight)
+        X = X.astype(np.float64) if sparse.issparse(X) else np.array(X, dtype=np.float64, order="C")
         self.landmarks_ = X[self._choose_landmarks(X.shape[0], weights)]
         if self.kernel == "linear" and not sparse.issparse(X):
             # Shifting the rows does not change the directions, but rows far from the origin would lose precision.

@@ -15,7 +15,7 @@ from fairpca._validation import check_matrix
 from fairpca.estimators._base import Fit
 from fairpca.estimators._dimension import all_directions
 from fairpca.estimators._uncorrelated import UncorrelatedEstimator
-from fairpca.linalg import eigenvalue_sum_bound, threads_for, top_eigenpairs
+from fairpca.linalg import eigenvalue_sum_bound, top_eigenpairs
 from fairpca.moments import Reduction
 from fairpca.problems import best_captured
 from fairpca.problems.erasure import Erasure, captured_variances, least_squares_erasure
@@ -156,17 +156,6 @@ class LeacePCA(UncorrelatedEstimator):
         X = check_matrix(self, X, reset=False)
         return np.vstack([self._erased(rows).astype(X.dtype, copy=False) for rows in _dense_blocks(X)])
 
-    def score_samples(self, X: Any) -> np.ndarray:
-        """Minus the squared distance between each row and ``inverse_transform(transform(X))``."""
-        check_is_fitted(self)
-        X = check_matrix(self, X, reset=False)
-        with threads_for(X.shape[0] * self.components_.size):
-            return -np.concatenate([self._row_errors(rows) for rows in _dense_blocks(X)])
-
-    def score(self, X: Any, y: Any = None) -> float:
-        """Minus the mean squared reconstruction error of the rows; larger is better."""
-        return float(self.score_samples(X).mean())
-
     def to_sklearn(self) -> Any:
         """Always raises: no orthogonal projection has the same scores and reconstructions."""
         raise TypeError(
@@ -180,11 +169,6 @@ class LeacePCA(UncorrelatedEstimator):
 
     def _erased(self, rows: np.ndarray) -> np.ndarray:
         return rows - ((rows - self.mean_) @ self.erased_coefficients_.T) @ self.erased_directions_
-
-    def _row_errors(self, rows: np.ndarray) -> np.ndarray:
-        centred = rows - self.mean_
-        left = centred - (centred @ self.projection_.T) @ self.components_
-        return np.einsum("ij,ij->i", left, left)
 
     def _all_components(self, reduction: Reduction) -> int:
         erased = least_squares_erasure(reduction).directions.shape[1]

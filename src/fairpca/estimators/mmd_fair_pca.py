@@ -15,10 +15,9 @@ from sklearn.exceptions import ConvergenceWarning
 from fairpca._saved import LIST, NUMBER, NUMBERS, SEARCHED, Array, optional
 from fairpca._validation import (
     check_choice,
-    check_groups,
+    check_grouped_rows,
     check_matrix,
     check_n_components,
-    check_sample_weight,
     check_several_groups,
     check_wanted_components,
     generator,
@@ -38,7 +37,6 @@ from fairpca.moments.dask import (
     distinct_values,
     is_dask,
     moments_from_dask,
-    sample_of,
 )
 from fairpca.moments.kernel_means import exact_means
 from fairpca.problems.mmd import pair_discrepancies, random_level
@@ -217,9 +215,7 @@ feature_names_in_, n_samples_seen_
         self._check_parameters()
         if is_dask(X):
             return self._solve(*self._reduce_dask(X, y, sensitive_features, sample_weight))
-        X = check_matrix(self, X, reset=True, min_samples=2)
-        groups = check_groups(sensitive_features, X.shape[0])
-        weights = check_sample_weight(sample_weight, X.shape[0])
+        X, groups, weights = check_grouped_rows(self, X, sensitive_features, sample_weight)
         moments = accumulate(X, groups, weights)
         dimension = self._check_moments(moments)
         cells, used = compared_cells(groups, y, self.notion)
@@ -232,8 +228,8 @@ feature_names_in_, n_samples_seen_
         self, X: Any, y: Any, sensitive_features: Any, sample_weight: Any
     ) -> tuple[GroupMoments, Sample, int, np.random.Generator, Scores]:
         """The arguments of :meth:`_solve`; the rows stay in their chunks where they are many."""
+        check_matrix(self, self._sample_of_features(X, sensitive_features), reset=True)
         X, sensitive_features = as_dask_features(X, sensitive_features)
-        check_matrix(self, sample_of(X), reset=True)
         moments = moments_from_dask(X, sensitive_features, sample_weight)
         dimension, rng = self._check_moments(moments), self._rng()
         data = (X, sensitive_features, sample_weight)

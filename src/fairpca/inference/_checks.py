@@ -13,11 +13,11 @@ from fairpca._validation import (
     Groups,
     check_finite,
     check_groups,
-    check_groups_given,
     check_n_components,
     check_plain_matrix,
     check_sample_weight,
     check_several_groups,
+    split_off_groups,
 )
 from fairpca.moments import ChunkSource, MemorySource, RowSource
 from fairpca.moments.dask import DaskSource, is_dask
@@ -74,7 +74,7 @@ class CountedRows(MemorySource):
 
 
 def in_memory_rows(X: Any, sensitive_features: Any, sample_weight: Any) -> CountedRows:
-    check_groups_given(sensitive_features)
+    X, sensitive_features = split_off_groups(None, X, sensitive_features)
     X = check_plain_matrix(X, min_samples=2, finite=False)  # finiteness is checked in accumulate
     groups = check_groups(sensitive_features, X.shape[0])
     weights = check_sample_weight(sample_weight, X.shape[0])

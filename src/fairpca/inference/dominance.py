@@ -8,7 +8,7 @@ from typing import Any
 
 import numpy as np
 
-from fairpca._validation import Groups, check_groups, check_n_components, check_plain_matrix, check_several_groups
+from fairpca._validation import Groups, check_grouped_rows, check_n_components, check_several_groups
 from fairpca.inference.chance import pca_losses
 from fairpca.linalg import top_eigenpairs
 from fairpca.moments import GroupMoments, accumulate
@@ -84,8 +84,7 @@ def dominant_parts(
     >>> [(one.group, one.feature, one.rows) for one in dominant_parts(X, groups, n_components=2) if one.feature]
     [('a', 'column 4', 4), ('b', 'column 4', 4)]
     """
-    X = check_plain_matrix(X)
-    groups = check_groups(sensitive_features, X.shape[0])
+    X, groups, _ = check_grouped_rows(None, X, sensitive_features)
     check_several_groups(groups.labels, X.shape[0])
     d = check_n_components(n_components, X.shape[1])
     names = [f"column {j}" for j in range(X.shape[1])] if feature_names is None else feature_names

@@ -9,7 +9,15 @@ from typing import Any
 import numpy as np
 from sklearn.utils import check_array
 
-from fairpca._validation import Groups, check_groups, check_number, check_sample_weight, check_several_groups, generator
+from fairpca._validation import (
+    Groups,
+    check_groups,
+    check_number,
+    check_sample_weight,
+    check_several_groups,
+    generator,
+    split_off_groups,
+)
 from fairpca.moments import GroupedSample
 from fairpca.moments.bandwidths import Bandwidth, check_bandwidth, halved_bandwidths, squared_distance_median
 from fairpca.moments.kernel_means import kernel_matrix, kernel_means
@@ -211,6 +219,7 @@ def _permutation_draws(
 def _prepare(
     X: Any, sensitive_features: Any, bandwidth: Any, sample_weight: Any, random_state: Any
 ) -> tuple[GroupedSample, Bandwidth]:
+    X, sensitive_features = split_off_groups(None, X, sensitive_features)
     rows = check_array(X, dtype=np.float64)
     groups: Groups = check_groups(sensitive_features, len(rows))
     weights = check_sample_weight(sample_weight, len(rows))

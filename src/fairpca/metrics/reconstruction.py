@@ -15,6 +15,8 @@ from fairpca._validation import (
     check_groups_given,
     check_plain_matrix,
     check_sample_weight,
+    split_off_groups,
+    without_sensitive_columns,
 )
 from fairpca.linalg import top_eigenpairs
 from fairpca.metrics._components import fitted_components, fitted_encoder
@@ -182,10 +184,11 @@ def _reference_moments(reference: Any, view: _View) -> GroupMoments:
         raise TypeError(
             "reference must be a pair (X, sensitive_features), for example the training rows and their groups."
         )
-    rows = check_plain_matrix(reference[0])
+    rows, labels = split_off_groups(None, *reference) if view.grouped else reference
+    rows = check_plain_matrix(rows)
     if rows.shape[1] != view.n_features:
         raise ValueError(f"reference has {rows.shape[1]} features, but X has {view.n_features}: pass the same columns.")
-    labels = reference[1] if view.grouped else np.zeros(rows.shape[0], dtype=np.uint8)
+    labels = labels if view.grouped else np.zeros(rows.shape[0], dtype=np.uint8)
     moments = accumulate(rows, check_groups(labels, rows.shape[0]))
     missing = [label for label in view.labels if label not in moments.labels]
     if missing:
@@ -217,7 +220,7 @@ def reconstruction_gap(
     >>> reconstruction_gap(X, np.array([[1.0, 0.0]]), sensitive_features=["a", "a", "b", "b"])
     4.0
     """
-    check_groups_given(sensitive_features)
+    check_groups_given(sensitive_features, X)
     options: dict[str, Any] = {
         "sensitive_features": sensitive_features, "sample_weight": sample_weight, "center": center, "mean": mean,
         "relative": relative,
@@ -276,10 +279,10 @@ class _View:
     def __init__(
         self, X: Any, projector: Any, sensitive_features: Any, sample_weight: Any, center: str, mean: Any
     ) -> None:
-        X = check_plain_matrix(X)
         self.grouped = sensitive_features is not None
-        labels = sensitive_features if self.grouped else np.zeros(X.shape[0], dtype=np.uint8)
-        groups = check_groups(labels, X.shape[0])
+        X, labels = split_off_groups(None, X, sensitive_features) if self.grouped else (X, None)
+        X = check_plain_matrix(without_sensitive_columns(projector, X))
+        groups = check_groups(labels if self.grouped else np.zeros(X.shape[0], dtype=np.uint8), X.shape[0])
         self._moments = accumulate(X, groups, check_sample_weight(sample_weight, X.shape[0]))
         self.basis, self._encoder = check_projector(projector, X.shape[1]), fitted_encoder(projector)
         point = _mean(projector, mean, self._moments)

@@ -1,5 +1,6 @@
 """The trade-off between groups, choosing a point on it, and methods side by side."""
 
+from fairpca.model_selection import scorers
 from fairpca.model_selection.compare import compare
 from fairpca.model_selection.comparison import Comparison, MethodResult
 from fairpca.model_selection.frontier import Frontier, FrontierPoint, frontier
@@ -17,4 +18,5 @@ __all__ = [
     "compare",
     "components_needed",
     "frontier",
+    "scorers",
 ]

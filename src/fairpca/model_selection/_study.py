@@ -9,7 +9,7 @@ import numpy as np
 from sklearn.utils import check_array
 
 from fairpca._labels import label_texts
-from fairpca._validation import Groups, check_groups, check_several_groups, seed_from
+from fairpca._validation import Groups, check_groups, check_several_groups, seed_from, split_off_groups
 from fairpca.estimators._base import label_array
 from fairpca.inference import GroupFigures, LossTest, loss_test
 from fairpca.inference._checks import CountedRows, check_clusters, in_memory_rows
@@ -51,6 +51,7 @@ class Study:
         moments: GroupMoments | None,
         sample_weight: Any = None,
     ) -> None:
+        X, sensitive_features = split_off_groups(None, X, sensitive_features)
         rows = _given_rows(X, sensitive_features, sample_weight, moments)
         self.X, self.groups, self.weights = rows.X, rows.groups, rows.weights
         self.y = rows.select(_check_label(y, rows.n_given))

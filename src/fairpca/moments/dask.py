@@ -14,6 +14,7 @@ from typing import Any
 import numpy as np
 
 from fairpca._continuous import check_continuous, columns_by_name, separate_continuous
+from fairpca._frames import is_column_name, split_columns
 from fairpca._validation import Groups, check_groups, check_plain_matrix, check_sample_weight, is_dask
 from fairpca.moments._accumulate import accumulate
 from fairpca.moments._attributes import AttributeMoments, accumulate_attributes
@@ -31,6 +32,7 @@ __all__ = [
     "attribute_moments_from_dask",
     "distinct_values",
     "is_dask",
+    "map_rows_lazily",
     "moments_from_dask",
     "project_lazily",
     "sample_of",
@@ -43,7 +45,9 @@ def as_dask_features(X: Any, sensitive_features: Any) -> tuple[Any, Any]:
         check_groups(None, 0)  # always raises; reuses the standard message
     _check_dimensions(X)
     if hasattr(X, "columns") and _is_by_name(sensitive_features):
-        X, sensitive_features = _split_off(X, sensitive_features)
+        several = isinstance(sensitive_features, list | tuple)
+        names = list(sensitive_features) if several else [sensitive_features]
+        X, sensitive_features = split_columns(X, names, several)
     _check_numbers(X)
     return X, sensitive_features
 
@@ -51,24 +55,8 @@ def as_dask_features(X: Any, sensitive_features: Any) -> tuple[Any, Any]:
 def _is_by_name(sensitive_features: Any) -> bool:
     """Whether this is one or more column names. It cannot be labels in memory: a frame's chunk lengths are unknown."""
     if isinstance(sensitive_features, list | tuple):
-        return bool(sensitive_features) and all(map(_is_name, sensitive_features))
-    return _is_name(sensitive_features)
-
-
-def _is_name(value: Any) -> bool:
-    return isinstance(value, str | numbers.Number)
-
-
-def _split_off(X: Any, sensitive_features: Any) -> tuple[Any, Any]:
-    several = isinstance(sensitive_features, list | tuple)
-    names = list(sensitive_features) if several else [sensitive_features]
-    for name in names:
-        if name not in X.columns:
-            raise ValueError(
-                f"sensitive_features={name!r} is not a column of X; give the name of a column, or a Dask collection "
-                "with the same chunks as X."
-            )
-    return X.drop(columns=names), X[names if several else names[0]]
+        return bool(sensitive_features) and all(map(is_column_name, sensitive_features))
+    return is_column_name(sensitive_features)
 
 
 def _check_dimensions(X: Any) -> None:
@@ -181,6 +169,12 @@ def project_lazily(X: Any, components: np.ndarray, mean: np.ndarray) -> Any:
         chunks=(rows.chunks[0], (len(components),)),
         meta=np.empty((0, len(components)), dtype=dtype),
     )
+
+
+def map_rows_lazily(X: Any, function: Callable[..., np.ndarray], *arguments: Any) -> Any:
+    """One number per row, ``function(rows, *arguments)``, as a Dask array with the chunks of X."""
+    rows = whole_rows(X if hasattr(X, "chunks") else X.to_dask_array())
+    return rows.map_blocks(function, *arguments, dtype=np.float64, drop_axis=1, meta=np.empty(0))
 
 
 def distinct_values(X: Any, values: Any, name: str) -> np.ndarray:
