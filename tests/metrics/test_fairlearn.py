@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+import re
+from pathlib import Path
+
 import numpy as np
 import pandas as pd
 import pytest
@@ -103,3 +106,16 @@ def test_row_errors_in_a_metric_frame(german):
     assert frame.by_group["error"].to_dict() == pytest.approx(dict(zip(pca.groups_, pca.group_errors_, strict=True)))
     assert frame.by_group["rows"].to_dict() == dict(zip(pca.groups_, pca.group_counts_, strict=True))
     assert frame.overall["error"] == pytest.approx(-pca.score(X))
+
+
+def test_the_recipes_of_the_docs_run(capsys):
+    page = Path(__file__).parents[2] / "docs" / "fairlearn.md"
+    blocks = re.findall(r"```python\n(.*?)```", page.read_text(encoding="utf-8"), flags=re.DOTALL)
+    names: dict = {}
+    for block in blocks:
+        exec(compile(block, str(page), "exec"), names)
+    assert len(blocks) == 3
+    assert "error" in capsys.readouterr().out
+    errors, pca = names["frame"].by_group, names["pca"]
+    weighted = (errors["error"] * errors["rows"]).groupby("sex").sum() / errors["rows"].groupby("sex").sum()
+    assert weighted.to_dict() == pytest.approx(dict(zip(pca.groups_, pca.group_errors_, strict=True)))
