@@ -90,7 +90,9 @@ class KernelParityPCAWithGroups(WithGroupsAndRows, KernelParityPCA):
     # Some checks use two features, of which mean parity leaves one direction.
     [
         FairPCAWithGroups(),
+        FairPCAWithGroups(relative=True, nested=True),
         RobustFairPCAWithGroups(),
+        RobustFairPCAWithGroups(relative=True),
         ParityPCAWithGroups(n_components=1),
         LeacePCAWithGroups(n_components=1),
         MMDFairPCAWithGroups(n_components=1, tolerance=0.05),
