@@ -211,3 +211,15 @@ def test_models_of_parquet_files_score_csv_files(people, capsys):
     with pytest.warns(UserWarning, match="1 of 400 rows lack a number"):
         np.testing.assert_allclose(load_model("m.npz").transform(frame), expected, rtol=1e-12)
     capsys.readouterr()
+
+
+def test_that_there_are_no_tokens_is_part_of_the_model(people, capsys):
+    people.write_text(people.read_text(encoding="utf-8").replace("Ulm", "NA"), encoding="utf-8")
+    model = fit(people, "--no-missing")
+    assert model.encoder.levels["city"] == ("Bonn", "Köln", "NA")
+    frame = pandas.read_csv(people, sep=";", decimal=",", keep_default_na=False, na_values={"age": ""})
+    scores = scores_of_file(people)
+    with pytest.warns(UserWarning, match="lack a number"):  # and no new levels
+        np.testing.assert_allclose(model.transform(frame), scores, rtol=1e-12)
+    assert model.missing.usual == ()
+    capsys.readouterr()

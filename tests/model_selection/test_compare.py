@@ -315,15 +315,15 @@ def test_relative_losses_are_balanced_on_request_and_certified_in_their_own_unit
     assert np.isclose(result.certificate, result.objective - result.lower_bound, atol=0)
 
 
-def test_weights_reach_fits_losses_variance_and_decisions(rng):
-    X, groups, y = rng.normal(size=(400, 5)) * [3, 2, 1, 1, 1], np.repeat(["a", "b"], 200), rng.integers(0, 2, 400)
-    X[groups == "b"] = X[groups == "b"] @ np.diag([1, 2, 2, 1, 1])
-    weights = rng.integers(1, 5, 400).astype(float)
-    options = {"n_components": 2, "methods": ["PCA", "FairPCA", "MMDFairPCA"], "n_permutations": 19}
-    found = compare(X, groups, y, sample_weight=weights, **options)
-    rows = np.repeat(np.arange(400), weights.astype(int))
+def test_weights_reach_fits_losses_variance_and_tests(rng):
+    X, groups = rng.normal(size=(200, 4)) * [3, 2, 1, 1], np.repeat(["a", "b"], 100)
+    X[groups == "b"] = X[groups == "b"] @ np.diag([1, 2, 2, 1])
+    weights = rng.integers(1, 5, 200).astype(float)
+    options = {"n_components": 2, "methods": ["PCA", "FairPCA"], "n_permutations": 19}
+    found = compare(X, groups, sample_weight=weights, **options)
+    rows = np.repeat(np.arange(200), weights.astype(int))
     repeated = compare(X[rows], groups[rows], **options)
-    assert found.counts == (200, 200)
+    assert found.counts == (100, 100)
     assert found.settings["weights"]
     for method in ("PCA", "FairPCA"):
         ours, theirs = found[method, 2], repeated[method, 2]
@@ -331,18 +331,36 @@ def test_weights_reach_fits_losses_variance_and_decisions(rng):
         assert ours.explained_variance == pytest.approx(theirs.explained_variance)
         for label in "ab":
             assert ours.loss.by_group[label].value == pytest.approx(theirs.loss.by_group[label].value, abs=1e-9)
-    plain = compare(X, groups, y, **options)
-    assert found["PCA", 2].held_out.accuracy != plain["PCA", 2].held_out.accuracy
-    rates = found["PCA", 2].held_out.decisions.rates.selected
-    assert all(rate.effective_rows < rate.rows for rate in rates.values())
-    # The scale of weights does not matter, and rows of weight zero do not count.
-    scaled = compare(X, groups, y, sample_weight=weights * 7, **options)
-    assert scaled["PCA", 2].loss.by_group["a"].value == pytest.approx(found["PCA", 2].loss.by_group["a"].value)
-    with_zeros = np.where(np.arange(400) % 5 == 0, 0.0, 1.0)
-    dropped, kept = compare(X, groups, y, sample_weight=with_zeros, **options), with_zeros > 0
-    assert dropped["PCA", 2].loss.by_group["a"].value == pytest.approx(
-        compare(X[kept], groups[kept], y[kept], **options)["PCA", 2].loss.by_group["a"].value
+    test = loss_test(
+        X, sensitive_features=groups, n_components=[2], sample_weight=weights, n_permutations=19, random_state=0
     )
+    assert found.test[2] == test[2]
+    assert found.expected_losses[2] == {label: one.expected for label, one in test[2].by_group.items()}
+
+
+def test_rows_of_weight_zero_do_not_count(rng):
+    X, groups, y = rng.normal(size=(200, 4)), np.repeat(["a", "b"], 100), rng.integers(0, 2, 200)
+    weights = np.where(np.arange(200) % 5 == 0, 0.0, 1.0)
+    kept = weights > 0
+    options = {"n_components": 2, "methods": ["PCA"], "n_permutations": 19}
+    weighted, plain = (
+        compare(X, groups, y, sample_weight=weights, **options),
+        compare(X[kept], groups[kept], y[kept], **options),
+    )
+    assert weighted.counts == plain.counts
+    for name in ("loss", "corrected_loss", "error"):
+        ours, theirs = (getattr(one["PCA", 2], name).by_group["a"].value for one in (weighted, plain))
+        assert ours == pytest.approx(theirs)
+
+
+def test_methods_that_compare_rows_take_weights(rng):
+    X, groups = rng.normal(size=(80, 3)), np.repeat(["a", "b"], 40)
+    weights = rng.uniform(0.5, 2, 80)
+    options = {"n_components": 1, "methods": ["MMDFairPCA"], "n_permutations": 19}
+    weighted, plain = compare(X, groups, sample_weight=weights, **options), compare(X, groups, **options)
+    assert weighted.omitted == []
+    mean = weighted["MMDFairPCA", 1].estimator.mean_
+    assert np.abs(mean - plain["MMDFairPCA", 1].estimator.mean_).max() > 1e-3
 
 
 def test_weights_and_moments_exclude_each_other(rng):

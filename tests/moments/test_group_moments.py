@@ -388,3 +388,13 @@ def test_invalid_covariances_raise(arguments, message):
     good = {"covariances": [np.eye(2), np.eye(2)], "counts": [5, 6]}
     with pytest.raises(ValueError, match=message):
         GroupMoments.from_covariances(**(good | arguments))
+
+
+def test_moments_of_sums_of_columns(rng):
+    X, groups = rng.normal(size=(60, 5)), rng.choice(["a", "b"], 60)
+    parts = [[3], [0, 1, 4], [2]]
+    expected = group_moments(np.column_stack([X[:, part].sum(axis=1) for part in parts]), groups)
+    found = group_moments(X, groups).sum_columns(parts)
+    assert found.labels == expected.labels
+    np.testing.assert_allclose(found.means, expected.means)
+    np.testing.assert_allclose(found.scatters, expected.scatters)

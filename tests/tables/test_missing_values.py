@@ -10,6 +10,7 @@ from tests.tables.files import write
 
 from fairpca.tables import prepare_table, read_table, stream_table
 from fairpca.tables.missing import MISSING_TOKENS, MissingTokens
+from fairpca.tables.preparing import _median
 
 
 def table_of(folder, header, row, count=120, **options):
@@ -132,3 +133,12 @@ def test_the_indicator_of_few_missing_values_does_not_dominate(tmp_path):
     assert data.X[:, 2].std() == pytest.approx(np.sqrt(2 / 400 * 398 / 400))
     with pytest.raises(ValueError, match="impute='mean' is unknown"):
         prepare_table(data.table, ["sex"], impute="mean")
+
+
+def test_the_median_is_that_of_repeated_rows(rng):
+    for size in (1, 2, 5, 8, 31):
+        values, weights = rng.normal(size=size), rng.integers(1, 4, size)
+        assert _median(values, None) == pytest.approx(np.median(values))
+        assert _median(np.r_[values, np.nan], np.r_[weights, 9.0]) == pytest.approx(
+            np.median(np.repeat(values, weights))
+        )

@@ -156,6 +156,11 @@ def test_columns_that_count_the_rows_are_left_out(tmp_path, name, values, reason
         assert (name in data.feature_names) == (reason is None)
 
 
+def test_numbers_that_count_within_parts_only():
+    values = np.r_[np.arange(250.0), np.arange(300.0, 400.0)]
+    assert RowNumbers("x").add(values[:250], None).add(values[250:], None).reason() is None
+
+
 def test_row_numbers_do_not_depend_on_the_parts(rng):
     values = np.arange(500.0)
     for column in (values, np.where(values == 250, 251, values), values[::-1]):
