@@ -30,8 +30,10 @@ _REDUCTION = 3
 #: ... and larger than this.
 _SMALL = 100
 _SUBSPACE_STEPS = 30
-#: Number of random roundings tried if the relaxed optimum has rank above d.
-_ROUNDINGS = 8
+#: Number of random roundings tried if the relaxed optimum has rank above d: at least, and at most, ...
+_ROUNDINGS = (8, 100)
+#: ... and in between this number of multiplications, divided by those of one product of all matrices with a basis.
+_ROUNDING_WORK = 1e7
 #: Roundings end if this many of them led to the same best value, up to this share of the gap.
 _AGREEING, _SAME = 3, 1e-3
 
@@ -97,7 +99,7 @@ def _solve_many(
     wanted = _prescribed(problem, fantope.weights, found.bound)
     relaxed = reduce_rank(joint.matrices, fantope.vectors, fantope.eigenvalues, wanted)
     agreeing = 0
-    for start in _roundings(relaxed, fantope.vectors[:, : joint.dimension], joint.dimension, rng):
+    for start in _roundings(relaxed, fantope.vectors[:, : joint.dimension], joint, rng):
         if found.gap <= tol or agreeing == _AGREEING:
             break
         end = refine_subspace(problem, joint, start, fantope.weights, to_beat=found.value - tol)
@@ -122,8 +124,11 @@ def _prescribed(problem: RangeProblem, weights: np.ndarray, bound: float) -> np.
     return np.where(weights > 1e-7 * weights.max(), captured, np.nan)
 
 
-def _roundings(relaxed: RelaxedSolution, leading: np.ndarray, d: int, rng: np.random.Generator) -> Iterator[np.ndarray]:
+def _roundings(
+    relaxed: RelaxedSolution, leading: np.ndarray, joint: JointRange, rng: np.random.Generator
+) -> Iterator[np.ndarray]:
     """Subspaces of dimension d near the relaxed optimum: leading eigenvectors, then random ones in its face."""
+    d = joint.dimension
     yield relaxed.basis[:, :d]
     yield leading
     whole = relaxed.eigenvalues > 1 - 1e-6
@@ -131,7 +136,8 @@ def _roundings(relaxed: RelaxedSolution, leading: np.ndarray, d: int, rng: np.ra
     missing = d - fixed.shape[1]
     if not 0 < missing < face.shape[1]:
         return
-    for _ in range(_ROUNDINGS):
+    affordable = _ROUNDING_WORK / (joint.n_matrices * joint.size**2 * d)
+    for _ in range(int(np.clip(affordable, *_ROUNDINGS))):
         mixed = face @ orthonormalise(rng.standard_normal((face.shape[1], missing)))
         yield np.hstack([fixed, mixed])
 

@@ -32,7 +32,7 @@ _GROWTH, _RELIEF = 10.0, 0.1
 _AS_PREDICTED = 0.7
 #: Number of steps that are always taken; after these, a descent is abandoned if this many more steps like the last one
 #: would not reach the value to beat.
-_FIRST_STEPS, _STEPS_AHEAD = 5, 10
+_FIRST_STEPS, _STEPS_AHEAD = 5, 20
 
 
 #: Weights below this share of the largest count as zero at the start of an active-set method.
