@@ -68,9 +68,11 @@ def test_moments_have_no_feature_names(two_groups):
     pca.fit_moments(group_moments(X[:, :3], groups))
     assert pca.transform(X[:, :3]).shape == (len(X), 2)
     assert not hasattr(pca, "feature_names_in_")
+    pca.fit(frame.assign(sex=groups), sensitive_features="sex").fit_moments(group_moments(X, groups))
+    assert not hasattr(pca, "sensitive_feature_names_in_")
 
 
-@pytest.mark.parametrize("wrong", [None, "sex"])
+@pytest.mark.parametrize("wrong", [None, "gender"])
 def test_groups_are_asked_for_before_texts_in_x_are_complained_about(two_groups, wrong):
     pandas = pytest.importorskip("pandas", reason="pandas is not installed")
     frame = pandas.DataFrame(two_groups[0]).assign(sex=two_groups[1])

@@ -356,6 +356,7 @@ class MomentEstimator(LinearProjection):
         self.n_features_in_ = moments.n_features
         if hasattr(self, "feature_names_in_"):
             del self.feature_names_in_  # those of an earlier fit; moments have none
+        remember_sensitive_columns(self, [])
         return self._learn(moments)
 
     def _reduce(self, X: Any, sensitive_features: Any, sample_weight: Any) -> Reduction:

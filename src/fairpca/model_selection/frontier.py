@@ -21,6 +21,8 @@ from fairpca.solvers.range.sweep import BoundaryPoint, trace_boundary
 __all__ = ["Frontier", "FrontierPoint", "frontier", "frontier_of"]
 
 _PENALTIES = (0.0, 0.05, 0.1, 0.2, 0.5, 1.0, 2.0, 5.0, 10.0, 100.0)
+#: Gaps below this share of the total variance are rounding.
+_ROUNDING = 1e-12
 
 
 @dataclass(frozen=True)
@@ -216,7 +218,8 @@ class _Study:
         last, closing = self._closing(shares, penalty, sign)
         end = shares + last * penalty if np.isfinite(last) else penalty
         traced = trace_boundary(self._joint, shares, end, n_points)
-        kept = [point for point in traced if sign * self._difference(point.errors) > 0]
+        # The last point traced closes the gap up to rounding; the one that is appended below closes it exactly.
+        kept = [point for point in traced if sign * self._difference(point.errors) > _ROUNDING]
         points = [self.point(point.basis, point.weights / np.abs(point.weights).sum()) for point in kept]
         implied = [_implied_penalty(point.weights, shares, sign) for point in kept]
         if closing is not None:
