@@ -218,6 +218,16 @@ def test_the_other_estimators_name_the_alternative(people):
             other.fit(X, sensitive_features=table["age"])
 
 
+def test_columns_of_the_frame_itself(estimator, people):
+    X, table = people
+    frame = pd.concat([pd.DataFrame(X, columns=list("pqrstuv")), table], axis=1)
+    expected = clone(estimator).fit(X, sensitive_features=table, continuous=["age", "income"])
+    fitted = estimator.fit(frame, sensitive_features=["sex", "age", "income"], continuous=["age", "income"])
+    np.testing.assert_array_equal(fitted.components_, expected.components_)
+    np.testing.assert_array_equal(fitted.transform(frame), expected.transform(X))
+    assert clone(estimator).fit(frame, sensitive_features=["sex", "age"], continuous="age").n_features_in_ == 8
+
+
 def test_routing_passes_the_columns_on(estimator, people):
     X, table = people
     y = (X[:, 0] > 0).astype(int)

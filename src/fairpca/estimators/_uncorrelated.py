@@ -8,11 +8,18 @@ import numpy as np
 
 from fairpca._continuous import check_continuous
 from fairpca._saved import LIST, TUPLE, Array, Record, optional
-from fairpca._validation import check_matrix, check_sample_weight, check_several_groups, is_dask
+from fairpca._validation import (
+    check_matrix,
+    check_sample_weight,
+    check_several_groups,
+    is_dask,
+    remember_sensitive_columns,
+    split_off_groups,
+)
 from fairpca.estimators._base import Fit, MomentEstimator
 from fairpca.estimators._dimension import refuse_share
 from fairpca.moments import AttributeMoments, GroupMoments, Reduction, accumulate_attributes
-from fairpca.moments.dask import as_dask_features, attribute_moments_from_dask, sample_of
+from fairpca.moments.dask import attribute_moments_from_dask, sample_of
 
 __all__ = ["UncorrelatedEstimator"]
 
@@ -64,10 +71,10 @@ class UncorrelatedEstimator(MomentEstimator):
             combination that occurs is a group. Required, unless ``continuous`` holds values. With a Dask X: a Dask
             collection with the same chunks, or the name of a column of X, which is then not a feature.
         continuous : str, list of str, or array-like of shape (n_samples,) or (n_samples, n_columns), optional
-            Sensitive features that are measurements rather than groups, such as age: names of columns of a data frame
-            (or dict) given as ``sensitive_features``, whose other columns are the groups; or the values themselves, in
-            addition to the groups. The scores are then uncorrelated with each of them. With a Dask X: names among those
-            of ``sensitive_features``, or values with the same chunks.
+            Sensitive features that are measurements rather than groups, such as age: names among those of
+            ``sensitive_features``, if it names columns of X or is a data frame or dict, whose other columns are the
+            groups; or the values themselves, in addition to the groups (with a Dask X: with the same chunks). The
+            scores are then uncorrelated with each of them.
         sample_weight : array-like of shape (n_samples,), optional
             Counts like repeated rows.
 
@@ -131,9 +138,13 @@ class UncorrelatedEstimator(MomentEstimator):
     ) -> AttributeMoments:
         """Moments of these rows; with ``part``, a chunk that may have no rows or no positive weight."""
         if is_dask(X):
-            features = X if sensitive_features is None else as_dask_features(X, sensitive_features)[0]
-            check_matrix(self, sample_of(features), reset=reset)
+            by_chunk = sample_of(X) if sensitive_features is None else self._sample_of_features(X, sensitive_features)
+            check_matrix(self, by_chunk, reset=reset)
             return attribute_moments_from_dask(X, sensitive_features, continuous, sample_weight)
+        if sensitive_features is not None:
+            X, sensitive_features = split_off_groups(self, X, sensitive_features, reset=reset)
+        elif reset:
+            remember_sensitive_columns(self, [])
         X = check_matrix(self, X, reset=reset, min_samples=0 if part else 2, finite=False)
         groups, measured = check_continuous(sensitive_features, continuous, X.shape[0])
         weights = check_sample_weight(sample_weight, X.shape[0], part=part)
