@@ -33,9 +33,9 @@ _CURVATURE_FEATURES, _CURVATURE_ROWS = 700, 6000
 #: Rows of the first subsample on which large data are solved, and the growth from one to the next.
 _FIRST_ROWS, _ROW_GROWTH = 4000, 4
 #: Minimisers of MMD^2 to start from: several where frames are small (p d up to this), so that paths are cheap.
-_SMALL_FRAME, _SMALL_STARTS, _LARGE_STARTS = 50, 12, 3
-#: Frames so small (p d) that random ones hit every region within the tolerance: the best of those are starts, too.
-_TINY_FRAME, _TINY_STARTS, _TINY_SCANNED = 6, 8, 4
+_SMALL_FRAME, _SMALL_STARTS, _LARGE_STARTS = 50, 8, 3
+#: Frames so small (p d) that random ones hit every region within the tolerance; each of the best is started from.
+_TINY_FRAME, _TINY_STARTS = 6, 4
 #: Random frames from which the smallest MMD^2 is searched if no frame within the tolerance was found; more of them for
 #: tiny frames, as long as their kernels have no more than so many entries: few rows make many narrow valleys.
 _SPARE_FRAMES, _TINY_SPARES, _TINY_ENTRIES = 48, 200, 2_000_000
@@ -113,9 +113,21 @@ class DiscrepancySearch:
         elif self._takes_features():
             result = self._solve_by_features(1.0 / at_pca)
         else:
-            problem = self._problem(self.sample, exact_kernel(self.bandwidth), self.limits)
-            result = self._refined(problem, self._solve_from_starts(problem, 1.0 / at_pca))
+            result = self._solve_exactly(1.0 / at_pca)
         return self._in_own_units(result) if self.automatic else result
+
+    def _solve_exactly(self, penalty: float) -> PenaltyResult:
+        """By exact kernel sums. With "auto" the limits are those at ordinary PCA first, and fixed.
+
+        They are larger there, and from a looser problem a search finds more of the variance on discrete data.
+        """
+        kernel = exact_kernel(self.bandwidth)
+        problem = self._problem(self.sample, kernel, self.limits)
+        result = self._solve_from_starts(problem, penalty)
+        if self.automatic:
+            problem = self._problem(self.sample, kernel, self._levels(self.sample))
+            result = self._follow(problem, result, problem.tolerance)
+        return self._refined(problem, result)
 
     def _set_levels(self, means: np.ndarray) -> None:
         """With "auto": the limits at these means, and how small they may get elsewhere."""
@@ -171,29 +183,27 @@ class DiscrepancySearch:
                 "MMD^2 does not depend on the projection; raise bandwidth or use 'median'."
             )
 
-    def _problem(self, sample: Sample, kernel: Any, limits: np.ndarray, noise: float = 0.0) -> DiscrepancyProblem:
+    def _problem(
+        self, sample: Sample, kernel: Any, limits: np.ndarray | RandomLevels, noise: float = 0.0
+    ) -> DiscrepancyProblem:
         """With a curvature model of its own, for which fewer features and rows will do."""
         count = max(_CURVATURE_FEATURES // len(self.pairs), 50)
         features = FourierKernel(self.bandwidth, self.dimension, count, self.rng)
         few = sample.subsample(_CURVATURE_ROWS, self.rng)
         assert isinstance(few, GroupedSample)
-        bounds, unit = (self._levels(sample), self.tolerance) if self.automatic else (limits, None)
-        return DiscrepancyProblem(sample, self.covariance, kernel, self.pairs, features, few, noise, bounds, unit)
+        unit = self.tolerance if isinstance(limits, RandomLevels) else None
+        return DiscrepancyProblem(sample, self.covariance, kernel, self.pairs, features, few, noise, limits, unit)
 
     def _solve_from_starts(self, problem: DiscrepancyProblem, penalty: float) -> PenaltyResult:
         options = {"tolerance": problem.tolerance, "penalty": penalty, **self._options()}
         if self.settings.solver == "repms":
             result = repms(problem, self._interior(problem, 0.0), **options)
         else:
-            interiors = [self._interior(problem, 0.1 * problem.tolerance) for _ in range(self._n_interiors())]
+            count = _SMALL_STARTS if self.pca.size <= _SMALL_FRAME else _LARGE_STARTS
+            interiors = [self._interior(problem, 0.1 * problem.tolerance) for _ in range(count)]
             interiors += self._scanned(problem)
             result = minimise_within(problem, self._starts(), interiors, spares=self._spares(problem), **options)
         return self._counted(problem, result)
-
-    def _n_interiors(self) -> int:
-        if self.pca.size <= _TINY_FRAME:
-            return _TINY_STARTS
-        return _SMALL_STARTS if self.pca.size <= _SMALL_FRAME else _LARGE_STARTS
 
     def _interior(self, problem: DiscrepancyProblem, target: float) -> np.ndarray:
         """A minimiser of MMD^2 alone, from a random frame: the authors' start."""
@@ -207,7 +217,7 @@ class DiscrepancySearch:
         frames = [random_frame(self.rng, *self.pca.shape) for _ in range(_SPARE_FRAMES)]
         points = [problem.evaluate(frame) for frame in frames]
         within = [(here.loss, i) for i, here in enumerate(points) if here.constraints.max() <= problem.tolerance]
-        return [frames[i] for _, i in sorted(within)[:_TINY_SCANNED]]
+        return [frames[i] for _, i in sorted(within)[:_TINY_STARTS]]
 
     def _spares(self, problem: DiscrepancyProblem) -> Iterator[np.ndarray]:
         count = _SPARE_FRAMES
@@ -235,7 +245,7 @@ class DiscrepancySearch:
         while True:
             sample = self.sample.subsample(size, self.rng)
             basis = self.pca if result is None else result.basis
-            limits = self.limits + self._excess_levels(sample, basis)
+            limits = self._levels(sample) if self.automatic else self.limits + self._excess_levels(sample, basis)
             problem = self._problem(sample, kernel, limits, noise=_SINGLE_NOISE)
             result = self._solve_from_starts(problem, penalty) if result is None else self._continue(problem, result)
             if sample.n_rows == self.sample.n_rows:
