@@ -159,6 +159,7 @@ def test_columns_that_count_the_rows_are_left_out(tmp_path, name, values, reason
 def test_numbers_that_count_within_parts_only():
     values = np.r_[np.arange(250.0), np.arange(300.0, 400.0)]
     assert RowNumbers("x").add(values[:250], None).add(values[250:], None).reason() is None
+    assert RowNumbers("x").add(np.full(9, 2.0**64), None).reason() is None  # which is the same plus one
 
 
 def test_row_numbers_do_not_depend_on_the_parts(rng):

@@ -13,6 +13,8 @@ _NAMES = re.compile(
     r"(unnamed: ?\d+|column \d+|_?id|_?index|idx|level_0|__index_level_\d+__|row|rownames?|"
     r"(row|record|case)[ _.-]?(id|index|no|nr|num|number))"
 )
+#: Whole numbers below this are exact in double precision.
+_EXACT_INTEGERS = 2.0**53
 _COUNTS = "it counts the rows"
 _IDENTIFIES = "it identifies the rows"
 
@@ -66,6 +68,8 @@ class RowNumbers:
     def _follow(self, values: np.ndarray) -> bool:
         first = float(values[0])
         if first != np.rint(first) or (self._n_rows and first != self._last + 1):
+            return False
+        if max(abs(first), abs(float(values[-1]))) >= _EXACT_INTEGERS:  # adding 1 may change nothing
             return False
         start = values[:3]  # most columns are ruled out by their first values
         return all(bool((part[1:] == part[:-1] + 1).all()) for part in (start, values))
