@@ -92,6 +92,15 @@ def test_the_share_is_about_the_centre_of_the_estimator(cls, center, two_groups)
     assert explained_variance_ratio(X, fewer, sensitive_features=groups, center=center).min < 0.6
 
 
+@pytest.mark.filterwarnings("ignore:Groups smaller than n_components")
+def test_all_components_with_weights_below_one(two_groups):
+    """Their sum is not the number of rows: all directions along which the rows vary are kept."""
+    X, groups = two_groups
+    pca = FairPCA(None).fit(X, sensitive_features=groups, sample_weight=np.full(300, 0.0101))
+    assert pca.n_samples_seen_ < 4
+    assert pca.n_components_ == 7
+
+
 def test_a_group_without_variance_keeps_everything(rng):
     X = rng.normal(size=(60, 4)) * [4, 3, 2, 1]
     X[:20] = 1.0

@@ -49,8 +49,8 @@ def all_directions(reduction: Reduction) -> int:
     Weights count like repeated rows; where they are fractions, all directions along which the rows vary are kept.
     """
     count = int(reduction.total_count)
-    if count >= reduction.size:
-        return reduction.size
+    if count >= reduction.size or (reduction.counts % 1 == 0).all():
+        return min(reduction.size, count)
     rank = int(np.linalg.matrix_rank(reduction.pooled_form(np.eye(reduction.size)), hermitian=True))
     return min(reduction.size, max(count, rank, 1))
 

@@ -107,6 +107,7 @@ feature_names_in_, n_samples_seen_
     See Also
     --------
     fairpca.metrics.reconstruction_loss : The same values on other data.
+    fairpca.model_selection.components_needed : How many components every group needs.
 
     Notes
     -----
