@@ -298,12 +298,13 @@ class MomentEstimator(LinearProjection):
 
         Parameters
         ----------
-        X : array-like, sparse matrix, or Dask array or data frame of shape (n_samples, n_features)
+        X : array-like, sparse matrix, data frame, or Dask array or data frame of shape (n_samples, n_features)
         y : ignored
         sensitive_features : array-like of shape (n_samples,) or (n_samples, n_columns)
             The group of each row: numbers, strings, booleans, a Series, a categorical. With several columns, every
-            combination that occurs is a group. Required. With a Dask X: a Dask collection with the same chunks, or
-            the name of a column of X, which is then not a feature.
+            combination that occurs is a group. Required. If X is a data frame (of pandas, polars or Dask): or the
+            name of a column of X, or a list of names, which are then not features. With a Dask X: a Dask collection
+            with the same chunks.
         sample_weight : array-like of shape (n_samples,), optional
             Counts like repeated rows.
 

@@ -44,7 +44,7 @@ def fitted_html(estimator: Any) -> str:
         lines.append(_row("td", [label, *(f"{values[a]:,.6g}" for values in shown.values())]))
     if len(labels) > _MAX_GROUPS:
         lines.append(_row("td", [f"and {len(labels) - _MAX_GROUPS} more groups"]))
-    table = f'<table style="margin: 0.3em 0; border-collapse: collapse">{"".join(lines)}</table>'
+    table = f'<table style="margin: 0.3em 0; border-spacing: 0.8em 0; text-align: right">{"".join(lines)}</table>'
     sentence = escape(certificate(estimator))
     return f'<div class="fairpca-fit" style="font-size: 0.9em; margin-top: 0.5em">{table}<div>{sentence}</div></div>'
 

@@ -152,7 +152,8 @@ class KernelParityPCA(FloatTransformer):
         X : array-like or sparse matrix of shape (n_samples, n_features)
         y : ignored
         sensitive_features : array-like of shape (n_samples,) or (n_samples, n_columns)
-            The group of each row. Required.
+            The group of each row. Required. If X is a data frame: or the name of a column of X, or a list of names,
+            which are then not features.
         sample_weight : array-like of shape (n_samples,), optional
             Counts like repeated rows.
 

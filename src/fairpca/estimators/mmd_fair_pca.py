@@ -203,8 +203,8 @@ feature_names_in_, n_samples_seen_
         y : array-like of shape (n_samples,), optional
             A binary label, needed by "equal_opportunity" and "equalized_odds" and ignored otherwise.
         sensitive_features : array-like of shape (n_samples,) or (n_samples, n_columns)
-            The group of each row. Required. With a Dask X: a Dask collection with the same chunks, or the name of a
-            column of X, which is then not a feature.
+            The group of each row. Required. If X is a data frame: or the name of a column of X, or a list of names,
+            which are then not features. With a Dask X: a Dask collection with the same chunks.
         sample_weight : array-like of shape (n_samples,), optional
             Counts like repeated rows.
 

@@ -30,6 +30,9 @@ _MARGIN = 1e-7
 _NARROWEST = 4e-16
 #: The next step is expected to be the last if it gains at most this multiple of the square root of the tolerance.
 _LAST_GAIN = 0.1
+_SECANT_STEPS = 4
+#: An imbalance below this share of what is captured is rounding.
+_BALANCED = 1e-14
 #: Eigenvalues that differ by less than this share of the largest count as tied.
 _TIE, _TINY = 1e-15, 1e-200
 #: If the d-th and the next one do, almost, the eigenspace may be far from the balanced one.
@@ -69,7 +72,7 @@ def solve_pair(problem: RangeProblem, joint: JointRange, *, tol: float, max_iter
         # The error of the subspace is of the order of the square of the gain, but for ties of eigenvalues.
         if gain <= np.sqrt(tol) or slow or low.tied or high.tied:
             if _closes(problem, joint, found, low, high, s, tol):
-                break
+                return found.result(tol, Status.MAX_ITER)
             gaps.append(found.gap)
         else:
             gaps.append(gain)
@@ -77,7 +80,7 @@ def solve_pair(problem: RangeProblem, joint: JointRange, *, tol: float, max_iter
         low, high = (middle, high) if middle.slope > 0 else (low, middle)
         if high.s - low.s < _NARROWEST:
             break
-    if found.gap > tol:
+    if found.n_iter:  # an eigenspace that closes the gap is balanced only up to the tolerance
         found.try_basis(*_balanced_between(problem, joint, low.point.basis, high.point.basis, found.weights))
     return found.result(tol, Status.MAX_ITER)
 
@@ -135,15 +138,15 @@ def _try_balanced_along(
     weights: np.ndarray,
 ) -> None:
     """Try the balanced subspace on the path start + t * ahead, which is near t = 1, by the secant method."""
-    before, t = problem.imbalance(start.captured, weights), 1.0
-    for _ in range(2):
+    (t_before, before), t = (0.0, problem.imbalance(start.captured, weights)), 1.0
+    for _ in range(_SECANT_STEPS):
         basis = orthonormalise(start.basis + t * ahead)
         captured = joint.captured(basis)
         found.try_basis(problem.value(captured), basis)
         after = problem.imbalance(captured, weights)
-        if before == after:
+        if before == after or abs(after) <= _BALANCED * float(np.abs(captured).sum()):
             break
-        t *= before / (before - after)
+        t_before, before, t = t, after, t - after * (t - t_before) / (after - before)
 
 
 def _middle(low: _LinePoint, high: _LinePoint) -> tuple[float, float]:
