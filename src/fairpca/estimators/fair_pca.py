@@ -17,13 +17,21 @@ from fairpca.linalg import extend_by_leading
 from fairpca.moments import GroupMoments, Reduction
 from fairpca.problems import CRITERIA, balanced_problem
 from fairpca.protocols import MakeProblem, RangeProblem, RangeSolution, RelaxedSolution, SolverResult, Status
-from fairpca.solvers import minimise_on_operators, minimise_on_range, multiplicative_weights, solve_sdp
+from fairpca.solvers import (
+    minimise_on_operators,
+    minimise_on_range,
+    multiplicative_weights,
+    solve_sdp,
+    tighten_bound,
+)
 
 __all__ = ["FairPCA", "RelaxedProjection", "complete_basis"]
 
 _SOLVERS = ("auto", "dual", "mw", "sdp")
 #: The gap if the data is used as an operator, relative to the total variance: each digit costs a pass over the rows.
 _OPERATOR_TOL = 1e-5
+#: Time limit of the search for a tighter bound.
+_CERTIFY_SECONDS = 10.0
 #: A direction captures nothing if its weighted variance is below this share of the largest.
 _NOTHING = 1e-12
 
@@ -111,6 +119,10 @@ class FairPCA(MomentEstimator):
     tol : float, default=1e-11
         Largest accepted gap between objective and bound, relative to the total variance.
     max_iter : int, default=500
+    certify : bool or float, default=False
+        With three or more groups the bound comes from a relaxation, which can leave a gap. If True, a search by branch
+        and bound tightens it for up to 10 seconds; a number sets another time limit in seconds. Useful for few groups,
+        up to about ten; not for ``criterion="nash"``. As the search depends on time, so does the bound.
     random_state : int, RandomState or None
         Used only if three or more groups need several roundings; results are reproducible even with None.
 
@@ -185,6 +197,7 @@ feature_names_in_, n_samples_seen_
         center: str = "pooled",
         tol: float = 1e-11,
         max_iter: int = 500,
+        certify: bool | float = False,
         random_state: Any = None,
     ) -> None:
         self.n_components = n_components
@@ -193,13 +206,15 @@ feature_names_in_, n_samples_seen_
         self.center = center
         self.tol = tol
         self.max_iter = max_iter
+        self.certify = certify
         self.random_state = random_state
 
     def _advice(self, status: Status) -> str:
         if status is Status.MAX_ITER and self.solver == "mw":
             return "To close the gap, raise max_iter or tol, or use solver='dual'."
         if status is Status.GAP:
-            return "The solution with extra dimensions is in relaxed_."
+            hint = "" if self.certify or self.criterion == "nash" else " certify=True searches for a tighter bound."
+            return f"The solution with extra dimensions is in relaxed_.{hint}"
         return super()._advice(status)
 
     def _check_parameters(self) -> None:
@@ -209,6 +224,10 @@ feature_names_in_, n_samples_seen_
         check_choice("center", self.center, ("pooled", "group"))
         check_number("tol", self.tol, at_least=0)
         check_number("max_iter", self.max_iter, at_least=1, integer=True)
+        if not isinstance(self.certify, bool):
+            check_number("certify", self.certify, at_least=0)
+        if self.certify and self.criterion == "nash":
+            raise ValueError("certify tightens the bound on a largest term; use certify=False for criterion='nash'.")
         if self.solver == "mw" and self.criterion == "nash":
             raise ValueError("solver='mw' minimises a largest term; use solver='dual' for criterion='nash'.")
 
@@ -272,7 +291,11 @@ feature_names_in_, n_samples_seen_
             return multiplicative_weights(problem, joint, tol=self.tol, max_iter=self.max_iter)
         if self.solver == "sdp":
             return solve_sdp(problem, joint, tol=self.tol)
-        return minimise_on_range(problem, joint, vertices, tol=self.tol, max_iter=self.max_iter, rng=self._rng())
+        result = minimise_on_range(problem, joint, vertices, tol=self.tol, max_iter=self.max_iter, rng=self._rng())
+        if not self.certify:
+            return result
+        seconds = _CERTIFY_SECONDS if self.certify is True else float(self.certify)
+        return tighten_bound(problem, joint, result, tol=self.tol, seconds=seconds)
 
     def _store(self, reduction: Reduction, fit: BalancedFit) -> None:  # type: ignore[override]
         super()._store(reduction, fit)
