@@ -23,6 +23,7 @@ from fairpca.solvers import (
     minimise_on_range,
     multiplicative_weights,
     solve_sdp,
+    tighten_bound,
 )
 
 __all__ = ["FairPCA", "RelaxedProjection", "complete_basis"]
@@ -30,6 +31,8 @@ __all__ = ["FairPCA", "RelaxedProjection", "complete_basis"]
 _SOLVERS = ("auto", "dual", "mw", "sdp")
 #: The gap if the data is used as an operator, relative to the total variance: each digit costs a pass over the rows.
 _OPERATOR_TOL = 1e-5
+#: Time limit of the search for a tighter bound.
+_CERTIFY_SECONDS = 10.0
 #: A direction captures nothing if its weighted variance is below this share of the largest.
 _NOTHING = 1e-12
 
@@ -69,6 +72,10 @@ class FairPCA(MomentEstimator):
     tol : float, default=1e-11
         Largest accepted gap between objective and bound, relative to the total variance.
     max_iter : int, default=500
+    certify : bool or float, default=False
+        With three or more groups the bound comes from a relaxation, which can leave a gap. If True, a search by branch
+        and bound tightens it for up to 10 seconds; a number sets another time limit in seconds. Useful for few groups,
+        up to about ten; not for ``criterion="nash"``. As the search depends on time, so does the bound.
     random_state : int, RandomState or None
         Used only if three or more groups need several roundings; results are reproducible even with None.
 
@@ -186,6 +193,7 @@ feature_names_in_, n_samples_seen_
         center: str = "pooled",
         tol: float = 1e-11,
         max_iter: int = 500,
+        certify: bool | float = False,
         random_state: Any = None,
     ) -> None:
         self.n_components = n_components
@@ -196,6 +204,7 @@ feature_names_in_, n_samples_seen_
         self.center = center
         self.tol = tol
         self.max_iter = max_iter
+        self.certify = certify
         self.random_state = random_state
 
     def _advice(self, status: Status) -> str:
@@ -204,7 +213,8 @@ feature_names_in_, n_samples_seen_
         if status is Status.MAX_ITER and self.solver == "mw":
             return "To close the gap, raise max_iter or tol, or use solver='dual'."
         if status is Status.GAP:
-            return "The solution with extra dimensions is in relaxed_."
+            hint = "" if self.certify or self.criterion == "nash" else " certify=True searches for a tighter bound."
+            return f"The solution with extra dimensions is in relaxed_.{hint}"
         return super()._advice(status)
 
     def _check_parameters(self) -> None:
@@ -221,6 +231,10 @@ feature_names_in_, n_samples_seen_
                 f"nested=True is for criterion='loss' with solver='auto', got criterion={self.criterion!r} and "
                 f"solver={self.solver!r}."
             )
+        if not isinstance(self.certify, bool):
+            check_number("certify", self.certify, at_least=0)
+        if self.certify and self.criterion == "nash":
+            raise ValueError("certify tightens the bound on a largest term; use certify=False for criterion='nash'.")
         if self.solver == "mw" and self.criterion == "nash":
             raise ValueError("solver='mw' minimises a largest term; use solver='dual' for criterion='nash'.")
 
@@ -314,7 +328,11 @@ feature_names_in_, n_samples_seen_
             return multiplicative_weights(problem, joint, tol=self.tol, max_iter=self.max_iter)
         if self.solver == "sdp":
             return solve_sdp(problem, joint, tol=self.tol)
-        return minimise_on_range(problem, joint, vertices, tol=self.tol, max_iter=self.max_iter, rng=self._rng())
+        result = minimise_on_range(problem, joint, vertices, tol=self.tol, max_iter=self.max_iter, rng=self._rng())
+        if not self.certify:
+            return result
+        seconds = _CERTIFY_SECONDS if self.certify is True else float(self.certify)
+        return tighten_bound(problem, joint, result, tol=self.tol, seconds=seconds)
 
     def _store(self, reduction: Reduction, fit: BalancedFit) -> None:  # type: ignore[override]
         super()._store(reduction, fit)

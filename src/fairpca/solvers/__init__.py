@@ -1,5 +1,6 @@
 """Generic searches over subspaces and weights; they know no groups and no criteria by name."""
 
+from fairpca.solvers.range.branch_and_bound import tighten_bound
 from fairpca.solvers.range.convex_concave import descend_pieces
 from fairpca.solvers.range.dual import minimise_on_range
 from fairpca.solvers.range.nested import minimise_nested
@@ -18,5 +19,6 @@ __all__ = [
     "multiplicative_weights",
     "solve_sdp",
     "sweep_range",
+    "tighten_bound",
     "trace_boundary",
 ]

@@ -127,7 +127,10 @@ def _prescribed(problem: RangeProblem, weights: np.ndarray, bound: float) -> np.
 def _roundings(
     relaxed: RelaxedSolution, leading: np.ndarray, joint: JointRange, rng: np.random.Generator
 ) -> Iterator[np.ndarray]:
-    """Subspaces of dimension d near the relaxed optimum: leading eigenvectors, then random ones in its face."""
+    """Subspaces of dimension d: leading eigenvectors of the relaxed optimum, then random ones, every other in its face.
+
+    The best subspace is usually near the face, but not always.
+    """
     d = joint.dimension
     yield relaxed.basis[:, :d]
     yield leading
@@ -137,9 +140,10 @@ def _roundings(
     if not 0 < missing < face.shape[1]:
         return
     affordable = _ROUNDING_WORK / (joint.n_matrices * joint.size**2 * d)
-    for _ in range(int(np.clip(affordable, *_ROUNDINGS))):
+    for _ in range(int(np.clip(affordable, *_ROUNDINGS)) // 2):
         mixed = face @ orthonormalise(rng.standard_normal((face.shape[1], missing)))
         yield np.hstack([fixed, mixed])
+        yield orthonormalise(rng.standard_normal(leading.shape))
 
 
 def _solve_in_subspaces(
