@@ -14,13 +14,12 @@ from sklearn.preprocessing import StandardScaler
 
 from fairpca.metrics import (
     GroupRates,
-    adversary_gap,
     explained_variance_ratio,
     group_rates,
     mmd2_test,
-    permuted_adversary_gaps,
     readability,
 )
+from fairpca.metrics.adversary import adversary_gap_and_draws
 
 __all__ = ["DIFFERENCES", "Decisions", "HeldOut", "Split", "measure", "sample_rows", "split_rows"]
 
@@ -154,10 +153,10 @@ def measure(estimator: Any, X: np.ndarray, codes: np.ndarray, y: np.ndarray | No
     scores = {"train": estimator.transform(X[split.train]), "test": estimator.transform(X[split.test])}
     train = _sampled(scores["train"], codes, split.train, split.train_sample)
     judged = _sampled(scores["test"], codes, split.test, split.test_sample)
-    random = permuted_adversary_gaps(*judged, train=train, n_permutations=_PERMUTATIONS, random_state=seed)
+    gap, random = adversary_gap_and_draws(*judged, train=train, n_permutations=_PERMUTATIONS, random_state=seed)
     return HeldOut(
         explained_variance=float(explained_variance_ratio(X[split.test], estimator)),  # type: ignore[arg-type]
-        adversary=adversary_gap(*judged, train=train, random_state=seed),
+        adversary=gap,
         adversary_random=float(np.quantile(random, _LEVEL)),
         **_reading(judged, train, seed),
         **_distribution(*judged, seed),
