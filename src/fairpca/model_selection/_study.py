@@ -82,15 +82,19 @@ class Study:
             self.held_out.prepare(n_components)
             self.least.prepare(n_components)
 
-    def fit(self, method: Method, d: int) -> tuple[Any, int]:
+    def fit(self, method: Method, d: int, previous: Any = None) -> tuple[Any, int]:
         """The estimator whose values on all rows are reported, and how many rows it was fitted to.
 
-        A method that is slow on many rows is fitted to a sample of the training rows instead of all rows.
+        A method that is slow on many rows is fitted to a sample of the training rows instead of all rows, and may start
+        from the ``previous`` fit, with fewer components, to the same rows.
         """
         if method.max_rows is None:
             estimator = method.fit(d, self.seed, self.X, self.labels, self.moments)
             return estimator, self.n_rows if needs_moments_only(estimator) else len(self.X)
         rows = sample_rows(self.split.train, self.groups.codes, method.max_rows, self.seed)
+        if method.extend is not None and previous is not None:
+            estimator = method.make(d, self.seed)
+            return method.extend(estimator, previous.components_, self.X[rows], self.labels[rows]), len(rows)
         return method.fit(d, self.seed, self.X[rows], self.labels[rows], self.train_moments), len(rows)
 
     def fit_training_rows(self, method: Method, d: int) -> Any:

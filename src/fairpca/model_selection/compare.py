@@ -11,6 +11,7 @@ from typing import Any
 
 import numpy as np
 import sklearn
+from joblib import effective_n_jobs
 
 from fairpca._progress import Report, progress_of
 from fairpca._validation import check_number
@@ -159,6 +160,10 @@ class _Steps:
         self._progress(self._count, self._total, what)
 
 
+#: Position in the results, number of components, method.
+_Step = tuple[int, int, Method]
+
+
 @dataclass(frozen=True, eq=False)
 class _Fit:
     """A fitted method and what was measured on new rows."""
@@ -196,16 +201,49 @@ def _fit_all(
     study: Study, methods: list[Method], dimensions: list[int], confidence: float, n_jobs: int | None, progress: _Steps
 ) -> tuple[list[_Fit], list[str]]:
     steps = [(d, method) for d in dimensions for method in methods]
-    # Slow methods first, so that none of them is still running on one worker when the others are idle.
-    order = sorted(range(len(steps)), key=lambda i: (steps[i][1].max_rows is None, i))
     outcomes: dict[int, _Fit | ValueError] = {}
-    run = parallel(n_jobs, return_as="generator")(
-        delayed(_try_one)(study, steps[i][1], steps[i][0], confidence) for i in order
-    )
-    for i, outcome in zip(order, run, strict=True):
+    for i, outcome in _outcomes(study, _tasks(steps), confidence, n_jobs):
         outcomes[i] = outcome
         progress.done(f"{steps[i][1].name}, {steps[i][0]} components")
     return _sorted_outcomes(steps, outcomes)
+
+
+def _tasks(steps: list[tuple[int, Method]]) -> list[list[_Step]]:
+    """Steps that can be done in parallel; those of a method that starts from fewer components form one task.
+
+    Slow methods first, so that none of them is still running on one worker when the others are idle.
+    """
+    tasks: dict[Any, list[_Step]] = {}
+    for i, (d, method) in enumerate(steps):
+        tasks.setdefault(method.name if method.extend else i, []).append((i, d, method))
+    return sorted(tasks.values(), key=lambda task: task[0][2].max_rows is None)
+
+
+def _outcomes(
+    study: Study, tasks: list[list[_Step]], confidence: float, n_jobs: int | None
+) -> Iterator[tuple[int, _Fit | ValueError]]:
+    if effective_n_jobs(n_jobs) == 1:
+        for task in tasks:
+            yield from _run_task(study, task, confidence)
+        return
+    run = parallel(n_jobs, return_as="generator_unordered")(
+        delayed(_list_task)(study, task, confidence) for task in tasks
+    )
+    for found in run:
+        yield from found
+
+
+def _list_task(study: Study, task: list[_Step], confidence: float) -> list[tuple[int, _Fit | ValueError]]:
+    return list(_run_task(study, task, confidence))
+
+
+def _run_task(study: Study, task: list[_Step], confidence: float) -> Iterator[tuple[int, _Fit | ValueError]]:
+    previous = None
+    for i, d, method in task:
+        outcome = _try_one(study, method, d, confidence, previous)
+        yield i, outcome
+        converged = isinstance(outcome, _Fit) and getattr(outcome.estimator, "converged_", False)
+        previous = outcome.estimator if isinstance(outcome, _Fit) and converged else None
 
 
 def _sorted_outcomes(
@@ -233,19 +271,19 @@ def _reason(name: str, problems: list[tuple[int, ValueError]]) -> str:
     return f"{name} with {numbers} components: {problems[0][1]}"
 
 
-def _try_one(study: Study, method: Method, d: int, confidence: float) -> _Fit | ValueError:
+def _try_one(study: Study, method: Method, d: int, confidence: float, previous: Any = None) -> _Fit | ValueError:
     """The fit, or the error that prevented it: some methods need more features than components."""
     try:
         with threads_for(study.X.size * study.X.shape[1]):
-            return _fit_one(study, method, d, confidence)
+            return _fit_one(study, method, d, confidence, previous)
     except ValueError as problem:
         return problem
 
 
-def _fit_one(study: Study, method: Method, d: int, confidence: float) -> _Fit:
+def _fit_one(study: Study, method: Method, d: int, confidence: float, previous: Any) -> _Fit:
     start = time.perf_counter()
     with _collected() as notes:
-        estimator, rows_used = study.fit(method, d)
+        estimator, rows_used = study.fit(method, d, previous)
     seconds = time.perf_counter() - start
     if rows_used < study.n_rows:
         notes.insert(

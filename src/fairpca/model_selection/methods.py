@@ -11,6 +11,7 @@ from sklearn.base import clone
 from sklearn.decomposition import PCA
 
 from fairpca.estimators import FairPCA, MMDFairPCA, ParityPCA, RobustFairPCA
+from fairpca.estimators._mmd_extended import fit_extended
 from fairpca.inference._fitting import fit_rows, fit_to_moments, needs_moments_only
 from fairpca.moments import GroupMoments
 
@@ -31,6 +32,8 @@ class Method:
         Returns an unfitted estimator, given the number of components and the random seed.
     max_rows : int or None
         For methods whose time grows quickly with the number of rows: a comparison fits them to a sample of this size.
+    extend : callable or None
+        Fits the estimator, given the components of a fit with fewer of them, the rows and their groups.
     """
 
     name: str
@@ -38,6 +41,7 @@ class Method:
     aim: str
     make: Callable[[int, int], Any]
     max_rows: int | None = None
+    extend: Callable[[Any, np.ndarray, np.ndarray, np.ndarray], Any] | None = None
 
     def fit(self, n_components: int, seed: int, X: np.ndarray, groups: np.ndarray, moments: GroupMoments) -> Any:
         """A fitted estimator; ``moments`` describe the rows of X, or all the rows of which X is a sample.
@@ -91,6 +95,7 @@ METHODS: dict[str, Method] = {
             "tolerance on MMD².",
             lambda d, seed: MMDFairPCA(d, random_state=seed),
             max_rows=700,
+            extend=fit_extended,
         ),
     )
 }
