@@ -75,6 +75,10 @@ class Study:
         )
         return max(2, min(n_folds, int(np.bincount(pairs).min())))
 
+    def held_out_counts(self) -> tuple[int, ...]:
+        """Rows of each group in the held-out part."""
+        return tuple(np.bincount(self.groups.codes[self.split.test], minlength=len(self.groups.labels)).tolist())
+
     def prepare(self, n_components: int) -> None:
         """Find the groups' own components once, before methods are evaluated in parallel."""
         with threads_for(self.X.size * self.X.shape[1]):

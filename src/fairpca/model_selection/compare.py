@@ -4,28 +4,30 @@ from __future__ import annotations
 
 import time
 import warnings
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
 import sklearn
 from joblib import effective_n_jobs
 
+from fairpca._labels import label_texts
 from fairpca._progress import Report, progress_of
 from fairpca._validation import check_number
 from fairpca._workers import delayed, parallel
 from fairpca.inference import GroupFigures
 from fairpca.inference._checks import check_dimensions
 from fairpca.linalg import threads_for
+from fairpca.model_selection._features import FeatureStudy, study_features
 from fairpca.model_selection._held_out import HeldOut, measure
 from fairpca.model_selection._study import Study
-from fairpca.model_selection.comparison import Comparison, MethodResult
+from fairpca.model_selection.comparison import Comparison, Label, MethodResult
 from fairpca.model_selection.methods import Method, choose_methods
 from fairpca.moments import GroupMoments
 
-__all__ = ["compare"]
+__all__ = ["compare", "feature_names_of"]
 
 _DEFAULT_DIMENSIONS = (1, 2, 3, 5, 10)
 
@@ -47,6 +49,9 @@ def compare(
     n_jobs: int | None = None,
     progress: Report | bool | None = None,
     moments: GroupMoments | None = None,
+    feature_names: Sequence[str] | None = None,
+    label_name: str | None = None,
+    class_names: Sequence[str] | None = None,
 ) -> Comparison:
     """Fit several methods, and measure how each affects every group and what it costs.
 
@@ -86,12 +91,18 @@ def compare(
     n_jobs : int or None, default=None
         Number of fits that run in parallel, as in scikit-learn; the results do not depend on it.
     progress : callable or bool, optional
-        True shows a bar on the terminal; a function is called with the number of completed steps, the total number of
-        steps, and what was done.
+        A bar is shown on a terminal or in a notebook unless this is False; a function is called with the number of
+        completed steps, the total number of steps, and what was done.
     moments : GroupMoments, optional
         Moments of many more rows, of which X is a random sample. Methods that need moments only are then fitted to
         these, and losses in the sample and explained variance describe all rows; values on new rows, with their
         intervals, and p-values come from the sample.
+    feature_names : sequence of str, optional
+        Default: the columns of a data frame, otherwise x0, x1, ...
+    label_name : str, optional
+        What ``y`` is called in the results; default: the name of a pandas Series, otherwise "label".
+    class_names : sequence of str, optional
+        If ``y`` holds positions 0, 1, ...: the names of the classes.
 
     Returns
     -------
@@ -116,12 +127,15 @@ def compare(
         seed=random_state, moments=moments,
     )  # fmt: skip
     dimensions = list(check_dimensions(n_components, study.X.shape[1], default=_DEFAULT_DIMENSIONS))
+    names = feature_names_of(X, feature_names)
     chosen = choose_methods(methods)
     study.prepare(max(dimensions))
-    with progress_of(progress) as report:
-        steps = _Steps(report, 1 + len(chosen) * len(dimensions))
+    with progress_of(True if progress is None else progress) as report:
+        steps = _Steps(report, 2 + len(chosen) * len(dimensions))
         test = study.test(dimensions, n_permutations) if study.independent else None
         steps.done("random divisions")
+        features = _study_features(study, dimensions, names)
+        steps.done("features")
         fits, omitted = _fit_all(study, chosen, dimensions, confidence, n_jobs, steps)
     settings = {
         "components": dimensions,
@@ -132,9 +146,10 @@ def compare(
         "test_size": test_size,
         "random_state": random_state,
         "clusters": clusters is not None,
+        "repeated_rows": repeated_rows,
     }
     return Comparison(
-        results=[fit.result(study) for fit in fits],
+        results=[fit.result(study, class_names) for fit in fits],
         groups=study.groups.labels,
         counts=tuple(int(count) for count in study.moments.counts),
         n_samples=study.n_rows,
@@ -145,7 +160,34 @@ def compare(
         expected_losses={d: study.expected_losses(test, d) for d in dimensions},
         moments=study.moments,
         n_sampled=None if moments is None else len(study.X),
+        features=features,
+        held_out_counts=study.held_out_counts(),
+        label=_label(study.y, label_name or getattr(y, "name", None), class_names),
     )
+
+
+def feature_names_of(X: Any, given: Sequence[str] | None) -> list[str]:
+    """One name per column: those given, the columns of a data frame, or x0, x1, ..."""
+    count = np.shape(X)[1]
+    if given is None:
+        return [str(name) for name in X.columns] if hasattr(X, "columns") else [f"x{j}" for j in range(count)]
+    if len(given) != count:
+        raise ValueError(f"feature_names has {len(given)} names, but X has {count} columns.")
+    return [str(name) for name in given]
+
+
+def _study_features(study: Study, dimensions: list[int], names: list[str]) -> FeatureStudy:
+    options = {"assume_finite": True, "skip_parameter_validation": True}
+    with threads_for(study.X.size * study.X.shape[1]), sklearn.config_context(**options):
+        return study_features(study, dimensions, names)
+
+
+def _label(y: np.ndarray | None, name: Any, class_names: Sequence[str] | None) -> Label | None:
+    if y is None:
+        return None
+    found, counts = np.unique(y, return_counts=True)
+    texts = label_texts(found.tolist()) if class_names is None else [class_names[int(code)] for code in found]
+    return Label("label" if name is None else str(name), dict(zip(texts, map(int, counts), strict=True)))
 
 
 class _Steps:
@@ -176,7 +218,10 @@ class _Fit:
     held_out: HeldOut
     figures: GroupFigures
 
-    def result(self, study: Study) -> MethodResult:
+    def result(self, study: Study, class_names: Sequence[str] | None) -> MethodResult:
+        held_out = self.held_out
+        if class_names is not None and held_out.decisions is not None:
+            held_out = replace(held_out, decisions=held_out.decisions.named(class_names))
         total = float(np.trace(study.moments.pooled_covariance()))
         objective, bound = (_finite(getattr(self.estimator, name, None)) for name in ("objective_", "lower_bound_"))
         gap = None if objective is None or bound is None or total <= 0 else (objective - bound) / total
@@ -193,7 +238,7 @@ class _Fit:
             converged=bool(getattr(self.estimator, "converged_", True)),
             seconds=self.seconds,
             notes=self.notes,
-            held_out=self.held_out,
+            held_out=held_out,
         )
 
 
