@@ -20,6 +20,7 @@ from fairpca.model_selection.compare import feature_names_of
 from fairpca.model_selection.frontier import frontier_of
 from fairpca.moments import GroupMoments
 from fairpca.report._page import page
+from fairpca.report._pdf import write_pdf
 
 __all__ = ["Audit", "audit"]
 
@@ -79,6 +80,10 @@ class Audit:
     def save(self, path: Any) -> Path:
         """Write the report atomically: the file appears complete or not at all."""
         return write_text(path, self.html())
+
+    def save_pdf(self, path: Any) -> Path:
+        """Print the report to a PDF file; needs Chromium, Chrome or Edge on this machine."""
+        return write_pdf(self.html(), path)
 
 
 def audit(
