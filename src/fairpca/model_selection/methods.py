@@ -32,6 +32,8 @@ class Method:
         Returns an unfitted estimator, given the number of components and the random seed.
     max_rows : int or None
         For methods whose time grows quickly with the number of rows: a comparison fits them to a sample of this size.
+    objective : str
+        The quantity that it optimises, which a certificate is about.
     extend : callable or None
         Fits the estimator, given the components of a fit with fewer of them, the rows and their groups.
     """
@@ -41,6 +43,7 @@ class Method:
     aim: str
     make: Callable[[int, int], Any]
     max_rows: int | None = None
+    objective: str = "whatever its documentation states."
     extend: Callable[[Any, np.ndarray, np.ndarray, np.ndarray], Any] | None = None
 
     def fit(self, n_components: int, seed: int, X: np.ndarray, groups: np.ndarray, moments: GroupMoments) -> Any:
@@ -66,6 +69,7 @@ METHODS: dict[str, Method] = {
             "reference",
             "Ordinary PCA: the least error over all rows together; it does not use the groups.",
             _pca,
+            objective="the mean squared error of all rows together, as small as possible.",
         ),
         Method(
             "FairPCA",
@@ -73,6 +77,8 @@ METHODS: dict[str, Method] = {
             "Makes the largest loss of a group as small as possible, where the loss is the error a group has only "
             "because it shares the components with the others.",
             lambda d, seed: FairPCA(d, random_state=seed),
+            objective="the largest loss of a group in these rows, as small as possible; not the errors, the total error "
+            "or what the scores reveal.",
         ),
         Method(
             "RobustFairPCA",
@@ -80,6 +86,8 @@ METHODS: dict[str, Method] = {
             "Trades the total error against the difference between the groups' errors, with a margin for groups that "
             "are known from few rows.",
             lambda d, seed: RobustFairPCA(d, random_state=seed),
+            objective="the total error plus the penalty times the difference between the groups' errors, in the worst "
+            "case within the radius; not the losses.",
         ),
         Method(
             "ParityPCA",
@@ -87,6 +95,8 @@ METHODS: dict[str, Method] = {
             "Keeps only directions along which the groups have the same mean, so that no average difference between "
             "them is left in the scores.",
             lambda d, seed: ParityPCA(d, random_state=seed),
+            objective="the variance kept among projections in which the groups have equal means; other differences "
+            "between their distributions may remain.",
         ),
         Method(
             "MMDFairPCA",
@@ -95,6 +105,8 @@ METHODS: dict[str, Method] = {
             "tolerance on MMD².",
             lambda d, seed: MMDFairPCA(d, random_state=seed),
             max_rows=700,
+            objective="the variance kept among projections whose MMD² between groups is within the tolerance, on the rows "
+            "that it was fitted to.",
             extend=fit_extended,
         ),
     )
