@@ -84,7 +84,16 @@ def comparison_text(found: Comparison, *, full: bool = False, shown: list[int] |
 def _by_group(found: Comparison, results: list[MethodResult]) -> list[str]:
     """Rows, error on new rows, loss, expected loss by chance, corrected loss, p-value."""
     tested = found.test is not None
-    heads = ["d", "group", "rows", "held out", "error on new rows", "loss in sample", "expected by chance", "corrected loss"]
+    heads = [
+        "d",
+        "group",
+        "rows",
+        "held out",
+        "error on new rows",
+        "loss in sample",
+        "expected by chance",
+        "corrected loss",
+    ]
     rows = []
     for result in results:
         if result.method != "PCA":
@@ -160,7 +169,19 @@ def _signed(estimate: Any) -> str:
 def _held_out(found: Comparison, results: list[MethodResult]) -> list[str]:
     several = len(found.groups) > 2
     labelled = any(result.held_out.accuracy is not None for result in results)
-    heads = ["d", "method", "variance", "AUC", "", *["between (rows)"] * several, "MMD²", "", "adversary", "", *["accuracy", ""] * labelled]
+    heads = [
+        "d",
+        "method",
+        "variance",
+        "AUC",
+        "",
+        *["between (rows)"] * several,
+        "MMD²",
+        "",
+        "adversary",
+        "",
+        *["accuracy", ""] * labelled,
+    ]
     rows = []
     for result in results:
         figures = result.held_out
@@ -203,8 +224,8 @@ def _accuracy_note(found: Comparison, results: list[MethodResult]) -> list[str]:
     if found.label is None or all(result.held_out.accuracy is None for result in results):
         return []
     return _wrapped(
-        f"Accuracy: of a logistic regression that predicts {clean(found.label.name, 40)!r} from the scores (in brackets: "
-        "of always predicting the most frequent class)."
+        f"Accuracy: of a logistic regression that predicts {clean(found.label.name, 40)!r} from the scores (in "
+        "brackets: of always predicting the most frequent class)."
     )
 
 
@@ -217,7 +238,8 @@ def _decisions(found: Comparison, results: list[MethodResult]) -> list[str]:
     of_label = "" if found.label is None else f" of {clean(found.label.name, 40)!r}"
     return [
         "",
-        f"Decisions for the class {positive!r}{of_label}: largest difference between groups (95 % interval; fewest rows)",
+        f"Decisions for the class {positive!r}{of_label}: largest difference between groups (95 % interval; fewest "
+        "rows)",
         *format_table(
             ["d", "method", "Δ DP, all rows", f"Δ EOP, rows of class {positive!r}", "Δ EOD, either class"],
             [[*_head(one), *(_difference(rates, name) for name in DIFFERENCES)] for one, rates in decided],

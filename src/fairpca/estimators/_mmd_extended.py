@@ -24,9 +24,9 @@ class ExtendedSearch(DiscrepancySearch):
     """A search that starts from an earlier solution with more columns, and not from random frames.
 
     With ``tolerance="auto"`` it also starts from the level of random groups there, which is close to the final one.
-    Small frames are started from equal means as well. On German credit, Adult and COMPAS (d = 1 to 10) the variance kept
-    is that of a fit by itself, up to differences between local optima in both directions, in a third to a half of the
-    time.
+    Small frames are started from equal means as well. On German credit, Adult and COMPAS (d = 1 to 10) the variance
+    kept is that of a fit by itself, up to differences between local optima in both directions, in a third to a half of
+    the time.
     """
 
     def __init__(self, fewer: np.ndarray, *arguments: Any) -> None:

@@ -17,7 +17,16 @@ from fairpca.linalg import top_eigenpairs
 from fairpca.moments import FoldMoments, GroupMoments, MemorySource, RandomCells, RowSource, accumulate, row_counts
 from fairpca.problems import best_captured, group_losses
 
-__all__ = ["ChanceLoss", "ChanceLosses", "Influence", "Noise", "add_up", "chance_losses", "flow", "pca_losses_by_dimension"]
+__all__ = [
+    "ChanceLoss",
+    "ChanceLosses",
+    "Influence",
+    "Noise",
+    "add_up",
+    "chance_losses",
+    "flow",
+    "pca_losses_by_dimension",
+]
 
 #: Steps of the flow from no noise to that of a group; more change the result by less than 1 %.
 _STEPS = 200

@@ -34,9 +34,7 @@ def report_data(audit: Audit) -> dict[str, Any]:
     comparison = audit.comparison
     groups = [
         {"label": label_text(label), "count": count, "held_out": held_out}
-        for label, count, held_out in zip(
-            comparison.groups, comparison.counts, comparison.held_out_counts, strict=True
-        )
+        for label, count, held_out in zip(comparison.groups, comparison.counts, comparison.held_out_counts, strict=True)
     ]
     return {
         "groups": groups,
@@ -76,9 +74,10 @@ def _result(result: MethodResult) -> dict[str, Any]:
     variances = np.asarray(result.estimator.explained_variance_)
     loadings = components[:2] * np.sqrt(np.maximum(variances[:2], 0.0))[:, None]
     plain = result.as_dict()
-    kept = ("explained_variance", "objective", "lower_bound", "certificate", "converged", "notes")
+    kept = ("explained_variance", "objective", "lower_bound", "certificate", "converged")
     return {
         **{name: plain[name] for name in kept},
+        "notes": list(result.notes),  # what concerns the groups, whatever the method, is in the summary
         "held_out": plain["held_out"],
         "n_folds": result.figures.n_folds,
         "sample_error": _sample_error(result),

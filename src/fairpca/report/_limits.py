@@ -34,7 +34,11 @@ def limits(comparison: Comparison) -> list[str]:
             "shown with their rows; differences that would rest on fewer than 20 rows of a class are not given."
         )
     if settings.get("repeated_rows"):
-        lines.append("Rows repeat persons whose identities are not known: intervals are too short, and p-values left out.")
+        lines.append(
+            "Rows repeat persons whose identities are not known: intervals are too short, and p-values left out."
+        )
     elif not settings.get("clusters"):
-        lines.append("Rows are taken as independent. If persons have several rows, p-values and intervals are too small.")
+        lines.append(
+            "Rows are taken as independent. If persons have several rows, p-values and intervals are too small."
+        )
     return lines

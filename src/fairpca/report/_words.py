@@ -196,7 +196,9 @@ def _parity(ordinary: MethodResult, result: MethodResult) -> str:
     price = f"for {fixed(cost, 1)} points of explained variance"
     if auc <= level:
         return f"{result.method} brings that to {fixed(auc, 3)}, no more than random groups, {price}."
-    return f"{result.method} brings that to {fixed(auc, 3)}, still more than random groups ({fixed(level, 3)}), {price}."
+    return (
+        f"{result.method} brings that to {fixed(auc, 3)}, still more than random groups ({fixed(level, 3)}), {price}."
+    )
 
 
 def _by_group(values: Mapping[Any, float], comparison: Comparison, *, sizes: bool = True) -> str:
