@@ -317,7 +317,8 @@ def _too_small(small: dict[str, float], unit: str, p: int) -> str:
             f"{name} is too small to be judged ({count:,.0f} {unit} for {p} features); its corrected loss is too large."
         )
     listed = ", ".join(f"{name} ({count:,.0f})" for name, count in small.items())
-    return f"These groups are too small to be judged ({unit} for {p} features): {listed}; their corrected losses are too large."
+    start = f"These groups are too small to be judged ({unit} for {p} features): {listed}"
+    return f"{start}; their corrected losses are too large."
 
 
 def _few_rows_dominate(study: FoldStudy, noise: Noise, smallest: float) -> bool:

@@ -115,7 +115,7 @@ class _Losses:
         self.without = {j: (rows, self._without_feature(j)) for j, rows in self._rare_features()}
 
     def _without_feature(self, j: int) -> np.ndarray:
-        """Where all other features are components, the losses as they are: nothing is shown to depend on the feature."""
+        """Where all other features are components, the losses as they are: nothing is shown to depend on it."""
         kept = np.delete(np.arange(self.X.shape[1]), j)
         possible = [d for d in self.dimensions if d <= len(kept)]
         losses = self.losses.copy()

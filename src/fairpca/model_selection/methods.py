@@ -77,8 +77,8 @@ METHODS: dict[str, Method] = {
             "Makes the largest loss of a group as small as possible, where the loss is the error a group has only "
             "because it shares the components with the others.",
             lambda d, seed: FairPCA(d, random_state=seed),
-            objective="the largest loss of a group in these rows, as small as possible; not the errors, the total error "
-            "or what the scores reveal.",
+            objective="the largest loss of a group in these rows, as small as possible; not the errors, the total "
+            "error or what the scores reveal.",
         ),
         Method(
             "RobustFairPCA",
@@ -105,8 +105,8 @@ METHODS: dict[str, Method] = {
             "tolerance on MMD².",
             lambda d, seed: MMDFairPCA(d, random_state=seed),
             max_rows=700,
-            objective="the variance kept among projections whose MMD² between groups is within the tolerance, on the rows "
-            "that it was fitted to.",
+            objective="the variance kept among projections whose MMD² between groups is within the tolerance, on the "
+            "rows that it was fitted to.",
             extend=fit_extended,
         ),
     )

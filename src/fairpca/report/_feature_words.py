@@ -24,10 +24,8 @@ def proxy_sentence(comparison: Comparison) -> str:
     if found is None:
         return ""
     together, best = found.together, found.proxies.found
-    values = (
-        f"AUC {fixed(together.auc, 3)} ({fixed(together.low, 3)} to {fixed(together.high, 3)}{_between(found, together)}; "
-        f"random groups stay under {fixed(together.level, 3)})"
-    )
+    interval = f"{fixed(together.low, 3)} to {fixed(together.high, 3)}{_between(found, together)}"
+    values = f"AUC {fixed(together.auc, 3)} ({interval}; random groups stay under {fixed(together.level, 3)})"
     verb = "predict" if together.readable else "do not predict"
     start = f"All features together {verb} the group on held-out rows better than chance: {values}."
     if not best:

@@ -16,8 +16,8 @@ def limits(comparison: Comparison) -> list[str]:
         "It concerns PCA and what follows from its scores. It does not show whether a decision is lawful or justified, "
         "and no value here means that a method “is fair”.",
         "“No difference is shown” is not “there is no difference”: small groups and wide intervals can hide one.",
-        f"Intervals have a confidence of {100 * settings['confidence']:g} % each, unless they are said to hold together. "
-        "Of many intervals, some miss the true value.",
+        f"Intervals have a confidence of {100 * settings['confidence']:g} % each, unless they are said to hold "
+        "together. Of many intervals, some miss the true value.",
         "“Optimal” and “proven” are statements about a method's own objective on these rows (see above), not about new "
         "rows, another objective or another choice of features.",
         "Components, losses and errors depend on how columns were encoded and scaled, and on the numbers of components "
@@ -30,8 +30,8 @@ def limits(comparison: Comparison) -> list[str]:
     ]
     if comparison.label is not None:
         lines.append(
-            "Decisions are those of a logistic regression trained here on the scores, not of a system in use. Rates are "
-            "shown with their rows; differences that would rest on fewer than 20 rows of a class are not given."
+            "Decisions are those of a logistic regression trained here on the scores, not of a system in use. Rates "
+            "are shown with their rows; differences that would rest on fewer than 20 rows of a class are not given."
         )
     if settings.get("repeated_rows"):
         lines.append(
