@@ -17,7 +17,7 @@ from fairpca._labels import label_texts
 from fairpca._progress import Report, progress_of
 from fairpca._validation import check_number
 from fairpca._workers import delayed, parallel
-from fairpca.inference import GroupFigures
+from fairpca.inference import GroupFigures, LossTest
 from fairpca.inference._checks import check_dimensions
 from fairpca.linalg import threads_for
 from fairpca.model_selection._features import FeatureStudy, study_features
@@ -30,6 +30,8 @@ from fairpca.moments import GroupMoments
 __all__ = ["compare", "feature_names_of"]
 
 _DEFAULT_DIMENSIONS = (1, 2, 3, 5, 10)
+#: The rows were checked once; many small classifiers need not do it again.
+_TRUSTED: Any = {"assume_finite": True, "skip_parameter_validation": True}
 
 
 def compare(
@@ -132,22 +134,12 @@ def compare(
     study.prepare(max(dimensions))
     with progress_of(True if progress is None else progress) as report:
         steps = _Steps(report, 2 + len(chosen) * len(dimensions))
-        test = study.test(dimensions, n_permutations) if study.independent else None
-        steps.done("random divisions")
-        features = _study_features(study, dimensions, names)
-        steps.done("features")
+        test, features = _describe_rows(study, dimensions, names, n_permutations, steps)
         fits, omitted = _fit_all(study, chosen, dimensions, confidence, n_jobs, steps)
-    settings = {
-        "components": dimensions,
-        "methods": [method.name for method in chosen],
-        "n_permutations": n_permutations,
-        "n_folds": study.folds.folds.n_folds,
-        "confidence": confidence,
-        "test_size": test_size,
-        "random_state": random_state,
-        "clusters": clusters is not None,
-        "repeated_rows": repeated_rows,
-    }
+    settings = _settings(
+        study, dimensions, chosen, n_permutations=n_permutations, confidence=confidence, test_size=test_size,
+        random_state=random_state, clusters=clusters is not None, repeated_rows=repeated_rows,
+    )  # fmt: skip
     return Comparison(
         results=[fit.result(study, class_names) for fit in fits],
         groups=study.groups.labels,
@@ -166,6 +158,12 @@ def compare(
     )
 
 
+def _settings(study: Study, dimensions: list[int], methods: list[Method], **given: Any) -> dict[str, Any]:
+    """What a reader needs to repeat the comparison."""
+    found = {"components": dimensions, "methods": [method.name for method in methods]}
+    return found | {"n_folds": study.folds.folds.n_folds} | given
+
+
 def feature_names_of(X: Any, given: Sequence[str] | None) -> list[str]:
     """One name per column: those given, the columns of a data frame, or x0, x1, ..."""
     count = np.shape(X)[1]
@@ -176,10 +174,16 @@ def feature_names_of(X: Any, given: Sequence[str] | None) -> list[str]:
     return [str(name) for name in given]
 
 
-def _study_features(study: Study, dimensions: list[int], names: list[str]) -> FeatureStudy:
-    options = {"assume_finite": True, "skip_parameter_validation": True}
-    with threads_for(study.X.size * study.X.shape[1]), sklearn.config_context(**options):
-        return study_features(study, dimensions, names)
+def _describe_rows(
+    study: Study, dimensions: list[int], names: list[str], n_permutations: int, steps: _Steps
+) -> tuple[LossTest | None, FeatureStudy]:
+    """What does not depend on the methods: the permutation test of ordinary PCA, and the features."""
+    test = study.test(dimensions, n_permutations) if study.independent else None
+    steps.done("random divisions")
+    with threads_for(study.X.size * study.X.shape[1]), sklearn.config_context(**_TRUSTED):
+        features = study_features(study, dimensions, names)
+    steps.done("features")
+    return test, features
 
 
 def _label(y: np.ndarray | None, name: Any, class_names: Sequence[str] | None) -> Label | None:
@@ -336,7 +340,7 @@ def _fit_one(study: Study, method: Method, d: int, confidence: float, previous: 
         )
     with _collected() as training_notes:
         partial = estimator if method.max_rows is not None else study.fit_training_rows(method, d)
-        with sklearn.config_context(assume_finite=True, skip_parameter_validation=True):  # many small classifiers
+        with sklearn.config_context(**_TRUSTED):
             held_out = measure(partial, study.X, study.groups.codes, study.y, study.split, study.seed)
         figures = study.figures(method, d, estimator, partial, confidence)
     notes += [f"In the fit for the held-out rows: {note}" for note in training_notes]
