@@ -397,10 +397,10 @@
       const line = html("tr", null, body);
       if (row.chosen) line.className = "chosen";
       row.cells.forEach((cell, column) => {
-        const [main, small] = Array.isArray(cell) ? cell : [cell, null];
+        const [main, ...below] = Array.isArray(cell) ? cell : [cell];
         const entry = html(column ? "td" : "th", main, line);
         if (!column) entry.scope = "row";
-        if (small) html("small", small, entry);
+        for (const small of below) if (small) html("small", small, entry);
       });
     }
   }
@@ -489,9 +489,9 @@
       cells: [method.name, percent(method.figures.held_out.explained_variance), ...optional.map(([key, , level]) => heldOut(method.figures.held_out, key, level))],
     })));
     byId("few-rows").textContent = data.few_rows;
-    byId("held-out-note").textContent = "AUC: how well gradient boosting predicts the group from the scores of new rows (0.5: not at all, 1: perfectly). Adversary: how well a linear classifier, trained to distinguish the groups by their scores, separates them on new rows (0: not at all, 1: perfectly). "
+    byId("held-out-note").textContent = "AUC: how well gradient boosting predicts the group from the scores of new rows (0.5: not at all, 1: perfectly), with a 95 % interval and the held-out rows of the smaller group. Adversary: how well a linear classifier, trained to distinguish the groups by their scores, separates them on new rows (0: not at all, 1: perfectly). "
       + (optional.some(([key]) => key === "mmd2") ? "MMD²: distance between the groups' distributions of scores. " : "")
-      + "Below each value: the level that 19 of 20 random divisions into groups stay under; values below it are consistent with chance. "
+      + "Random: the level that 19 of 20 random divisions into groups stay under; values below it are consistent with chance. "
       + (optional.some(([key]) => key === "accuracy") ? "Accuracy: of a logistic regression that predicts the label from the scores; below it, that of always predicting the most frequent class. The differences Δ are between the groups in its decisions, with intervals that hold for all pairs of groups together and the rows of the smallest group behind them; with fewer than 20 there is no value." : "");
     drawDecisions();
   }
@@ -508,7 +508,7 @@
   }
   function rate(one) {
     if (one.rows === 0) return "no rows";
-    return [percent(one.value), `${one.count} of ${one.rows}; ${percent(one.low)} to ${percent(one.high)}`];
+    return [percent(one.value), `${one.count.toLocaleString("en")} of ${one.rows.toLocaleString("en")} rows`, `${percent(one.low)} to ${percent(one.high)}`];
   }
   function heldOut(figures, key, level) {
     const value = figures[key];
@@ -516,12 +516,13 @@
     if (key in DECIDED) {
       if (!figures.decisions) return "–";
       const { value: difference, low, high, rows } = figures.decisions.differences[key];
-      return difference === null ? `too few rows (${rows})` : [difference.toFixed(3), `${low.toFixed(3)} to ${high.toFixed(3)}; ${rows.toLocaleString("en")} rows`];
+      return difference === null ? `too few rows (${rows})` : [difference.toFixed(3), `${low.toFixed(3)} to ${high.toFixed(3)}`, `${rows.toLocaleString("en")} rows`];
     }
     const main = key === "mmd2" ? number(value) : value === null ? "–" : value.toFixed(3);
-    if (key === "auc" && data.groups.length > 2) {
+    if (key === "auc") {
       const [first, second] = figures.auc_between;
-      return [main, `random ${figures[level].toFixed(3)}; ${first} against ${second === "rest" ? "the rest" : second}, ${figures.auc_rows.toLocaleString("en")} rows`];
+      const between = data.groups.length > 2 ? `${first} against ${second === "rest" ? "the rest" : second}: ` : "";
+      return [main, `${figures.auc_low.toFixed(3)} to ${figures.auc_high.toFixed(3)}`, `random ${figures[level].toFixed(3)}`, `${between}${figures.auc_rows.toLocaleString("en")} rows`];
     }
     return level ? [main, `random ${key === "mmd2" ? number(figures[level]) : figures[level].toFixed(3)}`] : main;
   }
@@ -529,7 +530,8 @@
     const { certificate: gap } = method.figures;
     if (method.name === "PCA") return "closed form";
     if (gap === null) return method.figures.converged ? "no bound" : "not converged";
-    return [gap < 1e-6 ? "optimal for its criterion, these rows" : "bound, not tight", `gap ${gap < 1e-16 ? "0" : gap.toExponential(0)}`];
+    const size = `gap ${gap < 1e-16 ? "0" : gap.toExponential(0)}`;
+    return gap < 1e-6 ? ["optimal", "for its own criterion, on these rows", size] : ["bound, not tight", size];
   }
   function drawMethods() {
     const box = byId("methods");
