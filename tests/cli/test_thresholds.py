@@ -31,7 +31,7 @@ def comparison():
     ],
 )  # fmt: skip
 def test_anything_else_is_refused(text):
-    with pytest.raises(argparse.ArgumentTypeError, match="is not|does not depend"):
+    with pytest.raises(argparse.ArgumentTypeError, match=r"is not|does not depend"):
         threshold(text)
 
 
