@@ -80,15 +80,15 @@ def ten_groups(tmp_path_factory: pytest.TempPathFactory) -> Path:
     rng = np.random.default_rng(3)
     codes = np.concatenate([np.zeros(12, dtype=int), rng.integers(1, 10, 500)])
     names = np.array([f"a group with quite a long name {code}" for code in range(10)])
-    X = rng.normal(size=(512, 5)) * [3.0, 2.0, 1.5, 1.0, 1.0]
-    X[:, 4] += 6.0 * (codes == 4)
+    X = rng.normal(size=(512, 12)) * np.linspace(3.0, 1.0, 12)
+    X[:, 11] += 6.0 * (codes == 4)
     found = audit(
         X,
         names[codes],
         (X[:, 0] > 0).astype(int),
         n_components=[1, 2],
         methods=["PCA", "ParityPCA"],
-        feature_names=["income", "height", "weight", "age", "badge of group 4"],
+        feature_names=[*(f"feature {j}" for j in range(11)), "badge of group 4"],
         label_name="hired",
         class_names=["no", "yes"],
         n_permutations=19,
