@@ -68,6 +68,7 @@ def _run(arguments: argparse.Namespace) -> int:
             n_jobs=arguments.jobs,
             progress=progress,
             label_name="credit risk",
+            class_names=["bad", "good"],
         )  # fmt: skip
     if arguments.json:
         print(json.dumps(found.figures, indent=2))
