@@ -24,7 +24,7 @@ from fairpca._frames import (
     label_columns,
     split_named_columns,
 )
-from fairpca._labels import quoted
+from fairpca._labels import is_missing, plain_labels, quoted, raise_missing
 
 __all__ = [
     "Groups",
@@ -47,7 +47,6 @@ __all__ = [
     "groups_from_codes",
     "intersect_groups",
     "is_dask",
-    "is_missing",
     "legacy_generator",
     "ordered_labels",
     "remember_sensitive_columns",
@@ -309,7 +308,7 @@ def _encode(column: Any) -> Groups:
     if array.dtype.kind in "iu" and array.size:
         return _encode_integers(array)
     if array.dtype.kind == "f" and not np.isfinite(array).all():
-        _raise_missing()
+        raise_missing()
     if array.dtype.kind == "f" and (array == np.rint(array)).all() and np.abs(array).max(initial=0) < 2**53:
         return _encode_integers(array.astype(np.int64))  # 0.0 and 1.0 are the labels 0 and 1
     if array.dtype.kind in "mM":
@@ -319,18 +318,9 @@ def _encode(column: Any) -> Groups:
 
 def _encode_times(array: np.ndarray) -> Groups:
     if np.isnat(array).any():
-        _raise_missing()
+        raise_missing()
     distinct, codes = np.unique(array, return_inverse=True)
-    return Groups(tuple(_plain_labels(distinct)), codes.reshape(-1).astype(code_type(len(distinct))))
-
-
-def _plain_labels(values: np.ndarray) -> list[Any]:
-    """As Python objects; times finer than microseconds have no Python type, and numpy turns them into integers."""
-    plain = values.tolist()
-    if values.dtype.kind not in "mM" or not any(isinstance(value, int) for value in plain):
-        return plain
-    coarse = values.astype(f"{values.dtype.kind}8[us]")
-    return coarse.tolist() if (coarse == values).all() else [str(value) for value in values]
+    return Groups(tuple(plain_labels(distinct)), codes.reshape(-1).astype(code_type(len(distinct))))
 
 
 def _encode_integers(array: np.ndarray) -> Groups:
@@ -377,7 +367,7 @@ def _encode_by_hashing(array: np.ndarray) -> Groups:
             "strings or booleans."
         ) from None
     if any(is_missing(label) for label in distinct):
-        _raise_missing()
+        raise_missing()
     labels = ordered_labels(distinct)
     code_of = {label: code for code, label in enumerate(labels)}
     codes = np.fromiter(map(code_of.__getitem__, values), code_type(len(labels)), len(values))
@@ -389,8 +379,8 @@ def _encode_categorical(column: Any) -> Groups:
     categorical = column.cat if hasattr(column, "cat") else column
     codes = np.asarray(categorical.codes)
     if codes.size and codes.min() < 0:
-        _raise_missing()
-    return groups_from_codes(codes, _plain_labels(np.asarray(categorical.categories)))
+        raise_missing()
+    return groups_from_codes(codes, plain_labels(np.asarray(categorical.categories)))
 
 
 def groups_from_codes(codes: np.ndarray, categories: Sequence[Any]) -> Groups:
@@ -422,20 +412,6 @@ def intersect_groups(encoded: list[Groups]) -> Groups:
 def code_type(n_groups: int) -> np.dtype:
     """The smallest integer type: small codes are radix sorted, several times faster than by comparison."""
     return np.dtype(np.uint16 if n_groups <= _TABLE_SPAN else np.int64)
-
-
-def is_missing(label: Any) -> bool:
-    """Whether a label is None, NaN or pandas' NA."""
-    if label is None or type(label).__name__ in {"NAType", "NaTType"}:
-        return True
-    return isinstance(label, numbers.Number) and label != label
-
-
-def _raise_missing() -> None:
-    raise ValueError(
-        "sensitive_features contains missing values (NaN or None); drop those rows or give them a label of "
-        "their own, such as 'unknown'."
-    )
 
 
 def seed_from(random_state: Any) -> int:

@@ -192,6 +192,7 @@ def test_the_positive_class_is_the_larger_number(people_of, tmp_path, capsys, cl
         path = people_of(*words)
         assert run(["compare", path, *arguments], tmp_path) == 0
         figures.append([row["held_out"] for row in json.loads(capsys.readouterr().out)["results"]])
+        assert {row["decisions"].pop("positive") for row in figures[-1]} == {words[1]}
     assert figures[0] == figures[1]
     fit = ["fit", path, "--sensitive", "sex", "--drop", "id", "--label", "default", "--method", "MMDFairPCA"]
     assert run([*fit, "--set", "notion=equal_opportunity", "--set", "tolerance=0.2", "--out", "m.npz"], tmp_path) == 0

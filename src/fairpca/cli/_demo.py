@@ -68,6 +68,8 @@ def _run(arguments: argparse.Namespace) -> int:
             provenance=provenance(arguments.command_line, 0, None),
             n_jobs=arguments.jobs,
             progress=progress,
+            label_name="credit risk",
+            class_names=["bad", "good"],
         )  # fmt: skip
     if arguments.json:
         print(json.dumps(found.figures, indent=2))

@@ -9,9 +9,7 @@ from typing import Any, ClassVar, Self
 
 import numpy as np
 from sklearn.base import BaseEstimator, ClassNamePrefixFeaturesOutMixin, TransformerMixin
-from sklearn.decomposition import PCA
 from sklearn.exceptions import ConvergenceWarning
-from sklearn.utils.validation import check_is_fitted
 
 from fairpca._labels import quoted
 from fairpca._saved import BOUNDED, FITTED, GROUPED, LINEAR, PER_GROUP, SEARCHED, TUPLE, Array, Declared, Record
@@ -19,7 +17,6 @@ from fairpca._validation import (
     check_grouped_rows,
     check_matrix,
     check_n_components,
-    check_plain_matrix,
     check_several_groups,
     check_wanted_components,
     generator,
@@ -27,15 +24,13 @@ from fairpca._validation import (
     legacy_generator,
     remember_sensitive_columns,
     split_off_groups,
-    without_sensitive_columns,
 )
 from fairpca.estimators._dimension import all_directions, refuse_share, solve_for_wanted
 from fairpca.estimators._html import fitted_html
-from fairpca.estimators._row_errors import row_errors
-from fairpca.estimators._sklearn_pca import as_sklearn_pca
+from fairpca.estimators._row_projector import RowProjector
 from fairpca.linalg import fix_signs, orthonormalise, threads_for
 from fairpca.moments import GroupFactors, GroupMoments, Reduction, RowSpace, accumulate, chunk_moments
-from fairpca.moments.dask import as_dask_features, map_rows_lazily, moments_from_dask, project_lazily, sample_of
+from fairpca.moments.dask import as_dask_features, moments_from_dask, sample_of
 from fairpca.problems import best_captured, group_errors, group_losses
 from fairpca.protocols import SolverResult, Status
 
@@ -89,7 +84,7 @@ class FloatTransformer(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEs
         return tags
 
 
-class LinearProjection(FloatTransformer, metaclass=ABCMeta):
+class LinearProjection(RowProjector, FloatTransformer, metaclass=ABCMeta):
     """Projection on orthonormal components about the pooled mean; subclasses implement only the fit."""
 
     # Pipeline, GridSearchCV and cross_validate pass the groups on without a request by the user.
@@ -100,104 +95,12 @@ class LinearProjection(FloatTransformer, metaclass=ABCMeta):
     components_: np.ndarray
     mean_: np.ndarray
 
-    def transform(self, X: Any) -> np.ndarray:
-        """Scores of the rows: ``(X - mean_) @ components_.T``; lazy for a Dask collection."""
-        check_is_fitted(self)
-        if is_dask(X):
-            X = without_sensitive_columns(self, X)
-            check_matrix(self, sample_of(X), reset=False)
-            return project_lazily(X, self._encoder, self.mean_)
-        X = check_matrix(self, X, reset=False)
-        components = self._encoder.astype(X.dtype, copy=False)
-        offset = (self.mean_ @ self._encoder.T).astype(X.dtype, copy=False)
-        with threads_for(X.shape[0] * components.size):
-            return X @ components.T - offset
-
-    def inverse_transform(self, X: Any) -> np.ndarray:
-        """Map scores back to the original space; lazy for a Dask array."""
-        check_is_fitted(self)
-        if not is_dask(X):
-            X = check_plain_matrix(X)
-        if X.shape[1] != len(self.components_):
-            raise ValueError(
-                f"X has {X.shape[1]} columns, but there are {len(self.components_)} components: give scores, as "
-                "transform returns them."
-            )
-        with threads_for(X.shape[0] * self.components_.size):
-            return X @ self.components_ + self.mean_
-
     def _sample_of_features(self, X: Any, sensitive_features: Any) -> Any:
         """Placeholder rows of a Dask collection without its sensitive columns, which are remembered."""
         features = as_dask_features(X, sensitive_features)[0]
         if hasattr(X, "columns"):
             remember_sensitive_columns(self, [name for name in X.columns if name not in features.columns])
         return sample_of(features)
-
-    def score(self, X: Any, y: Any = None) -> float:
-        """Minus the mean squared reconstruction error of the rows; larger is better."""
-        return float(self.score_samples(X).mean())
-
-    def score_samples(self, X: Any) -> np.ndarray:
-        """Minus the squared reconstruction error of each row; lazy for a Dask collection.
-
-        Unlike :class:`sklearn.decomposition.PCA`, which returns log-likelihoods: ``group_errors_`` are means of these.
-        """
-        check_is_fitted(self)
-        if is_dask(X):
-            X = without_sensitive_columns(self, X)
-            check_matrix(self, sample_of(X), reset=False)
-            return -map_rows_lazily(X, row_errors, self.components_, self.mean_, self._encoder)
-        X = check_matrix(self, X, reset=False)
-        with threads_for(X.shape[0] * self.components_.size):
-            return -row_errors(X, self.components_, self.mean_, self._encoder)
-
-    def to_sklearn(self) -> PCA:
-        """A fitted :class:`sklearn.decomposition.PCA` with the same components, mean and variances.
-
-        For everything that knows PCA, such as converters to ONNX. Its ``transform``, ``inverse_transform`` and
-        ``get_covariance`` give the same results; its ``score`` is a log-likelihood. The groups are left out. If the
-        scores are correlated (``FairPCA(nested=True)``), ``explained_variance_`` holds their plain variances.
-
-        Examples
-        --------
-        >>> import numpy as np
-        >>> from fairpca import FairPCA
-        >>> from fairpca.datasets import load_german_credit
-        >>> X, sex = load_german_credit(return_X_s=True)
-        >>> pca = FairPCA(3).fit(X, sensitive_features=sex)
-        >>> bool(np.allclose(pca.to_sklearn().transform(X), pca.transform(X)))
-        True
-        """
-        check_is_fitted(self)
-        return as_sklearn_pca(self)
-
-    @property
-    def singular_values_(self) -> np.ndarray:
-        """Square roots of the sums of squared scores, as in :class:`sklearn.decomposition.PCA`."""
-        return np.sqrt(self.explained_variance_ * max(self.n_samples_seen_ - 1.0, 0.0))
-
-    def get_covariance(self) -> np.ndarray:
-        """Covariance of the probabilistic model: that of the scores, and one noise variance for the rest."""
-        check_is_fitted(self)
-        scores = getattr(self, "_score_covariance", None)  # set where scores may be correlated
-        scores = np.diag(self.explained_variance_) if scores is None else scores
-        excess = scores - self.noise_variance_ * np.eye(len(scores))
-        covariance = self.components_.T @ excess @ self.components_
-        covariance.flat[:: len(covariance) + 1] += self.noise_variance_
-        return covariance
-
-    def get_precision(self) -> np.ndarray:
-        """The inverse of :meth:`get_covariance`."""
-        return np.linalg.inv(self.get_covariance())
-
-    @property
-    def _n_features_out(self) -> int:
-        return self.components_.shape[0]
-
-    @property
-    def _encoder(self) -> np.ndarray:
-        """The matrix that maps centred rows to scores; for an orthogonal projection, the components themselves."""
-        return self.components_
 
     def _set_projection(self, basis: np.ndarray, reduction: Reduction, form: np.ndarray | None = None) -> None:
         """Set the attributes of scikit-learn's PCA from an orthonormal basis, in coordinates of the reduction.

@@ -7,7 +7,8 @@ from typing import Any
 import numpy as np
 
 from fairpca._frames import check_not_lazy
-from fairpca._validation import Groups, is_missing
+from fairpca._labels import is_missing
+from fairpca._validation import Groups
 from fairpca.problems.mmd import all_pairs
 
 __all__ = ["cells_among", "compared_cells", "compared_pairs", "label_values"]

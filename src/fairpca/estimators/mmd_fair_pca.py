@@ -26,6 +26,7 @@ from fairpca._validation import (
 from fairpca.estimators._base import LinearProjection
 from fairpca.estimators._compared_rows import cells_among, compared_cells, compared_pairs, label_values
 from fairpca.estimators._dimension import all_directions, kept_shares, least_for_own, unreachable
+from fairpca.estimators._mmd_extended import ExtendedSearch
 from fairpca.estimators._mmd_search import DiscrepancySearch, Sample, Scores, SearchSettings
 from fairpca.linalg import threads_for
 from fairpca.moments import GroupedSample, GroupMoments
@@ -169,6 +170,9 @@ feature_names_in_, n_samples_seen_
         "penalty_": NUMBER, "tolerance_": optional(NUMBER), "pair_tolerance_": Array("q", optional=True),
     }  # fmt: skip
 
+    #: A basis with fewer columns to start from, during ``fit_extended`` only.
+    _fewer: np.ndarray | None = None
+
     def __init__(
         self,
         n_components: int | float | None = 2,
@@ -268,9 +272,10 @@ feature_names_in_, n_samples_seen_
         settings = SearchSettings(
             self.tolerance, self.bandwidth, self.approximation, self.solver, self.max_iter, self.callback
         )
+        kind = DiscrepancySearch if self._fewer is None else functools.partial(ExtendedSearch, self._fewer)
 
         def solve(d: int) -> tuple[DiscrepancySearch, PenaltyResult]:
-            search = DiscrepancySearch(settings, moments, sample, pairs, d, copy.deepcopy(rng), scores)
+            search = kind(settings, moments, sample, pairs, d, copy.deepcopy(rng), scores)
             return search, search.solve()
 
         share = isinstance(self.n_components, float)

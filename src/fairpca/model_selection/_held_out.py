@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import asdict, dataclass, fields
+from dataclasses import asdict, dataclass, fields, replace
 from typing import Any
 
 import numpy as np
@@ -13,13 +13,13 @@ from sklearn.preprocessing import StandardScaler
 
 from fairpca.metrics import (
     GroupRates,
-    adversary_gap,
+    Rate,
     explained_variance_ratio,
     group_rates,
     mmd2_test,
-    permuted_adversary_gaps,
     readability,
 )
+from fairpca.metrics.adversary import adversary_gap_and_draws
 
 __all__ = ["DIFFERENCES", "Decisions", "HeldOut", "Split", "measure", "sample_rows", "split_rows"]
 
@@ -39,16 +39,25 @@ class Decisions:
     positive: Any
     rates: GroupRates
 
+    def named(self, names: Sequence[str]) -> Decisions:
+        """With the name of the positive class, where y holds positions in ``names``."""
+        return replace(self, positive=names[int(self.positive)])
+
     def as_dict(self, labels: Sequence[str]) -> dict[str, Any]:
         """Plain numbers and text, for JSON."""
         rates = {
-            name: {labels[code]: asdict(rate) for code, rate in getattr(self.rates, name).items()}
+            name: {labels[code]: _plain_rate(rate) for code, rate in getattr(self.rates, name).items()}
             for name in ("selected", "true_positive", "false_positive")
         }
         differences = {name: asdict(getattr(self.rates, name)) for name in DIFFERENCES}
         for one in differences.values():
             one["between"] = None if one["between"] is None else [labels[code] for code in one["between"]]
         return {"positive": str(self.positive), "rates": rates, "differences": differences}
+
+
+def _plain_rate(rate: Rate) -> dict[str, Any]:
+    """Without rows there is no share, and JSON has no NaN."""
+    return asdict(rate) | ({"value": None} if rate.rows == 0 else {})
 
 
 @dataclass(frozen=True)
@@ -64,6 +73,9 @@ class HeldOut:
         How far a linear rule tells the groups apart (0 to 1), and the level of random groups.
     auc, auc_low, auc_high, auc_random : float
         How well gradient boosting reads the group (0.5 to 1), a 95 % interval, and the level of random groups.
+    auc_between, auc_rows : tuple, int
+        The positions of the groups that it tells apart best (the second may be "rest"), and the held-out rows of the
+        smaller of them.
     accuracy, baseline : float or None
         Of a logistic regression that predicts the label from the scores, and of always predicting the most frequent
         class; on all held-out rows.
@@ -78,6 +90,8 @@ class HeldOut:
     auc_low: float
     auc_high: float
     auc_random: float
+    auc_between: tuple[Any, Any]
+    auc_rows: int
     mmd2: float | None = None
     mmd2_random: float | None = None
     accuracy: float | None = None
@@ -102,6 +116,7 @@ class HeldOut:
     def as_dict(self, labels: Sequence[str]) -> dict[str, Any]:
         """Plain numbers and text, for JSON; ``labels`` are the groups in the order of their codes."""
         plain = {field.name: getattr(self, field.name) for field in fields(self) if field.name != "decisions"}
+        plain["auc_between"] = [one if one == "rest" else labels[one] for one in self.auc_between]
         plain |= {name: getattr(self, name) for name in DIFFERENCES}
         plain["decisions"] = None if self.decisions is None else self.decisions.as_dict(labels)
         return plain
@@ -162,10 +177,10 @@ def measure(
     train = _sampled(scores["train"], codes, split.train, split.train_sample)
     judged = _sampled(scores["test"], codes, split.test, split.test_sample)
     variance = explained_variance_ratio(X[split.test], estimator, sample_weight=_part(weights, split.test))
-    random = permuted_adversary_gaps(*judged, train=train, n_permutations=_PERMUTATIONS, random_state=seed)
+    gap, random = adversary_gap_and_draws(*judged, train=train, n_permutations=_PERMUTATIONS, random_state=seed)
     return HeldOut(
         explained_variance=float(variance),  # type: ignore[arg-type]
-        adversary=adversary_gap(*judged, train=train, random_state=seed),
+        adversary=gap,
         adversary_random=float(np.quantile(random, _LEVEL)),
         **_reading(judged, train, seed),
         **_distribution(*judged, seed),
@@ -187,7 +202,11 @@ def _sampled(
 def _reading(judged: tuple, train: tuple, seed: int) -> dict[str, Any]:
     """What gradient boosting reads, trained on the rows that the projection was fitted to."""
     found = readability(*judged, train=train, random_state=seed)
-    return {"auc": found.auc, "auc_low": found.low, "auc_high": found.high, "auc_random": found.level}
+    counts = np.bincount(judged[1])
+    first, second = found.groups
+    others = counts.sum() - counts[first] if second == "rest" else counts[second]
+    values = {"auc": found.auc, "auc_low": found.low, "auc_high": found.high, "auc_random": found.level}
+    return values | {"auc_between": found.groups, "auc_rows": int(min(counts[first], others))}
 
 
 def _distribution(scores: np.ndarray, codes: np.ndarray, seed: int) -> dict[str, Any]:

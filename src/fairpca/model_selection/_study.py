@@ -9,7 +9,7 @@ import numpy as np
 from sklearn.utils import check_array
 
 from fairpca._labels import label_texts
-from fairpca._validation import Groups, check_groups, check_several_groups, seed_from, split_off_groups
+from fairpca._validation import Groups, check_groups, check_several_groups, seed_from
 from fairpca.estimators._base import label_array
 from fairpca.inference import GroupFigures, LossTest, loss_test
 from fairpca.inference._checks import CountedRows, check_clusters, in_memory_rows
@@ -51,7 +51,6 @@ class Study:
         moments: GroupMoments | None,
         sample_weight: Any = None,
     ) -> None:
-        X, sensitive_features = split_off_groups(None, X, sensitive_features)
         rows = _given_rows(X, sensitive_features, sample_weight, moments)
         self.X, self.groups, self.weights = rows.X, rows.groups, rows.weights
         self.y = rows.select(_check_label(y, rows.n_given))
@@ -79,6 +78,10 @@ class Study:
         )
         return max(2, min(n_folds, int(np.bincount(pairs).min())))
 
+    def held_out_counts(self) -> tuple[int, ...]:
+        """Rows of each group in the held-out part."""
+        return tuple(np.bincount(self.groups.codes[self.split.test], minlength=len(self.groups.labels)).tolist())
+
     def prepare(self, n_components: int) -> None:
         """Find the groups' own components once, before methods are evaluated in parallel."""
         with threads_for(self.X.size * self.X.shape[1]):
@@ -86,15 +89,19 @@ class Study:
             self.held_out.prepare(n_components)
             self.least.prepare(n_components)
 
-    def fit(self, method: Method, d: int) -> tuple[Any, int]:
+    def fit(self, method: Method, d: int, previous: Any = None) -> tuple[Any, int]:
         """The estimator whose values on all rows are reported, and how many rows it was fitted to.
 
-        A method that is slow on many rows is fitted to a sample of the training rows instead of all rows.
+        A method that is slow on many rows is fitted to a sample of the training rows instead of all rows, and may start
+        from the ``previous`` fit, with fewer components, to the same rows.
         """
         if method.max_rows is None:
             estimator = method.fit(d, self.seed, self.X, self.labels, self.moments, self.weights)
             return estimator, self.n_rows if needs_moments_only(estimator) else len(self.X)
         rows = sample_rows(self.split.train, self.groups.codes, method.max_rows, self.seed)
+        if method.extend is not None and previous is not None:
+            estimator, weights = method.make(d, self.seed), self._weights_of(rows)
+            return method.extend(estimator, previous.components_, self.X[rows], self.labels[rows], weights), len(rows)
         return self._fit_some(method, d, rows), len(rows)
 
     def fit_training_rows(self, method: Method, d: int) -> Any:
@@ -102,8 +109,10 @@ class Study:
         return self._fit_some(method, d, self.split.train)
 
     def _fit_some(self, method: Method, d: int, rows: np.ndarray) -> Any:
-        weights = None if self.weights is None else self.weights[rows]
-        return method.fit(d, self.seed, self.X[rows], self.labels[rows], self.train_moments, weights)
+        return method.fit(d, self.seed, self.X[rows], self.labels[rows], self.train_moments, self._weights_of(rows))
+
+    def _weights_of(self, rows: np.ndarray) -> np.ndarray | None:
+        return None if self.weights is None else self.weights[rows]
 
     def figures(self, method: Method, d: int, whole: Any, partial: Any, confidence: float) -> GroupFigures:
         """Values on new rows: by cross-validation where a fit needs moments only, else on the one held-out part."""

@@ -11,6 +11,7 @@ from sklearn.base import clone
 from sklearn.decomposition import PCA
 
 from fairpca.estimators import FairPCA, LeacePCA, MMDFairPCA, ParityPCA, RobustFairPCA
+from fairpca.estimators._mmd_extended import fit_extended
 from fairpca.inference._fitting import fit_rows, fit_to_moments, needs_moments_only
 from fairpca.moments import GroupMoments
 
@@ -33,6 +34,10 @@ class Method:
         For methods whose time grows quickly with the number of rows: a comparison fits them to a sample of this size.
     on_request : bool
         Whether a comparison includes it only if it is named.
+    objective : str
+        The quantity that it optimises, which a certificate is about.
+    extend : callable or None
+        Fits the estimator, given the components of a fit with fewer of them, the rows, their groups and weights.
     """
 
     name: str
@@ -41,6 +46,8 @@ class Method:
     make: Callable[[int, int], Any]
     max_rows: int | None = None
     on_request: bool = False
+    objective: str = "whatever its documentation states."
+    extend: Callable[[Any, np.ndarray, np.ndarray, np.ndarray, np.ndarray | None], Any] | None = None
 
     def fit(
         self,
@@ -73,6 +80,7 @@ METHODS: dict[str, Method] = {
             "reference",
             "Ordinary PCA: the least error over all rows together; it does not use the groups.",
             _pca,
+            objective="the mean squared error of all rows together, as small as possible.",
         ),
         Method(
             "FairPCA",
@@ -80,6 +88,8 @@ METHODS: dict[str, Method] = {
             "Makes the largest loss of a group as small as possible, where the loss is the error a group has only "
             "because it shares the components with the others.",
             lambda d, seed: FairPCA(d, random_state=seed),
+            objective="the largest loss of a group in these rows, as small as possible; not the errors, the total "
+            "error or what the scores reveal.",
         ),
         Method(
             "FairPCA-relative",
@@ -88,6 +98,8 @@ METHODS: dict[str, Method] = {
             "count more.",
             lambda d, seed: FairPCA(d, relative=True, random_state=seed),
             on_request=True,
+            objective="the largest loss of a group as a share of its own variance in these rows, as small as possible; "
+            "not the errors, the total error or what the scores reveal.",
         ),
         Method(
             "RobustFairPCA",
@@ -95,6 +107,8 @@ METHODS: dict[str, Method] = {
             "Trades the total error against the difference between the groups' errors, with a margin for groups that "
             "are known from few rows.",
             lambda d, seed: RobustFairPCA(d, random_state=seed),
+            objective="the total error plus the penalty times the difference between the groups' errors, in the worst "
+            "case within the radius; not the losses.",
         ),
         Method(
             "ParityPCA",
@@ -102,6 +116,8 @@ METHODS: dict[str, Method] = {
             "Keeps only directions along which the groups have the same mean, so that no average difference between "
             "them is left in the scores.",
             lambda d, seed: ParityPCA(d, random_state=seed),
+            objective="the variance kept among projections in which the groups have equal means; other differences "
+            "between their distributions may remain.",
         ),
         Method(
             "MMDFairPCA",
@@ -110,6 +126,9 @@ METHODS: dict[str, Method] = {
             "tolerance on MMD².",
             lambda d, seed: MMDFairPCA(d, random_state=seed),
             max_rows=700,
+            objective="the variance kept among projections whose MMD² between groups is within the tolerance, on the "
+            "rows that it was fitted to.",
+            extend=fit_extended,
         ),
         Method(
             "LeacePCA",
@@ -119,6 +138,8 @@ METHODS: dict[str, Method] = {
             "these rows as ParityPCA.",
             lambda d, seed: LeacePCA(d),
             on_request=True,
+            objective="the variance of the erased rows that is kept, on the rows that it was fitted to; not what a "
+            "classifier that is not linear can tell from the scores.",
         ),
     )
 }

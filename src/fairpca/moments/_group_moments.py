@@ -12,9 +12,8 @@ import numpy as np
 from scipy import sparse
 from scipy.linalg import blas
 
-from fairpca._labels import quoted
 from fairpca._validation import check_choice, ordered_labels
-from fairpca.moments._given_moments import in_order, is_scatter
+from fairpca.moments._given_moments import check_moments, in_order
 from fairpca.moments._sparse_shift import DENSE_COLUMN
 
 __all__ = ["WIDE", "GroupMoments", "GroupTotal", "Reduction", "fixed_by_group"]
@@ -225,20 +224,7 @@ class GroupMoments(Reduction):
             ...
         ValueError: counts of the groups 'b' are not positive numbers; leave out groups without rows.
         """
-        unfit = [repr(a) for a, count in zip(self.labels, self.counts, strict=True) if not 0 < count < np.inf]
-        if unfit:
-            raise ValueError(
-                f"counts of the groups {', '.join(unfit)} are not positive numbers; leave out groups without rows."
-            )
-        for name in ("means", "scatters"):
-            if not np.isfinite(getattr(self, name)).all():
-                raise ValueError(f"{name} contain missing or infinite values; drop or fill them in before summing.")
-        for label, scatter in zip(self.labels, self.scatters, strict=True):
-            if not is_scatter(scatter):
-                raise ValueError(
-                    f"scatters of the group {quoted(label)} are not a valid scatter matrix: it must be symmetric "
-                    "without negative eigenvalues. Sum (x - mean)(x - mean)^T over the group's rows."
-                )
+        check_moments(self.labels, self.counts, self.means, self.scatters)
         return self
 
     def second_moments(self, center: str | np.ndarray = "pooled") -> np.ndarray:

@@ -9,7 +9,7 @@ from typing import Any, Self
 import numpy as np
 
 from fairpca.metrics import communality
-from fairpca.plotting._style import COLOURS, axes, plain
+from fairpca.plotting._style import PCA_COLOUR, axes, method_style, plain
 from fairpca.plotting.biplot import feature_list
 
 __all__ = ["CommunalityDisplay"]
@@ -68,9 +68,11 @@ class CommunalityDisplay:
         height = 0.8 / len(self.values)
         for m, (method, values) in enumerate(self.values.items()):
             position = np.arange(len(order)) + (m - (len(self.values) - 1) / 2) * height
-            hatch = ("", "//", "..", "xx")[m % 4]
-            colour = COLOURS[m % len(COLOURS)]
-            ax.barh(position, values[order], height, label=plain(method), color=colour, hatch=hatch, edgecolor="white")
+            style = {"color": method_style(method, self.values)["color"], "edgecolor": "white"}
+            style["hatch"] = ("", "//", "..", "xx")[m % 4]
+            if method == "PCA":
+                style = {"color": "white", "edgecolor": PCA_COLOUR}
+            ax.barh(position, values[order], height, label=plain(method), **style)
         ax.set_yticks(np.arange(len(order)), [plain(self.feature_names[j]) for j in order])
         ax.invert_yaxis()
         ax.set(xlabel="communality")

@@ -10,7 +10,7 @@ import numpy as np
 from fairpca.metrics import GroupValues, reconstruction_error
 from fairpca.metrics._components import fitted_components
 from fairpca.model_selection import Frontier, frontier
-from fairpca.plotting._style import COLOURS, MARKERS, axes, plain, plain_label
+from fairpca.plotting._style import axes, method_style, plain, plain_label
 
 __all__ = ["FrontierDisplay"]
 
@@ -86,9 +86,9 @@ class FrontierDisplay:
             line, columns = np.array([self.curve.gap, self.curve.total_error]), (-1, -2)
             names = ["gap between errors", "error of all rows"]
         self.line_ = ax.plot(*line, color="0.4", label="frontier")[0]
-        for i, (name, values) in enumerate(self.methods.items()):
-            mark = {"color": COLOURS[i % len(COLOURS)], "marker": MARKERS[i % len(MARKERS)], "linestyle": "none"}
-            ax.plot(values[columns[0]], values[columns[1]], label=plain(name), markersize=8, **mark)
+        for name, values in self.methods.items():
+            mark = {"linestyle": "none", "markersize": 8, **method_style(name, self.methods)}
+            ax.plot(values[columns[0]], values[columns[1]], label=plain(name), **mark)
         ax.set(xlabel=names[0], ylabel=names[1])
         ax.legend()
         self.ax_, self.figure_ = ax, ax.figure
