@@ -164,6 +164,9 @@ def test_parity_pca(data, share, penalty, counts):
     assert model.objective_ == pytest.approx(expected - captured(stats.pooled, model.components_.T), abs=slack)
     rng = np.random.default_rng(0)
     starts = [model.components_.T, np.linalg.eigh(stats.pooled)[1][:, ::-1][:, : data.d]]
+    # What the limit exceeds the tolerance by lets a basis turn by an angle, which buys twice that share of variance.
+    turn = min((limit - tolerance) / max(largest_difference(stats.means).max(), limit, np.finfo(float).tiny), 1.0)
+    slack += 2 * (1 + (penalty or 0.0)) * turn * stats.total
     assert lowest_found(value, starts, rng) >= model.lower_bound_ - slack
 
 
