@@ -8,16 +8,18 @@ import tracemalloc
 from collections.abc import Callable
 
 
-def alternate(candidates: dict[str, Callable[[], object]], repeats: int = 5) -> dict[str, float]:
+def alternate(
+    candidates: dict[str, Callable[[], object]], repeats: int = 5, *, clock: Callable[[], float] = time.perf_counter
+) -> dict[str, float]:
     """Median seconds of each candidate; they run in turn, so that a busy moment hits all of them."""
     seconds: dict[str, list[float]] = {name: [] for name in candidates}
     for run in candidates.values():
         run()  # caches, thread pools and lazy imports
     for _ in range(repeats):
         for name, run in candidates.items():
-            start = time.perf_counter()
+            start = clock()
             run()
-            seconds[name].append(time.perf_counter() - start)
+            seconds[name].append(clock() - start)
     return {name: statistics.median(values) for name, values in seconds.items()}
 
 

@@ -27,9 +27,9 @@ from mmd import load_adult
 from sklearn.decomposition import PCA
 from sklearn.utils import Bunch
 
-from fairpca import KernelParityPCA, MMDFairPCA, ParityPCA
+from fairpca import KernelParityPCA, LeacePCA, MMDFairPCA, ParityPCA
 from fairpca.datasets import load_splits
-from fairpca.metrics import mmd2, readability
+from fairpca.metrics import explained_variance_ratio, mmd2, readability
 
 PARTS = ("table", "remedies", "chance")
 DATA = ("German", "COMPAS", "Adult")
@@ -42,6 +42,7 @@ METHODS: dict[str, Callable[[int], Any]] = {
     "PCA": PCA,
     "ParityPCA, means": ParityPCA,
     "ParityPCA, means and covariances": lambda d: ParityPCA(d, covariance_penalty=1.0),
+    "LeacePCA": LeacePCA,
     "KernelParityPCA": KernelParityPCA,
     "MMDFairPCA, median": lambda d: MMDFairPCA(d, bandwidth="median"),
     "MMDFairPCA, multiscale": lambda d: MMDFairPCA(d, bandwidth="multiscale"),
@@ -115,7 +116,7 @@ def _measure_method(make: Callable[[int], Any], d: int, split: Bunch) -> tuple:
     seconds = time.perf_counter() - began
     scores = estimator.transform(split.X_train), estimator.transform(split.X_test)
     found = _read(scores, split)
-    variance = _variance(estimator.components_, split) if hasattr(estimator, "components_") else np.nan
+    variance = _variance(estimator, split) if hasattr(estimator, "components_") else np.nan
     return (variance, *found, mmd2(scores[1], split.sensitive_test, bandwidth="multiscale"), seconds)
 
 
@@ -124,10 +125,9 @@ def _read(scores: tuple[np.ndarray, np.ndarray], split: Bunch) -> tuple[float, f
     return found.auc, found.low, found.high, found.level
 
 
-def _variance(components: np.ndarray, split: Bunch) -> float:
-    """Share of the held-out variance about the mean of the training rows."""
-    centred = split.X_test - split.X_train.mean(axis=0)
-    return float(((centred @ components.T) ** 2).sum() / (centred**2).sum())
+def _variance(projector: Any, split: Bunch) -> float:
+    """Share of the held-out variance, about the mean of the training rows, that reconstructions keep."""
+    return float(explained_variance_ratio(split.X_test, projector, mean=split.X_train.mean(axis=0)))  # type: ignore[arg-type]
 
 
 def _line(rows: np.ndarray) -> str:
@@ -161,11 +161,8 @@ def _remedies(split: Bunch, d: int = 5) -> Iterator[tuple[str, float, float]]:
         bases[f"PCA, {d}, without the {count} most telling features"] = _without(split, count, d)
     for what, components in bases.items():
         yield what, _variance(components, split), _auc_of(components, split)
-    erased = Bunch(**split)
-    erased.X_train, erased.X_test = _erase(split)
-    components = PCA(d).fit(erased.X_train).components_
-    kept = ((erased.X_test @ components.T) ** 2).sum() / ((split.X_test - X.mean(axis=0)) ** 2).sum()
-    yield f"linear erasure, then PCA, {d}", float(kept), _auc_of(components, erased)
+    leace = LeacePCA(d).fit(X, sensitive_features=groups)
+    yield f"LeacePCA, {d}", _variance(leace, split), _auc_of(leace.projection_, split)
     for what in (f"ParityPCA, {d}", "MMDFairPCA, 2"):
         for noise in NOISE:
             kept = _variance(bases[what], split) / (1.0 + noise**2)
@@ -186,20 +183,6 @@ def _without(split: Bunch, count: int, d: int) -> np.ndarray:
     components = np.zeros((min(d, len(kept)), split.X_train.shape[1]))
     components[:, kept] = PCA(len(components)).fit(split.X_train[:, kept]).components_
     return components
-
-
-def _erase(split: Bunch) -> tuple[np.ndarray, np.ndarray]:
-    """Least-squares concept erasure (Belrose et al. 2023): no linear function of x predicts the group any more."""
-    mean = split.X_train.mean(axis=0)
-    centred = split.X_train - mean
-    values, vectors = np.linalg.eigh(centred.T @ centred / len(centred))
-    kept = values > 1e-9 * values[-1]
-    whiten = (vectors[:, kept] / np.sqrt(values[kept])) @ vectors[:, kept].T
-    unwhiten = (vectors[:, kept] * np.sqrt(values[kept])) @ vectors[:, kept].T
-    direction = whiten @ (centred.T @ (split.sensitive_train - split.sensitive_train.mean()))
-    direction /= np.linalg.norm(direction)
-    remove = np.outer(unwhiten @ direction, whiten @ direction)
-    return tuple((part - mean) @ (np.eye(len(mean)) - remove).T for part in (split.X_train, split.X_test))  # type: ignore[return-value]
 
 
 def run_chance(arguments: argparse.Namespace, draws: int = 100) -> None:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import numpy as np
+import pytest
 
 from fairpca.joint_range import Incumbent, JointRange, Minimax
 from fairpca.protocols import Status
@@ -60,6 +61,23 @@ def test_vertices_capture_each_matrix_best(rng):
     assert np.allclose(joint.traces, np.trace(joint.matrices, axis1=1, axis2=2))
 
 
+@pytest.mark.parametrize("size", [8, 120])
+def test_vertices_are_found_once_and_whole_if_two_are_small(rng, size):
+    factors = rng.normal(size=(2, size, size))
+    joint = JointRange(factors @ factors.transpose(0, 2, 1), 3)
+    assert joint.vertices() is joint.vertices()
+    assert joint.calls == 2
+    assert joint.vertices()[0].below.shape[1] == (5 if size == 8 else 3)
+
+
+def test_support_is_that_of_the_point(rng):
+    joint, weights = random_range(rng), rng.dirichlet(np.ones(3))
+    assert np.isclose(joint.support(weights), joint.point(weights).support, rtol=1e-13)
+    whole = joint.whole_point(weights)
+    vectors = np.hstack([whole.basis, whole.below])
+    assert np.allclose(vectors * whole.values @ vectors.T, joint.combine(weights))
+
+
 def test_incumbent_keeps_the_best_and_stops_when_the_gap_closes(rng):
     joint = random_range(rng)
     problem = Minimax(joint.traces)
@@ -80,3 +98,12 @@ def test_incumbent_keeps_the_best_and_stops_when_the_gap_closes(rng):
     assert result.status is Status.MAX_ITER
     assert list(found.steps(tol=found.gap, max_iter=100)) == []  # the gap is closed
     assert found.result(found.gap, Status.MAX_ITER).status is Status.OPTIMAL
+
+
+def test_products_with_all_matrices_at_once(rng):
+    factors = rng.normal(size=(3, 6, 6))
+    joint = JointRange(factors @ factors.transpose(0, 2, 1), 2)
+    left, right = rng.normal(size=(6, 2)), rng.normal(size=(6, 4))
+    assert np.allclose(joint.images(left), joint.matrices @ left)
+    assert np.allclose(joint.forms(left, right), left.T @ joint.matrices @ right)
+    assert np.allclose(joint.captured(left), np.trace(left.T @ joint.matrices @ left, axis1=1, axis2=2))

@@ -53,7 +53,7 @@ def test_labels_of_several_columns_in_charts(combinations):
     matplotlib.use("Agg")
     X, groups = combinations
     display = ProjectionDisplay.from_estimator(PCA(2).fit(X), X, sensitive_features=groups)
-    texts = [text.get_text() for text in display.plot().figure.findobj(matplotlib.text.Text)]
+    texts = [text.get_text() for text in display.figure_.findobj(matplotlib.text.Text)]
     assert any("female, hi" in text for text in texts)
     assert not any(TUPLE.search(text) for text in texts)
     matplotlib.pyplot.close("all")

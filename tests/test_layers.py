@@ -17,7 +17,9 @@ ROOT = Path(fairpca.__file__).parent
 #: Layer of each top-level module or folder, lowest first.
 LAYERS = {
     "_arrow": 0,
+    "_continuous": 0,
     "_files": 0,
+    "_frames": 0,
     "_labels": 0,
     "_optional": 0,
     "_progress": 0,

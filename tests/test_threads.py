@@ -14,7 +14,7 @@ import pytest
 from threadpoolctl import ThreadpoolController
 
 import fairpca.moments._accumulate
-from fairpca import FairPCA, KernelParityPCA, MMDFairPCA, ParityPCA, RobustFairPCA
+from fairpca import FairPCA, KernelParityPCA, LeacePCA, MMDFairPCA, ParityPCA, RobustFairPCA
 from fairpca.linalg import blas_threads, scipy_threads_only, single_blas_thread, threads_for
 from fairpca.model_selection import compare, frontier
 
@@ -27,6 +27,7 @@ ESTIMATORS = [
     ParityPCA(2),
     ParityPCA(2, mean_tolerance=0.1),
     KernelParityPCA(2, random_state=0),
+    LeacePCA(2),
     MMDFairPCA(2, tolerance=0.1, bandwidth="median", random_state=0, max_iter=5),
     MMDFairPCA(2, tolerance=0.1, bandwidth="median", random_state=0, max_iter=5, approximation="fourier"),
 ]

@@ -35,6 +35,16 @@ def test_codes_give_the_labels_back(values):
     assert len(groups) == 2
 
 
+@pytest.mark.parametrize("n_labels", [1, 2, 4, 5, 40])
+def test_few_and_many_texts_are_encoded_alike(rng, n_labels):
+    texts = np.array([f"label {i}" for i in range(n_labels)])[::-1]
+    values = rng.permutation(np.resize(texts, 200))
+    groups = check_groups(values, 200)
+    assert decoded(groups) == values.tolist()
+    assert groups.labels == tuple(sorted(texts.tolist()))
+    assert all(type(label) is str for label in groups.labels)
+
+
 def test_mixed_columns_of_a_frame_keep_their_types():
     groups = check_groups(pd.DataFrame({"a": ["x", "y", "x"], "b": [1, 2, 1]}), 3)
     assert decoded(groups) == [("x", 1), ("y", 2), ("x", 1)]

@@ -1,6 +1,6 @@
 """fairpca: principal component analysis with balanced quality and parity between groups."""
 
-from fairpca.estimators import FairPCA, KernelParityPCA, MMDFairPCA, ParityPCA, RobustFairPCA
+from fairpca.estimators import FairPCA, KernelParityPCA, LeacePCA, MMDFairPCA, ParityPCA, RobustFairPCA
 from fairpca.persistence import load_model, save_model
 
 __version__ = "0.2.0"
@@ -8,6 +8,7 @@ __version__ = "0.2.0"
 __all__ = [
     "FairPCA",
     "KernelParityPCA",
+    "LeacePCA",
     "MMDFairPCA",
     "ParityPCA",
     "RobustFairPCA",

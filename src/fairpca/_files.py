@@ -15,7 +15,7 @@ from contextlib import contextmanager, suppress
 from pathlib import Path
 from typing import Any, BinaryIO
 
-__all__ = ["check_writable", "is_standard_output", "replace_file", "write_text"]
+__all__ = ["check_writable", "is_standard_output", "is_stream", "replace_file", "write_text"]
 
 #: Flag for an open file without a name, which disappears with the process that wrote it (Linux only).
 _WITHOUT_NAME = getattr(os, "O_TMPFILE", None)
@@ -37,7 +37,7 @@ def replace_file(path: Any, write: Write) -> Path:
     such as a pipe, a device or the standard output, it receives the same bytes once they are complete.
     """
     target = _target(path)
-    if _is_stream(target):
+    if is_stream(target):
         with tempfile.TemporaryFile() as complete:
             write(complete)
             complete.seek(0)
@@ -54,7 +54,7 @@ def check_writable(path: Any) -> None:
     target = _target(path)
     if target.exists() and not os.access(target, os.W_OK, effective_ids=os.access in os.supports_effective_ids):
         raise PermissionError(f"{path} is not writable: change its permissions, or choose another name.")
-    if _is_stream(target):
+    if is_stream(target):
         return
     try:
         with tempfile.TemporaryFile(dir=target.parent):
@@ -79,7 +79,7 @@ def _target(path: Any) -> Path:
     path = Path(path)
     if path.is_dir():
         raise IsADirectoryError(f"{path} is a folder; pass the name of a file to write.")
-    if path.exists() and _is_stream(path):
+    if path.exists() and is_stream(path):
         return path  # links such as /dev/stdout may point to something without a path
     try:
         target = path.resolve()
@@ -90,10 +90,10 @@ def _target(path: Any) -> Path:
     return target
 
 
-def _is_stream(path: Path) -> bool:
+def is_stream(path: Any) -> bool:
     """Whether ``path`` is a pipe or device, which must not be replaced by a file."""
-    with suppress(FileNotFoundError):
-        return not stat.S_ISREG(path.stat().st_mode) or is_standard_output(path)
+    with suppress(OSError):
+        return not stat.S_ISREG(os.stat(path).st_mode) or is_standard_output(path)
     return False
 
 

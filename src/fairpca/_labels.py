@@ -1,11 +1,23 @@
-"""Group labels as text, formatted the same way in tables, charts, reports, errors and warnings."""
+"""Group labels as Python objects and as text, the same way in tables, charts, reports, errors and warnings."""
 
 from __future__ import annotations
 
+import numbers
 from collections.abc import Iterable
 from typing import Any
 
-__all__ = ["group_sizes", "join_parts", "label_text", "label_texts", "quoted"]
+import numpy as np
+
+__all__ = [
+    "group_sizes",
+    "is_missing",
+    "join_parts",
+    "label_text",
+    "label_texts",
+    "plain_labels",
+    "quoted",
+    "raise_missing",
+]
 
 _SEPARATOR = ", "
 
@@ -64,3 +76,26 @@ def label_texts(labels: Iterable[Any]) -> list[str]:
 def group_sizes(labels: Iterable[Any], counts: Iterable[float]) -> str:
     """Every label with its number of rows: ``female (310), male (690)``."""
     return ", ".join(f"{label_text(label)} ({count:,.0f})" for label, count in zip(labels, counts, strict=True))
+
+
+def plain_labels(values: np.ndarray) -> list[Any]:
+    """As Python objects; times finer than microseconds have no Python type, and numpy turns them into integers."""
+    plain = values.tolist()
+    if values.dtype.kind not in "mM" or not any(isinstance(value, int) for value in plain):
+        return plain
+    coarse = values.astype(f"{values.dtype.kind}8[us]")
+    return coarse.tolist() if (coarse == values).all() else [str(value) for value in values]
+
+
+def is_missing(label: Any) -> bool:
+    """Whether a label is None, NaN or pandas' NA."""
+    if label is None or type(label).__name__ in {"NAType", "NaTType"}:
+        return True
+    return isinstance(label, numbers.Number) and label != label
+
+
+def raise_missing() -> None:
+    raise ValueError(
+        "sensitive_features contains missing values (NaN or None); drop those rows or give them a label of "
+        "their own, such as 'unknown'."
+    )

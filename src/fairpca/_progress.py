@@ -1,4 +1,4 @@
-"""A progress bar that is shown only on a terminal."""
+"""A progress bar that is shown on a terminal or in a notebook."""
 
 from __future__ import annotations
 
@@ -14,14 +14,20 @@ __all__ = ["Progress", "Report", "progress_of"]
 Report = Callable[[int, int, str], None]
 
 _WIDTH = 24
+#: Longest line: the bar, counts, time and what is done.
+_LINE = 90
 
 
 class Progress:
-    """Call it with steps done, total steps, and the next step. Nothing is shown unless the stream is a terminal."""
+    """Call it with steps done, total steps, and the next step.
+
+    Nothing is shown unless the stream is a terminal, or the output of a notebook.
+    """
 
     def __init__(self, stream: TextIO | None = None, *, quiet: bool = False) -> None:
         self._stream = sys.stderr if stream is None else stream
-        self._shown = not quiet and self._stream.isatty()
+        self._shown = not quiet and (self._stream.isatty() or (stream is None and _in_notebook()))
+        self._clear = "\r\033[K" if self._stream.isatty() else f"\r{' ' * _LINE}\r"
         self._start = time.monotonic()
 
     def __call__(self, done: int, total: int, next_step: str) -> None:
@@ -30,13 +36,13 @@ class Progress:
         filled = round(_WIDTH * done / max(total, 1))
         bar = "#" * filled + "." * (_WIDTH - filled)
         elapsed = time.monotonic() - self._start
-        self._stream.write(f"\r\033[K[{bar}] {done}/{total}  {elapsed:3.0f} s  {next_step[:40]}")
+        self._stream.write(f"{self._clear}[{bar}] {done}/{total}  {elapsed:3.0f} s  {next_step[:40]}")
         self._stream.flush()
 
     def close(self) -> None:
         """Remove the bar, so that results stand alone."""
         if self._shown:
-            self._stream.write("\r\033[K")
+            self._stream.write(self._clear)
             self._stream.flush()
 
     def __enter__(self) -> Progress:
@@ -44,6 +50,13 @@ class Progress:
 
     def __exit__(self, *problem: object) -> None:
         self.close()
+
+
+def _in_notebook() -> bool:
+    """Whether this process is the kernel of a notebook; IPython is not imported for that."""
+    ipython = sys.modules.get("IPython")
+    shell = ipython.get_ipython() if ipython is not None and hasattr(ipython, "get_ipython") else None
+    return shell is not None and hasattr(shell, "kernel")
 
 
 @contextmanager

@@ -90,6 +90,7 @@ FITTED: dict[str, Declared] = {
     "n_components_": INTEGER,
     "n_features_in_": INTEGER,
     "feature_names_in_": Array("p", "OU", optional=True),
+    "sensitive_feature_names_in_": Array("c", "OU", optional=True),
     "explained_variance_": Array("d", finite=True),
     "explained_variance_ratio_": Array("d"),
 }

@@ -16,12 +16,22 @@ from scipy import sparse
 from sklearn.utils import assert_all_finite, check_array, check_random_state
 from sklearn.utils.validation import validate_data
 
-from fairpca._labels import quoted
+from fairpca._frames import (
+    check_not_lazy,
+    drop_columns,
+    is_categorical,
+    is_frame,
+    label_columns,
+    split_named_columns,
+)
+from fairpca._labels import is_missing, plain_labels, quoted, raise_missing
 
 __all__ = [
     "Groups",
     "check_choice",
     "check_finite",
+    "check_flag",
+    "check_grouped_rows",
     "check_groups",
     "check_groups_given",
     "check_matrix",
@@ -31,16 +41,19 @@ __all__ = [
     "check_sample_weight",
     "check_several_groups",
     "check_share",
+    "check_wanted_components",
     "code_type",
     "generator",
     "groups_from_codes",
     "intersect_groups",
     "is_dask",
-    "is_missing",
     "legacy_generator",
     "ordered_labels",
+    "remember_sensitive_columns",
     "repeatable",
     "seed_from",
+    "split_off_groups",
+    "without_sensitive_columns",
 ]
 
 #: Integer labels within this span are encoded by a table look-up instead of a sort.
@@ -48,6 +61,7 @@ _TABLE_SPAN = 65_536
 #: More groups than this share of the rows means that the column is a measurement, not a group.
 _MAX_GROUP_SHARE = 0.5
 _FEW_GROUPS = 10
+_FEW_TEXTS = 4
 
 
 @dataclass(frozen=True)
@@ -78,11 +92,13 @@ def is_dask(X: Any) -> bool:
 def check_matrix(estimator: Any, X: Any, *, reset: bool, min_samples: int = 1, finite: bool = True) -> Any:
     """Return X as a dense or CSR matrix of float64 or float32, remembered by ``estimator`` when ``reset``.
 
-    ``finite=False`` leaves missing and infinite values to the caller (:func:`check_finite`).
+    ``finite=False`` leaves missing and infinite values to the caller (:func:`check_finite`). Rows of a fitted estimator
+    may contain its sensitive columns.
     """
+    _check_eager(X)
     return validate_data(
         estimator,
-        X,
+        X if reset else without_sensitive_columns(estimator, X),
         reset=reset,
         accept_sparse="csr",
         dtype=[np.float64, np.float32],
@@ -93,9 +109,52 @@ def check_matrix(estimator: Any, X: Any, *, reset: bool, min_samples: int = 1, f
 
 def check_plain_matrix(X: Any, *, min_samples: int = 1, finite: bool = True) -> Any:
     """The same check where there is no estimator to remember feature names."""
+    _check_eager(X)
     return check_array(
         X, accept_sparse="csr", dtype=[np.float64, np.float32], ensure_min_samples=min_samples, ensure_all_finite=finite
     )
+
+
+def _check_eager(X: Any) -> None:
+    if not isinstance(X, np.ndarray):
+        check_not_lazy("X", X)
+
+
+def without_sensitive_columns(estimator: Any, X: Any) -> Any:
+    """A frame without the columns that the fit of ``estimator`` took as groups; anything else is returned unchanged."""
+    return drop_columns(X, getattr(estimator, "sensitive_feature_names_in_", ()))
+
+
+def split_off_groups(estimator: Any, X: Any, sensitive_features: Any, *, reset: bool = True) -> tuple[Any, Any]:
+    """Separate groups that are given as names of columns of a frame; ``estimator`` remembers the names if ``reset``."""
+    _check_eager(X)
+    check_groups_given(sensitive_features, X)
+    names: list[Any] = []
+    if hasattr(X, "columns") and is_frame(X):
+        X, sensitive_features, names = split_named_columns(X, sensitive_features)
+    if estimator is not None and reset:
+        remember_sensitive_columns(estimator, names)
+    return X, sensitive_features
+
+
+def remember_sensitive_columns(estimator: Any, names: list[Any]) -> None:
+    """Set ``sensitive_feature_names_in_``, with which ``transform`` accepts frames that contain these columns."""
+    if names:
+        estimator.sensitive_feature_names_in_ = np.array(names, dtype=object)
+    elif hasattr(estimator, "sensitive_feature_names_in_"):
+        del estimator.sensitive_feature_names_in_
+
+
+def check_grouped_rows(
+    estimator: Any, X: Any, sensitive_features: Any, sample_weight: Any = None, *, finite: bool = True
+) -> tuple[Any, Groups, np.ndarray | None]:
+    """Check rows, groups and weights; the groups may be columns of a frame, which are then not features."""
+    X, sensitive_features = split_off_groups(estimator, X, sensitive_features)
+    if estimator is None:
+        X = check_plain_matrix(X, finite=finite)
+    else:
+        X = check_matrix(estimator, X, reset=True, min_samples=2, finite=finite)
+    return X, check_groups(sensitive_features, X.shape[0]), check_sample_weight(sample_weight, X.shape[0])
 
 
 def check_finite(X: Any) -> None:
@@ -111,6 +170,18 @@ def check_n_components(n_components: Any, n_features: int | None = None) -> int:
         number = "" if n_features is None else f", {n_features}"
         raise ValueError(f"n_components={n_components} must lie between 1 and the number of features{number}.")
     return int(n_components)
+
+
+def check_wanted_components(n_components: Any) -> None:
+    """Raise unless ``n_components`` is a number of components, None for all, or a share of the variance to keep."""
+    if n_components is None or (isinstance(n_components, float) and 0 < n_components < 1):
+        return
+    if isinstance(n_components, bool) or not isinstance(n_components, int | np.integer):
+        raise (ValueError if isinstance(n_components, float) else TypeError)(
+            f"n_components must be an integer, a share of the variance between 0 and 1, or None for all components; "
+            f"got {n_components!r}."
+        )
+    check_n_components(n_components)
 
 
 def check_number(name: str, value: Any, *, at_least: float, integer: bool = False) -> Any:
@@ -139,6 +210,13 @@ def check_choice(name: str, value: Any, choices: Iterable[str]) -> str:
     return value
 
 
+def check_flag(name: str, value: Any) -> bool:
+    """Return a boolean."""
+    if not isinstance(value, bool | np.bool_):
+        raise TypeError(f"{name} must be True or False, got {value!r}.")
+    return bool(value)
+
+
 def check_sample_weight(sample_weight: Any, n_samples: int, *, part: bool = False) -> np.ndarray | None:
     """Return weights that count like repeated rows (float64, finite, not negative), or None.
 
@@ -146,6 +224,7 @@ def check_sample_weight(sample_weight: Any, n_samples: int, *, part: bool = Fals
     """
     if sample_weight is None:
         return None
+    check_not_lazy("sample_weight", sample_weight)
     if isinstance(sample_weight, numbers.Number):
         weights = np.full(n_samples, float(sample_weight))  # type: ignore[arg-type]
     else:
@@ -166,17 +245,17 @@ def check_sample_weight(sample_weight: Any, n_samples: int, *, part: bool = Fals
     return weights
 
 
-def check_groups_given(sensitive_features: Any) -> None:
-    """Raise an error for what is clearly not a column of groups; cheap enough to run before X is validated."""
+def check_groups_given(sensitive_features: Any, X: Any = None) -> None:
+    """Raise an error for what is clearly neither groups nor the name of a column; runs before X is validated."""
     if sensitive_features is None:
         raise ValueError(
             "sensitive_features is required: pass the group of each row, for example "
             "fit(X, sensitive_features=df['sex']). Without groups, use sklearn.decomposition.PCA."
         )
-    if isinstance(sensitive_features, str | bytes):
+    if isinstance(sensitive_features, str | bytes) and not (hasattr(X, "columns") and is_frame(X)):
         raise TypeError(
             f"sensitive_features={sensitive_features!r} is a single string; give the column itself, for "
-            f"example df[{sensitive_features!r}]."
+            f"example df[{sensitive_features!r}], or X as a data frame with a column of that name."
         )
 
 
@@ -188,7 +267,10 @@ def check_groups(sensitive_features: Any, n_samples: int) -> Groups:
     check_groups_given(sensitive_features)
     if isinstance(sensitive_features, Groups):
         return sensitive_features
-    columns = _columns(sensitive_features)
+    if isinstance(sensitive_features, np.ndarray) and sensitive_features.ndim == 1:
+        columns = [sensitive_features]
+    else:
+        columns = label_columns(sensitive_features)
     for column in columns:
         if len(column) != n_samples:
             raise ValueError(
@@ -204,7 +286,8 @@ def check_several_groups(labels: Iterable[Any], n_samples: float) -> None:
     if len(labels) > max(_FEW_GROUPS, _MAX_GROUP_SHARE * n_samples):
         raise ValueError(
             f"sensitive_features has {len(labels)} different values in {n_samples:g} rows; that looks like a "
-            "measurement rather than groups. Bin it first, for example with numpy.digitize or pandas.cut."
+            "measurement rather than groups. Bin it first, for example with numpy.digitize or pandas.cut, or pass it "
+            "to ParityPCA or LeacePCA as continuous."
         )
     if len(labels) < 2:
         raise ValueError(
@@ -213,58 +296,9 @@ def check_several_groups(labels: Iterable[Any], n_samples: float) -> None:
         )
 
 
-def _columns(sensitive_features: Any) -> list[Any]:
-    """Split the argument into one-dimensional columns; categoricals are kept."""
-    if sparse.issparse(sensitive_features):
-        raise TypeError("sensitive_features must be dense: one label per row, or a few columns of labels.")
-    if hasattr(sensitive_features, "columns") and hasattr(sensitive_features, "iloc"):
-        columns = [sensitive_features.iloc[:, j] for j in range(sensitive_features.shape[1])]
-    elif isinstance(sensitive_features, dict):
-        columns = [_flat(column) for column in sensitive_features.values()]
-    elif _is_categorical(sensitive_features):
-        columns = [sensitive_features]
-    else:
-        array = _flat(sensitive_features)
-        columns = [array] if array.ndim == 1 else [array[:, j] for j in range(array.shape[1])]
-    if not columns:
-        raise ValueError("sensitive_features has no columns; pass at least one.")
-    return columns
-
-
-def _flat(values: Any) -> np.ndarray:
-    """A one- or two-dimensional array; mixed lists stay objects, so that 1 and '1' remain different."""
-    if isinstance(values, list | tuple) and values and not hasattr(values[0], "__len__"):
-        kinds = {type(value) for value in values}
-        array = np.asarray(values) if len(kinds) == 1 else _object_array(values)
-    elif isinstance(values, list | tuple) and values and isinstance(values[0], str | bytes):
-        array = _object_array(values)
-    elif isinstance(values, list | tuple) and values and isinstance(values[0], list | tuple):
-        array = np.array(values, dtype=object)
-    else:
-        array = np.asarray(values)
-    if array.ndim == 0 or array.ndim > 2:
-        raise ValueError(
-            f"sensitive_features must have one or two dimensions, got {array.ndim}: pass one label per row, or "
-            "several columns of labels."
-        )
-    return array
-
-
-def _object_array(values: Any) -> np.ndarray:
-    array = np.empty(len(values), dtype=object)
-    array[:] = values
-    return array
-
-
-def _is_categorical(column: Any) -> bool:
-    """Whether a column has codes and categories, as in pandas; polars has no such codes."""
-    encoded = getattr(column, "cat", column)
-    return hasattr(encoded, "codes") and hasattr(encoded, "categories")
-
-
 def _encode(column: Any) -> Groups:
     """Labels and codes of one column, by the fastest method for its type."""
-    if _is_categorical(column):
+    if not isinstance(column, np.ndarray) and is_categorical(column):
         return _encode_categorical(column)
     array = np.asarray(column)
     if array.dtype.kind == "b":
@@ -274,7 +308,7 @@ def _encode(column: Any) -> Groups:
     if array.dtype.kind in "iu" and array.size:
         return _encode_integers(array)
     if array.dtype.kind == "f" and not np.isfinite(array).all():
-        _raise_missing()
+        raise_missing()
     if array.dtype.kind == "f" and (array == np.rint(array)).all() and np.abs(array).max(initial=0) < 2**53:
         return _encode_integers(array.astype(np.int64))  # 0.0 and 1.0 are the labels 0 and 1
     if array.dtype.kind in "mM":
@@ -284,18 +318,9 @@ def _encode(column: Any) -> Groups:
 
 def _encode_times(array: np.ndarray) -> Groups:
     if np.isnat(array).any():
-        _raise_missing()
+        raise_missing()
     distinct, codes = np.unique(array, return_inverse=True)
-    return Groups(tuple(_plain_labels(distinct)), codes.reshape(-1).astype(code_type(len(distinct))))
-
-
-def _plain_labels(values: np.ndarray) -> list[Any]:
-    """As Python objects; times finer than microseconds have no Python type, and numpy turns them into integers."""
-    plain = values.tolist()
-    if values.dtype.kind not in "mM" or not any(isinstance(value, int) for value in plain):
-        return plain
-    coarse = values.astype(f"{values.dtype.kind}8[us]")
-    return coarse.tolist() if (coarse == values).all() else [str(value) for value in values]
+    return Groups(tuple(plain_labels(distinct)), codes.reshape(-1).astype(code_type(len(distinct))))
 
 
 def _encode_integers(array: np.ndarray) -> Groups:
@@ -314,7 +339,25 @@ def _encode_integers(array: np.ndarray) -> Groups:
     return Groups(labels, table.astype(code_type(len(labels)))[offsets])
 
 
+def _encode_few_texts(array: np.ndarray) -> Groups | None:
+    """Compare all rows with the first one not yet encoded, and so on; None if there are more than a few labels."""
+    rest = np.ones(len(array), dtype=bool)
+    labels: list[str] = []
+    codes = np.zeros(len(array), dtype=code_type(_FEW_TEXTS))
+    while rest.any():
+        if len(labels) == _FEW_TEXTS:
+            return None
+        label = array[rest.argmax()]
+        same = array == label
+        codes[same], rest = len(labels), rest & ~same
+        labels.append(str(label))
+    return groups_from_codes(codes, labels)
+
+
 def _encode_by_hashing(array: np.ndarray) -> Groups:
+    few = _encode_few_texts(array) if array.dtype.kind == "U" else None  # three times as fast
+    if few is not None:
+        return few
     values = array.tolist()
     try:
         distinct = set(values)
@@ -324,7 +367,7 @@ def _encode_by_hashing(array: np.ndarray) -> Groups:
             "strings or booleans."
         ) from None
     if any(is_missing(label) for label in distinct):
-        _raise_missing()
+        raise_missing()
     labels = ordered_labels(distinct)
     code_of = {label: code for code, label in enumerate(labels)}
     codes = np.fromiter(map(code_of.__getitem__, values), code_type(len(labels)), len(values))
@@ -336,8 +379,8 @@ def _encode_categorical(column: Any) -> Groups:
     categorical = column.cat if hasattr(column, "cat") else column
     codes = np.asarray(categorical.codes)
     if codes.size and codes.min() < 0:
-        _raise_missing()
-    return groups_from_codes(codes, _plain_labels(np.asarray(categorical.categories)))
+        raise_missing()
+    return groups_from_codes(codes, plain_labels(np.asarray(categorical.categories)))
 
 
 def groups_from_codes(codes: np.ndarray, categories: Sequence[Any]) -> Groups:
@@ -369,20 +412,6 @@ def intersect_groups(encoded: list[Groups]) -> Groups:
 def code_type(n_groups: int) -> np.dtype:
     """The smallest integer type: small codes are radix sorted, several times faster than by comparison."""
     return np.dtype(np.uint16 if n_groups <= _TABLE_SPAN else np.int64)
-
-
-def is_missing(label: Any) -> bool:
-    """Whether a label is None, NaN or pandas' NA."""
-    if label is None or type(label).__name__ in {"NAType", "NaTType"}:
-        return True
-    return isinstance(label, numbers.Number) and label != label
-
-
-def _raise_missing() -> None:
-    raise ValueError(
-        "sensitive_features contains missing values (NaN or None); drop those rows or give them a label of "
-        "their own, such as 'unknown'."
-    )
 
 
 def seed_from(random_state: Any) -> int:

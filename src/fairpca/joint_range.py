@@ -20,6 +20,8 @@ __all__ = ["Incumbent", "JointRange", "Minimax", "RangePoint", "Spectrum"]
 
 #: Extra eigenpairs below the d-th that are computed: they reveal ties and enlarge the subspace of the search.
 _EXTRA = 3
+#: Up to this size, all eigenvectors cost hardly more than a few.
+_WHOLE = 100
 
 
 @dataclass(frozen=True)
@@ -32,15 +34,16 @@ class RangePoint:
     basis: np.ndarray
     below: np.ndarray
     curvature: np.ndarray | None = None
+    values: np.ndarray | None = None  # eigenvalues of the basis and of the vectors below
+    images: np.ndarray | None = None  # the products of the matrices with the basis
 
 
 @dataclass(frozen=True)
 class Spectrum:
-    """Full eigendecomposition of the weighted sum, descending, and the matrices in its basis."""
+    """Full eigendecomposition of the weighted sum, descending."""
 
     values: np.ndarray
     vectors: np.ndarray
-    rotated: np.ndarray
 
 
 class JointRange:
@@ -64,32 +67,66 @@ class JointRange:
         """``tr A_a``: what all dimensions together capture."""
         return np.einsum("aii->a", self.matrices)
 
+    @property
+    def flat(self) -> np.ndarray:
+        """The matrices as rows of p^2 entries."""
+        return self.matrices.reshape(self.n_matrices, -1)
+
+    def images(self, basis: np.ndarray) -> np.ndarray:
+        """``A_a V`` as one product, of shape (k, p, m): much faster than many small ones."""
+        stacked = self.matrices.reshape(-1, self.size)
+        return (stacked @ basis).reshape(self.n_matrices, self.size, -1)
+
+    def forms(self, left: np.ndarray, right: np.ndarray) -> np.ndarray:
+        """``U^T A_a V``, of shape (k, m, n)."""
+        rows = self.images(left).transpose(0, 2, 1).reshape(-1, self.size)
+        return (rows @ right).reshape(self.n_matrices, left.shape[1], -1)
+
     def combine(self, weights: np.ndarray) -> np.ndarray:
         used = np.flatnonzero(weights)
         if len(used) == 1 and weights[used[0]] == 1.0:
             return self.matrices[used[0]]
-        return np.tensordot(weights, self.matrices, axes=1)
+        return (weights @ self.flat).reshape(self.size, self.size)
 
     def captured(self, basis: np.ndarray) -> np.ndarray:
         """``c_a = <A_a, V V^T>``."""
-        return np.einsum("pi,api->a", basis, self.matrices @ basis)
+        return self.images(basis).reshape(self.n_matrices, -1) @ basis.ravel()
 
     def point(self, weights: np.ndarray, *, second_order: bool = False, start: np.ndarray | None = None) -> RangePoint:
         """The oracle: one eigenproblem."""
+        count = self.size if second_order else min(self.size, self.dimension + _EXTRA)
+        return self._point(weights, count, second_order, start)
+
+    def _point(
+        self, weights: np.ndarray, count: int, second_order: bool, start: np.ndarray | None = None
+    ) -> RangePoint:
         self.calls += 1
-        weights = np.asarray(weights, dtype=float)
-        d = self.dimension
-        count = self.size if second_order else min(self.size, d + _EXTRA)
+        weights, d = np.asarray(weights, dtype=float), self.dimension
         values, vectors = top_eigenpairs(self.combine(weights), count, start=start)
         basis = np.ascontiguousarray(vectors[:, :d])
-        images = self.matrices @ basis
-        captured = np.einsum("pi,api->a", basis, images)
+        images = self.images(basis)
+        captured = images.reshape(self.n_matrices, -1) @ basis.ravel()
         curvature = self._curvature(images, values, vectors) if second_order else None
-        return RangePoint(weights, float(values[:d].sum()), captured, basis, vectors[:, d:], curvature)
+        return RangePoint(weights, float(values[:d].sum()), captured, basis, vectors[:, d:], curvature, values, images)
+
+    def whole_point(self, weights: np.ndarray) -> RangePoint:
+        """The same with all eigenvectors."""
+        return self._point(weights, self.size, second_order=False)
+
+    def support(self, weights: np.ndarray) -> float:
+        """``phi(w)`` alone, which takes eigenvalues only."""
+        self.calls += 1
+        return float(np.linalg.eigvalsh(self.combine(weights))[-self.dimension :].sum())
 
     def vertices(self) -> list[RangePoint]:
-        """For each matrix, the point at which it alone is captured best."""
-        return [self.point(unit) for unit in np.eye(self.n_matrices)]
+        """For each matrix, the point at which it alone is captured best; found once."""
+        return self._vertices
+
+    @functools.cached_property
+    def _vertices(self) -> list[RangePoint]:
+        # The search between two matrices starts at both ends, and with small ones it needs all their eigenvectors.
+        whole = self.n_matrices == 2 and self.size <= _WHOLE
+        return [self.whole_point(unit) if whole else self.point(unit) for unit in np.eye(self.n_matrices)]
 
     def proven_support(self, point: RangePoint) -> float:
         """An upper bound on phi(w) that does not rely on the eigensolver; infinite if it missed an eigenvector."""
@@ -100,7 +137,7 @@ class JointRange:
         self.calls += 1
         values, vectors = np.linalg.eigh(self.combine(weights))
         values, vectors = values[::-1], np.ascontiguousarray(vectors[:, ::-1])
-        return Spectrum(values, vectors, vectors.T @ self.matrices @ vectors)
+        return Spectrum(values, vectors)
 
     def restrict(self, basis: np.ndarray) -> JointRange:
         """The joint range of the subspaces of span(basis), which is contained in this one."""

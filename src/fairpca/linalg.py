@@ -218,11 +218,10 @@ def canonical_basis(basis: np.ndarray, covariance: np.ndarray) -> np.ndarray:
 
 
 class PathForms(NamedTuple):
-    """Diagonal quadratic forms of several matrices: at the start of a path, mixed with, and along its direction."""
+    """Diagonal quadratic forms of several matrices along a path, by twice its angles: constants, cosines and sines."""
 
-    start: np.ndarray
-    mixed: np.ndarray
-    ahead: np.ndarray
+    constant: np.ndarray
+    waves: np.ndarray
 
 
 class Geodesic:
@@ -247,13 +246,12 @@ class Geodesic:
     def forms(self, matrices: np.ndarray) -> PathForms:
         """Quadratic forms along the path, from which :meth:`captured` is computed without further products."""
         image_start, image_ahead = matrices @ self._start, matrices @ self._direction
-        return PathForms(
-            np.einsum("pi,api->ai", self._start, image_start),
-            np.einsum("pi,api->ai", self._direction, image_start),
-            np.einsum("pi,api->ai", self._direction, image_ahead),
-        )
+        start = np.einsum("pi,api->ai", self._start, image_start)
+        mixed = np.einsum("pi,api->ai", self._direction, image_start)
+        ahead = np.einsum("pi,api->ai", self._direction, image_ahead)
+        return PathForms(0.5 * (start + ahead).sum(axis=1), np.hstack([0.5 * (start - ahead), mixed]))
 
     def captured(self, forms: PathForms, t: float) -> np.ndarray:
         """``<A_a, V(t) V(t)^T>`` for each matrix."""
-        cosines, sines = np.cos(t * self._angles), np.sin(t * self._angles)
-        return forms.start @ cosines**2 + 2 * forms.mixed @ (cosines * sines) + forms.ahead @ sines**2
+        angles = (2.0 * t) * self._angles
+        return forms.constant + forms.waves @ np.concatenate([np.cos(angles), np.sin(angles)])

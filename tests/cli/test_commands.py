@@ -144,6 +144,16 @@ def test_fit_and_transform_agree_with_python(people, tmp_path, capsys):
     assert load_model(tmp_path / "model.npz").criterion == "error"
 
 
+def test_fit_takes_a_share_and_flags(people, tmp_path):
+    options = ["--set", "relative=true", "--set", "nested=True", "--components", "0.6", "--out", "m.npz"]
+    run(["fit", people, "--sensitive", "sex", "--drop", "id", "--drop", "default", *options], tmp_path)
+    model = load_model(tmp_path / "m.npz")
+    assert model.relative
+    assert model.nested
+    assert model.n_components == 0.6
+    assert (1 - model.group_errors_ / model.group_variances_).min() >= 0.6
+
+
 def test_transform_to_parquet_and_with_new_values(people, tmp_path, capsys):
     pytest.importorskip("pyarrow")
     run(["fit", people, "--sensitive", "sex", "--drop", "id", "--json", "--out", "m.npz"], tmp_path)
@@ -182,6 +192,7 @@ def test_the_positive_class_is_the_larger_number(people_of, tmp_path, capsys, cl
         path = people_of(*words)
         assert run(["compare", path, *arguments], tmp_path) == 0
         figures.append([row["held_out"] for row in json.loads(capsys.readouterr().out)["results"]])
+        assert {row["decisions"].pop("positive") for row in figures[-1]} == {words[1]}
     assert figures[0] == figures[1]
     fit = ["fit", path, "--sensitive", "sex", "--drop", "id", "--label", "default", "--method", "MMDFairPCA"]
     assert run([*fit, "--set", "notion=equal_opportunity", "--set", "tolerance=0.2", "--out", "m.npz"], tmp_path) == 0

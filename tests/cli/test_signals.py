@@ -42,14 +42,17 @@ def inputs(tmp_path_factory):
 @pytest.fixture
 def commands(inputs, tmp_path):
     """Arguments of each command, and the file it would replace."""
-    out = tmp_path / "results" / "old.csv"
-    out.parent.mkdir()
-    out.write_text(OLD)
+    folder = tmp_path / "results"
+    folder.mkdir()
     data = [str(inputs / "large.csv"), "--sensitive", "sex"]
-    return out, {
-        "audit": ["audit", *data, "--components", "1,2", "--jobs", "2", "--permutations", "19", "--out", str(out)],
-        "fit": ["fit", *data, "--out", str(out)],
-        "transform": ["transform", str(inputs / "model.npz"), data[0], "--keep", "sex", "--out", str(out)],
+    arguments = {
+        "audit": ["audit", *data, "--components", "1,2", "--jobs", "2", "--permutations", "19"],
+        "fit": ["fit", *data],
+        "transform": ["transform", str(inputs / "model.npz"), data[0], "--keep", "sex"],
+    }
+    names = {"audit": "old.html", "fit": "old.npz", "transform": "old.csv"}
+    return {
+        name: (folder / names[name], [*given, "--out", str(folder / names[name])]) for name, given in arguments.items()
     }
 
 
@@ -98,8 +101,9 @@ def command_line(arguments: list[str]) -> list[str]:
 
 
 def test_workers_end_with_an_audit_that_is_killed(commands, tmp_path):
-    out, arguments = commands
-    smaller = [text.replace("large", "small") for text in arguments["audit"]]
+    out, arguments = commands["audit"]
+    out.write_text(OLD)
+    smaller = [text.replace("large", "small") for text in arguments]
     sessions = {number: Session(command_line(smaller), tmp_path / str(int(number))) for number in SIGNALS}
     for number, session in sessions.items():
         session.wait_for(members=5)  # itself, two workers, two trackers of their resources
@@ -114,16 +118,16 @@ def test_workers_end_with_an_audit_that_is_killed(commands, tmp_path):
 @pytest.mark.parametrize("command", ["audit", "fit", "transform"])
 @pytest.mark.parametrize("number", SIGNALS)
 def test_killed_at_random_moments(commands, tmp_path, command, number):
-    out, arguments = commands
+    out, arguments = commands[command]
     rng = np.random.default_rng(number)
     start = time.monotonic()
-    Session(command_line(arguments[command]), tmp_path / "whole").process.wait()
+    Session(command_line(arguments), tmp_path / "whole").process.wait()
     whole = time.monotonic() - start
     complete = out.read_bytes()
     seconds: list[float] = []
     for moment in np.sort(rng.random(MOMENTS)) * whole:
         out.write_text(OLD)
-        session = Session(command_line(arguments[command]), tmp_path / "temporary")
+        session = Session(command_line(arguments), tmp_path / "temporary")
         time.sleep(moment)
         session.kill(number)
         seconds.append(session.check_nothing_is_left())

@@ -86,7 +86,7 @@ def assert_same_model(first, second):
 
 
 @pytest.mark.parametrize("kind", ["parquet", "feather"])
-@pytest.mark.parametrize("method", ["FairPCA", "RobustFairPCA", "ParityPCA"])
+@pytest.mark.parametrize("method", ["FairPCA", "RobustFairPCA", "ParityPCA", "LeacePCA"])
 def test_fit_saves_the_model_of_the_rows_in_memory(tmp_path, columns, capsys, kind, method):
     path = write(tmp_path, columns, kind)
     arguments = ["fit", path, "--sensitive", "sex", "--drop", "id", "--label", "default", "--method", method]
@@ -367,7 +367,6 @@ def test_transform_refuses_alike_in_memory_and_streamed(tmp_path, model, capsys)
     pair = pa.Table.from_arrays([pa.array(x)] * 3, names=["x", "y", "x"])
     cases = [
         (pa.table({"x": ["1.5", "old"] * 30, "y": x}), "column 'x' must contain numbers, but contains 'old'"),
-        (pa.table({"x": ["1.5", None] * 30, "y": x}), "column 'x' has no finite number in row 2"),
         (
             pa.table({"x": [[1.0]] * 60, "y": x}),
             "neither numbers nor text: convert it, or leave it out.\n",
@@ -388,9 +387,9 @@ def test_transform_refuses_alike_in_memory_and_streamed(tmp_path, model, capsys)
 def test_transform_prepares_a_bounded_number_of_rows_at_a_time(tmp_path, columns, capsys, monkeypatch):
     """Text is counted by the columns of its one-hot encoding."""
     monkeypatch.setattr("fairpca.cli._transform._BATCH_NUMBERS", 3_000)
-    columns = {"x": np.arange(900.0), "city": [f"c{i % 100}" for i in range(900)], "sex": columns["sex"]}
+    columns = {"x": np.arange(900.0) % 31, "city": [f"c{i % 100}" for i in range(900)], "sex": columns["sex"]}
     path = write(tmp_path, columns)
-    run(["fit", path, "--sensitive", "sex"], tmp_path)
+    run(["fit", path, "--sensitive", "sex", "--min-level", "0"], tmp_path)
     sizes, encode = [], Encoder.encode
     monkeypatch.setattr(Encoder, "encode", lambda *given: sizes.append((X := encode(*given)).size) or X)
     assert run(["transform", "fairpca-model.npz", path, "--stream"], tmp_path) == 0

@@ -15,12 +15,16 @@ from sklearn.linear_model import LogisticRegression
 from sklearn.model_selection import GridSearchCV, KFold, cross_validate
 from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import StandardScaler
-from sklearn.utils.estimator_checks import parametrize_with_checks
+from sklearn.utils.estimator_checks import check_estimator, parametrize_with_checks
 
-from fairpca import FairPCA, KernelParityPCA, MMDFairPCA, ParityPCA, RobustFairPCA
+from fairpca import FairPCA, KernelParityPCA, LeacePCA, MMDFairPCA, ParityPCA, RobustFairPCA
+from fairpca.estimators import expected_failed_checks
+from fairpca.metrics import explained_variance_ratio
+from fairpca.moments import group_moments
 
-#: Those that need moments only, and those that need rows.
-ESTIMATORS = [FairPCA, RobustFairPCA, ParityPCA]
+#: Those that need moments only, those of them that search, and those that need rows.
+SEARCHES = [FairPCA, RobustFairPCA, ParityPCA]
+ESTIMATORS = [*SEARCHES, LeacePCA]
 ROW_ESTIMATORS = [MMDFairPCA, KernelParityPCA]
 
 
@@ -59,6 +63,10 @@ class ParityPCAWithGroups(WithGroups, ParityPCA):
     pass
 
 
+class LeacePCAWithGroups(WithGroups, LeacePCA):
+    pass
+
+
 class WithGroupsAndRows:
     """The same for estimators without partial_fit."""
 
@@ -82,8 +90,11 @@ class KernelParityPCAWithGroups(WithGroupsAndRows, KernelParityPCA):
     # Some checks use two features, of which mean parity leaves one direction.
     [
         FairPCAWithGroups(),
+        FairPCAWithGroups(relative=True, nested=True),
         RobustFairPCAWithGroups(),
+        RobustFairPCAWithGroups(relative=True),
         ParityPCAWithGroups(n_components=1),
+        LeacePCAWithGroups(n_components=1),
         MMDFairPCAWithGroups(n_components=1, tolerance=0.05),
         KernelParityPCAWithGroups(n_components=1),
     ]
@@ -92,8 +103,38 @@ def test_scikit_learn_checks(estimator, check):
     check(estimator)
 
 
+def reasons(problem):
+    """The messages of an exception and of those that caused it."""
+    while problem is not None:
+        yield str(problem)
+        problem = problem.__cause__ or problem.__context__
+
+
+@pytest.mark.filterwarnings("ignore::sklearn.exceptions.SkipTestWarning")
+@pytest.mark.parametrize("cls", [*ESTIMATORS, *ROW_ESTIMATORS], ids=lambda cls: cls.__name__)
+def test_plain_classes_fail_only_for_lack_of_groups(cls):
+    expected = expected_failed_checks(cls())
+    found = check_estimator(cls(), expected_failed_checks=expected)  # would raise for any other failure
+    passed = [one["check_name"] for one in found if one["status"] == "passed"]
+    assert len(passed) >= 13
+    assert "check_no_attributes_set_in_init" in passed
+    for one in found:
+        assert (one["status"] == "xfail") == (one["check_name"] in expected and one["check_name"] not in passed)
+        if one["status"] == "xfail":
+            assert one["expected_to_fail_reason"].startswith("fit requires sensitive_features")
+            because = " ".join(reasons(one["exception"]))
+            # Two checks do not chain the error that they caught.
+            silent = {"check_sample_weights_pandas_series", "check_estimators_nan_inf"}
+            assert "sensitive_features is required" in because or one["check_name"] in silent, one["check_name"]
+
+
 @pytest.fixture(params=ESTIMATORS, ids=lambda cls: cls.__name__)
 def estimator(request):
+    return request.param(n_components=2)
+
+
+@pytest.fixture(params=SEARCHES, ids=lambda cls: cls.__name__)
+def search(request):
     return request.param(n_components=2)
 
 
@@ -153,11 +194,64 @@ def test_overflow_gets_a_clear_error(linear_estimator, two_groups):
         linear_estimator.fit(X * 1e200, sensitive_features=groups)
 
 
-@pytest.mark.parametrize("n_components", [0, -1, 8, 1.5, "two", True, None])
+@pytest.mark.parametrize("n_components", [0, -1, 8, 1.5, 1.0, 0.0, "two", True, np.nan])
 def test_bad_number_of_components(linear_estimator, two_groups, n_components):
     X, groups = two_groups
     with pytest.raises((ValueError, TypeError), match="n_components"):
         linear_estimator.set_params(n_components=n_components).fit(X, sensitive_features=groups)
+
+
+def kept_shares(X, fitted, groups):
+    return explained_variance_ratio(X, fitted, sensitive_features=groups)
+
+
+@pytest.mark.parametrize("share", [0.2, np.float64(0.5)])
+def test_a_share_keeps_it_in_every_group_with_the_fewest_components(linear_estimator, two_groups, share):
+    X, groups = two_groups
+    if isinstance(linear_estimator, MMDFairPCA):
+        linear_estimator.set_params(tolerance=1.0)  # has tests of its own with a tolerance that matters
+    fitted = clone(linear_estimator).set_params(n_components=share).fit(X, sensitive_features=groups)
+    d = fitted.n_components_
+    assert fitted.components_.shape == (d, 7)
+    assert kept_shares(X, fitted, groups).min >= share
+    same_fit(fitted, clone(linear_estimator).set_params(n_components=d).fit(X, sensitive_features=groups))
+    for fewer in range(1, d):
+        one = clone(linear_estimator).set_params(n_components=fewer).fit(X, sensitive_features=groups)
+        assert kept_shares(X, one, groups).min < share
+
+
+@pytest.mark.filterwarnings("ignore:MMDFairPCA found no projection")
+def test_none_keeps_all_components(any_estimator, two_groups):
+    X, groups = two_groups
+    fitted = any_estimator.set_params(n_components=None).fit(X[::5], sensitive_features=groups[::5])
+    expected = {"ParityPCA": 6, "LeacePCA": 6, "KernelParityPCA": 59}.get(type(fitted).__name__, 7)
+    assert fitted.n_components_ == expected  # parity leaves the direction between the means out
+    assert fitted.transform(X).shape == (300, expected)
+
+
+def test_none_keeps_as_many_components_as_rows(estimator, two_groups):
+    X, groups = two_groups
+    parity = isinstance(estimator, ParityPCA | LeacePCA)
+    expected = 4 - parity  # as PCA does, without the direction between the means
+    with pytest.warns(UserWarning, match=f"Groups smaller than n_components={expected}"):
+        fitted = estimator.set_params(n_components=None).fit(X[198:202], sensitive_features=groups[198:202])
+    assert fitted.n_components_ == expected
+
+
+@pytest.mark.parametrize("n_components", [0.5, np.float64(0.5)])
+def test_partial_fit_needs_a_number_of_components(estimator, two_groups, n_components):
+    estimator.set_params(n_components=n_components)
+    with pytest.raises(ValueError, match=r"n_components=.*0\.5.* is a share"):
+        estimator.partial_fit(Unreadable(), sensitive_features=Unreadable())
+    X, groups = two_groups
+    everything = estimator.set_params(n_components=None).partial_fit(X, sensitive_features=groups)
+    assert everything.n_components_ >= 6
+
+
+def test_a_share_of_moments(estimator, two_groups):
+    X, groups = two_groups
+    estimator.set_params(n_components=0.5)
+    same_fit(clone(estimator).fit_moments(group_moments(X, groups)), clone(estimator).fit(X, sensitive_features=groups))
 
 
 @pytest.mark.parametrize(
@@ -177,16 +271,16 @@ def test_bad_sample_weight(any_estimator, two_groups, weights, words):
 
 
 @pytest.mark.parametrize(("name", "value"), [("tol", -1.0), ("tol", "small"), ("max_iter", 0), ("max_iter", 2.5)])
-def test_bad_numbers_name_the_argument(estimator, two_groups, name, value):
+def test_bad_numbers_name_the_argument(search, two_groups, name, value):
     X, groups = two_groups
     with pytest.raises((ValueError, TypeError), match=f"{name} must be"):
-        estimator.set_params(**{name: value}).fit(X, sensitive_features=groups)
+        search.set_params(**{name: value}).fit(X, sensitive_features=groups)
 
 
-def test_bad_choice_names_the_argument(estimator, two_groups):
+def test_bad_choice_names_the_argument(search, two_groups):
     X, groups = two_groups
     with pytest.raises(ValueError, match=r"solver='newton' is unknown; choose one of 'auto'"):
-        estimator.set_params(solver="newton").fit(X, sensitive_features=groups)
+        search.set_params(solver="newton").fit(X, sensitive_features=groups)
 
 
 @pytest.mark.parametrize(
@@ -362,6 +456,30 @@ def test_projection_attributes(estimator, two_groups):
     assert fitted.get_feature_names_out().shape == (2,)
 
 
+def test_what_pca_has_and_means(linear_estimator, two_groups):
+    """On the same components, scikit-learn's PCA would set and return the same."""
+    X, groups = two_groups
+    fitted = linear_estimator.fit(X, sensitive_features=groups)
+    scores = fitted.transform(X)
+    assert np.allclose(fitted.singular_values_, np.sqrt((scores**2).sum(axis=0)))
+    assert np.allclose(fitted.get_precision() @ fitted.get_covariance(), np.eye(7), atol=1e-9)
+    errors = ((X - fitted.inverse_transform(scores)) ** 2).sum(axis=1)
+    assert np.allclose(fitted.score_samples(X), -errors, rtol=1e-10)
+    assert fitted.score(X) == fitted.score_samples(X).mean()
+    for label, error in zip(fitted.groups_, fitted.group_errors_, strict=True):
+        assert np.isclose(-fitted.score_samples(X[groups == label]).mean(), error)
+    assert np.allclose(fitted.score_samples(sparse.csr_array(X)), -errors)
+    assert not hasattr(type(linear_estimator)(), "singular_values_")
+    assert "whiten" not in fitted.get_params()
+
+
+def test_row_errors_keep_their_precision_far_from_the_origin(estimator, two_groups):
+    X, groups = two_groups
+    near = clone(estimator).fit(X, sensitive_features=groups)
+    far = clone(estimator).fit(X + 1e6, sensitive_features=groups)
+    assert np.allclose(far.score_samples(X + 1e6), near.score_samples(X), rtol=1e-6)
+
+
 def test_float32_is_kept_in_the_output_and_accumulated_in_float64(estimator, two_groups):
     X, groups = two_groups
     narrow = X.astype(np.float32)
@@ -387,11 +505,16 @@ class Unreadable:
 
 ALL_ESTIMATORS = (*ESTIMATORS, MMDFairPCA, KernelParityPCA)
 WRONG_PARAMETERS = [
-    *[(cls, {"n_components": value}) for cls in ALL_ESTIMATORS for value in (0, 1.5, "two")],
-    *[(cls, {"random_state": "seed"}) for cls in ALL_ESTIMATORS],
-    *[(cls, {name: -1}) for cls in ESTIMATORS for name in ("tol", "max_iter")],
-    *[(cls, {"solver": "newton"}) for cls in (*ESTIMATORS, MMDFairPCA)],
+    *[(cls, {"n_components": value}) for cls in ALL_ESTIMATORS for value in (0, 1.5, 1.0, "two")],
+    *[(cls, {"random_state": "seed"}) for cls in (*SEARCHES, *ROW_ESTIMATORS)],
+    *[(cls, {name: -1}) for cls in SEARCHES for name in ("tol", "max_iter")],
+    *[(cls, {"solver": "newton"}) for cls in (*SEARCHES, MMDFairPCA)],
     *[(cls, {"center": "median"}) for cls in (FairPCA, RobustFairPCA)],
+    *[(cls, {"relative": "yes"}) for cls in (FairPCA, RobustFairPCA)],
+    (FairPCA, {"nested": 1}),
+    (FairPCA, {"nested": True, "criterion": "error"}),
+    (FairPCA, {"nested": True, "solver": "mw"}),
+    (FairPCA, {"nested": True, "solver": "sdp"}),
     (FairPCA, {"criterion": "fairness"}),
     (FairPCA, {"criterion": "nash", "solver": "mw"}),
     (RobustFairPCA, {"penalty": -1.0}),

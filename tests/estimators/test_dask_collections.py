@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from fairpca import FairPCA, ParityPCA, RobustFairPCA
+from fairpca import FairPCA, LeacePCA, ParityPCA, RobustFairPCA
 from fairpca.moments.dask import is_dask
 
 da = pytest.importorskip("dask.array", reason="dask is not installed")
@@ -15,6 +15,7 @@ pd = pytest.importorskip("pandas", reason="pandas is not installed")
 ESTIMATORS = {
     "FairPCA": FairPCA(2, criterion="error"),
     "RobustFairPCA": RobustFairPCA(2, penalty=2.0),
+    "LeacePCA": LeacePCA(2),
     "ParityPCA, means": ParityPCA(2),
     "ParityPCA, covariances": ParityPCA(2, covariance_penalty=0.5),
 }

@@ -258,3 +258,36 @@ def test_partial_fit_keeps_a_chunk_with_a_single_row_of_a_group(rng):
     whole = FairPCA(1, criterion="nash", center="group").fit(X, sensitive_features=groups)
     assert pca.n_samples_seen_ == 40
     assert np.allclose(pca.components_, whole.components_, atol=1e-6)
+
+
+def test_the_last_step_of_a_smooth_search_needs_no_eigenvectors():
+    """German credit: the optima of both groups, two weights between them, and the eigenvalues at a third."""
+    X, sex = load_german_credit(return_X_s=True)
+    pca = FairPCA(5).fit(X, sensitive_features=sex)
+    assert pca.n_oracle_calls_ <= 5
+    assert pca.duality_gap_ <= 1e-11 * np.square(X).mean(axis=0).sum()
+
+
+def test_certify_tightens_the_bound():
+    rng = np.random.default_rng(5)
+    groups = np.repeat(np.arange(3), 40)
+    rows = np.concatenate([rng.normal(size=(40, 3)) @ rng.normal(size=(3, 3)) for _ in range(3)])
+    with pytest.warns(ConvergenceWarning, match="certify=True"):
+        plain = FairPCA(1).fit(rows, sensitive_features=groups)
+    half = 0.5 * plain.duality_gap_
+    certified = FairPCA(1, certify=30, tol=half / rows.var(axis=0).sum()).fit(rows, sensitive_features=groups)
+    assert certified.objective_ <= plain.objective_ + 1e-9
+    assert plain.lower_bound_ < certified.lower_bound_ <= certified.objective_
+    assert certified.duality_gap_ <= half * (1 + 1e-9)
+    assert certified.converged_
+
+
+@pytest.mark.parametrize(("certify", "error"), [("yes", TypeError), (-1.0, ValueError)])
+def test_certify_is_checked(certify, error):
+    with pytest.raises(error, match="certify"):
+        FairPCA(1, certify=certify).fit(np.eye(4), sensitive_features=[0, 0, 1, 1])
+
+
+def test_certify_does_not_apply_to_nash_welfare():
+    with pytest.raises(ValueError, match="nash"):
+        FairPCA(1, criterion="nash", certify=True).fit(np.eye(4), sensitive_features=[0, 0, 1, 1])

@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 from scipy import sparse
 
-from fairpca import FairPCA, ParityPCA, RobustFairPCA
+from fairpca import FairPCA, LeacePCA, ParityPCA, RobustFairPCA
 from fairpca.estimators import _base
 from fairpca.moments import group_moments
 
@@ -75,7 +75,13 @@ def test_fair_pca_equals_the_solution_with_matrices(rows, rng, monkeypatch, kind
 
 @pytest.mark.parametrize(
     "estimator",
-    [RobustFairPCA(3), RobustFairPCA(2, penalty=20.0, radius=0.0), ParityPCA(3), ParityPCA(2, mean_tolerance=0.5)],
+    [
+        RobustFairPCA(3),
+        RobustFairPCA(2, penalty=20.0, radius=0.0),
+        ParityPCA(3),
+        ParityPCA(2, mean_tolerance=0.5),
+        LeacePCA(3),
+    ],
     ids=str,
 )
 @pytest.mark.parametrize("form", ["dense", "sparse"])

@@ -5,10 +5,10 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from fairpca import FairPCA, ParityPCA, RobustFairPCA
+from fairpca import FairPCA, LeacePCA, ParityPCA, RobustFairPCA
 from fairpca.moments import group_moments
 
-ESTIMATORS = [FairPCA, RobustFairPCA, ParityPCA]
+ESTIMATORS = [FairPCA, RobustFairPCA, ParityPCA, LeacePCA]
 
 
 @pytest.mark.parametrize("offset", [0.0, 1e4, 1e8])
@@ -25,7 +25,7 @@ def test_score_of_more_rows_than_are_centred_at_a_time(two_groups, monkeypatch):
     X, groups = two_groups
     pca = FairPCA(2).fit(X, sensitive_features=groups)
     whole = pca.score(X)
-    monkeypatch.setattr("fairpca.estimators._base._BLOCK_NUMBERS", 50)
+    monkeypatch.setattr("fairpca.estimators._row_errors._BLOCK_NUMBERS", 50)
     assert np.isclose(pca.score(X), whole, rtol=1e-13)
 
 
@@ -68,9 +68,11 @@ def test_moments_have_no_feature_names(two_groups):
     pca.fit_moments(group_moments(X[:, :3], groups))
     assert pca.transform(X[:, :3]).shape == (len(X), 2)
     assert not hasattr(pca, "feature_names_in_")
+    pca.fit(frame.assign(sex=groups), sensitive_features="sex").fit_moments(group_moments(X, groups))
+    assert not hasattr(pca, "sensitive_feature_names_in_")
 
 
-@pytest.mark.parametrize("wrong", [None, "sex"])
+@pytest.mark.parametrize("wrong", [None, "gender"])
 def test_groups_are_asked_for_before_texts_in_x_are_complained_about(two_groups, wrong):
     pandas = pytest.importorskip("pandas", reason="pandas is not installed")
     frame = pandas.DataFrame(two_groups[0]).assign(sex=two_groups[1])

@@ -4,11 +4,12 @@ from __future__ import annotations
 
 import datetime
 import decimal
+from dataclasses import replace
 
 import numpy as np
 import pytest
 
-from fairpca.tables import prepare_table, read_table, stream_table
+from fairpca.tables import MissingTokens, prepare_table, read_table, stream_table
 
 pa = pytest.importorskip("pyarrow")
 feather = pytest.importorskip("pyarrow.feather")
@@ -71,6 +72,13 @@ def outcome(read):
         return str(problem)
 
 
+def chosen_options(rng, label):
+    """Random options of a preparation."""
+    options = {"min_level": rng.choice([None, 0, 5, 0.3]), "merge_small": int(rng.choice([0, 12, 25]))}
+    positive = rng.choice([None, "a", "1", "0"]) if label is not None else None
+    return options | {"positive": positive, "standardise": bool(rng.random() < 0.7)}
+
+
 def test_whole_and_streamed_tables_agree(tmp_path, cases, monkeypatch):
     monkeypatch.setattr("fairpca.tables.streaming._BATCH_NUMBERS", 60)
     for rng in cases(60):
@@ -81,8 +89,13 @@ def test_whole_and_streamed_tables_agree(tmp_path, cases, monkeypatch):
         except pa.ArrowException:  # Parquet does not know every type
             continue
         sensitive = made.column_names[rng.integers(1, made.num_columns)]
-        whole = outcome(lambda path=path, name=sensitive: prepare_table(read_table(path), [name]))
-        streamed = outcome(lambda path=path, name=sensitive: stream_table(path, name, sample_rows=N_ROWS))
+        label = rng.choice([None, *made.column_names])
+        roles = {"sensitive": [sensitive], "label": label} | chosen_options(rng, label)
+        tokens = MissingTokens.of(rng.choice(["a", "1", "0.5", "-"], rng.integers(0, 3)).tolist())
+        whole = outcome(lambda path=path, roles=roles, t=tokens: prepare_table(read_table(path, missing=t), **roles))
+        streamed = outcome(
+            lambda path=path, roles=roles, t=tokens: stream_table(path, **roles, missing=t, sample_rows=N_ROWS)
+        )
         if isinstance(streamed, str):
             assert "\n" not in streamed
             assert isinstance(whole, str), streamed
@@ -92,3 +105,9 @@ def test_whole_and_streamed_tables_agree(tmp_path, cases, monkeypatch):
         assert streamed.feature_names == whole.feature_names
         np.testing.assert_array_equal(streamed.groups, whole.groups)
         np.testing.assert_allclose(streamed.X, whole.X, atol=1e-6)
+        assert (streamed.label is None) == (whole.label is None)
+        assert whole.label is None or streamed.label.tolist() == whole.label.tolist()
+        assert streamed.preparation.left_out.keys() == whole.preparation.left_out.keys()
+        # The share that is missing may be that of nulls alone, which the file's statistics tell before a pass.
+        same = {"sampled": "", "left_out": whole.preparation.left_out}
+        assert replace(streamed.preparation, **same) == whole.preparation

@@ -11,13 +11,14 @@ import numpy as np
 import pytest
 from sklearn.decomposition import PCA
 
-from fairpca import FairPCA, KernelParityPCA, MMDFairPCA, ParityPCA, RobustFairPCA, load_model, save_model
+from fairpca import FairPCA, KernelParityPCA, LeacePCA, MMDFairPCA, ParityPCA, RobustFairPCA, load_model, save_model
 
 ESTIMATORS = [
     FairPCA(2),
     RobustFairPCA(2),
     ParityPCA(2),
     KernelParityPCA(2),
+    LeacePCA(2),
     MMDFairPCA(2, tolerance=0.5, random_state=0),
     PCA(2),
 ]

@@ -82,3 +82,22 @@ def test_wrong_arguments_are_named(arguments, message):
     good = {"y_true": [0, 1], "y_pred": [1, 1], "sensitive_features": ["a", "b"]}
     with pytest.raises(ValueError, match=message):
         group_rates(**(good | arguments))
+
+
+def test_weights_count_like_repeated_rows_in_rates_but_not_in_intervals(rng):
+    truth, decision, groups = rng.integers(0, 2, 300), rng.integers(0, 2, 300), rng.choice(["a", "b"], 300)
+    weights = rng.integers(0, 4, 300)
+    found = group_rates(truth, decision, sensitive_features=groups, sample_weight=weights)
+    repeated = [np.repeat(values, weights) for values in (truth, decision, groups)]
+    expected = group_rates(*repeated[:2], sensitive_features=repeated[2])
+    plain = group_rates(truth, decision, sensitive_features=groups)
+    for name in ("selected", "true_positive", "false_positive"):
+        for label, rate in getattr(found, name).items():
+            other = getattr(expected, name)[label]
+            assert rate.value == pytest.approx(other.value)
+            assert rate.rows < other.rows
+            assert rate.effective_rows <= rate.rows
+            assert rate.high - rate.low > other.high - other.low  # repeated rows would be taken for new ones
+    assert found.demographic_parity.value == pytest.approx(expected.demographic_parity.value)
+    scaled = group_rates(truth, decision, sensitive_features=groups, sample_weight=np.full(300, 2.5))
+    assert scaled.selected["a"].low == pytest.approx(plain.selected["a"].low)

@@ -228,3 +228,46 @@ def test_a_given_mean_replaces_the_projectors(metric, two_groups):
     found = metric(X, ordinary, sensitive_features=groups, mean=point)
     expected = metric(X - point, ordinary.components_, sensitive_features=groups, mean=np.zeros(7))
     np.testing.assert_allclose(numbers_of(found), numbers_of(expected), rtol=1e-9)
+
+
+@pytest.mark.parametrize("center", ["pooled", "group"])
+@pytest.mark.parametrize("metric", [reconstruction_error, reconstruction_loss])
+def test_relative_values_are_shares_of_the_variance_of_these_rows(two_groups, metric, center):
+    X, groups = two_groups
+    pca = PCA(2).fit(X)
+    options = {"sensitive_features": groups, "center": center}
+    plain, relative = metric(X, pca, **options), metric(X, pca, relative=True, **options)
+    offsets = {g: X[groups == g].mean(axis=0) if center == "group" else X.mean(axis=0) for g in "ab"}
+    totals = {g: np.square(X[groups == g] - offsets[g]).sum() / (groups == g).sum() for g in "ab"}
+    for g in "ab":
+        assert np.isclose(relative[g], plain[g] / totals[g])
+    assert np.isclose(relative.overall, plain.overall / (2 / 3 * totals["a"] + 1 / 3 * totals["b"]))
+    of = "error" if metric is reconstruction_error else "loss"
+    assert np.isclose(reconstruction_gap(X, pca, of=of, relative=True, **options), relative.gap)
+    assert np.isclose(metric(X, pca, relative=True), metric(X, pca) / np.trace(np.cov(X.T, ddof=0)))
+
+
+def test_relative_loss_on_new_rows_and_relative_error_complement_the_kept_share(two_groups):
+    X, groups = two_groups
+    pca = PCA(2).fit(X[::2])
+    new, labels = X[1::2], groups[1::2]
+    kept = explained_variance_ratio(new, pca, sensitive_features=labels)
+    errors = reconstruction_error(new, pca, sensitive_features=labels, relative=True)
+    assert np.allclose([errors[g] + kept[g] for g in "ab"], 1.0)
+    options = {"sensitive_features": labels, "reference": (X[::2], groups[::2])}
+    plain, relative = (reconstruction_loss(new, pca, relative=flag, **options) for flag in (False, True))
+    for g in "ab":
+        assert np.isclose(relative[g], plain[g] / np.square(new[labels == g] - pca.mean_).sum(axis=1).mean())
+
+
+def test_relative_error_of_a_group_without_variance_is_zero(rng):
+    X, groups = rng.normal(size=(20, 3)), np.arange(20) % 2
+    X[groups == 0] = 1.0
+    assert reconstruction_error(X, np.eye(3)[:1], sensitive_features=groups, center="group", relative=True)[0] == 0.0
+
+
+def test_relative_must_be_a_flag(two_groups):
+    X, groups = two_groups
+    for metric in (reconstruction_error, reconstruction_loss, reconstruction_gap):
+        with pytest.raises(TypeError, match="relative must be True or False"):
+            metric(X, PCA(2).fit(X), sensitive_features=groups, relative="yes")

@@ -4,16 +4,20 @@ from __future__ import annotations
 
 import io
 import json
+import sys
+import types
 
 import numpy as np
 import pytest
 from sklearn.decomposition import PCA, TruncatedSVD
 
 from fairpca import FairPCA, KernelParityPCA, RobustFairPCA
+from fairpca._progress import Progress
 from fairpca.inference import cross_validate_groups, loss_test
 from fairpca.metrics import explained_variance_ratio, reconstruction_error, reconstruction_loss
 from fairpca.model_selection import METHODS, compare
 from fairpca.model_selection._study import Study
+from fairpca.model_selection.methods import choose_methods
 from fairpca.moments import group_moments
 
 CHEAP = ["PCA", "FairPCA", "RobustFairPCA", "ParityPCA"]
@@ -212,21 +216,47 @@ def test_progress_counts_every_fit(rows):
     X, groups, _ = rows
     seen = []
     compare(X, groups, n_components=[1, 2], methods=["PCA", "FairPCA"], progress=lambda *step: seen.append(step))
-    assert [step[0] for step in seen] == [0, 1, 2, 3, 4, 5]
-    assert all(step[1] == 5 for step in seen)
+    assert [step[0] for step in seen] == [0, 1, 2, 3, 4, 5, 6]  # the test, the features, and four fits
+    assert all(step[1] == 6 for step in seen)
 
 
-def test_a_bar_is_shown_on_a_terminal_only(rows, monkeypatch):
+class Terminal(io.StringIO):
+    def isatty(self):
+        return True
+
+
+@pytest.mark.parametrize(
+    ("stream", "progress", "shown"),
+    [(Terminal(), True, True), (Terminal(), None, True), (Terminal(), False, False), (io.StringIO(), None, False)],
+    ids=["asked for", "by default", "not wanted", "no terminal"],
+)
+def test_a_bar_is_shown_on_a_terminal(rows, monkeypatch, stream, progress, shown):
     X, groups, _ = rows
+    monkeypatch.setattr("sys.stderr", stream)
+    compare(X, groups, n_components=1, methods=["PCA"], n_permutations=19, progress=progress)
+    assert ("3/3" in stream.getvalue()) == shown
 
-    class Terminal(io.StringIO):
-        def isatty(self):
-            return True
 
-    for stream, shown in ((Terminal(), True), (io.StringIO(), False)):
-        monkeypatch.setattr("sys.stderr", stream)
-        compare(X, groups, n_components=1, methods=["PCA"], n_permutations=19, progress=True)
-        assert ("2/2" in stream.getvalue()) == shown
+def test_a_bar_is_shown_in_a_notebook(monkeypatch):
+    kernel = types.SimpleNamespace(kernel=object())
+    monkeypatch.setitem(sys.modules, "IPython", types.SimpleNamespace(get_ipython=lambda: kernel))
+    stream = io.StringIO()
+    monkeypatch.setattr("sys.stderr", stream)
+    with Progress() as bar:
+        bar(1, 2, "fits")
+    assert "1/2" in stream.getvalue()
+    assert "\033" not in stream.getvalue()  # not a terminal: no control sequences
+    assert stream.getvalue().endswith("\r")
+
+
+def test_a_fit_that_starts_from_fewer_components_finds_as_much_variance(rows):
+    """The same tolerance holds, and no variance is lost against a fit by itself, but for local optima."""
+    X, groups, _ = rows
+    several = compare(X, groups, n_components=[1, 2], methods=["PCA", "MMDFairPCA"], n_permutations=19)
+    alone = compare(X, groups, n_components=[2], methods=["PCA", "MMDFairPCA"], n_permutations=19)
+    started, found = (one["MMDFairPCA", 2].estimator for one in (several, alone))
+    assert started.mmd2_ <= started.tolerance_
+    assert started.explained_variance_ratio_.sum() >= 0.98 * found.explained_variance_ratio_.sum()
 
 
 def test_moments_of_all_rows_replace_those_of_a_sample(rows):
@@ -301,3 +331,68 @@ def test_confidence_folds_and_held_out_share(two_groups):
     first, second = (found["PCA", 2].error.by_group["a"] for found in (narrow, wide))
     assert first.value == second.value
     assert second.high - second.low > 2 * (first.high - first.low)
+
+
+def test_relative_losses_are_balanced_on_request_and_certified_in_their_own_units(two_groups):
+    X, groups = two_groups
+    X = np.where(groups == "a", 20.0, 1.0)[:, None] * X
+    assert "FairPCA-relative" in METHODS
+    assert "FairPCA-relative" not in [method.name for method in choose_methods(None)]
+    found = compare(X, groups, n_components=2, methods=["PCA", "FairPCA-relative"], n_permutations=19)
+    result = found["FairPCA-relative", 2]
+    assert np.isclose(*(result.estimator.group_losses_ / result.estimator.group_variances_))
+    assert np.isclose(result.certificate, result.objective - result.lower_bound, atol=0)
+
+
+def test_weights_reach_fits_losses_variance_and_tests(rng):
+    X, groups = rng.normal(size=(200, 4)) * [3, 2, 1, 1], np.repeat(["a", "b"], 100)
+    X[groups == "b"] = X[groups == "b"] @ np.diag([1, 2, 2, 1])
+    weights = rng.integers(1, 5, 200).astype(float)
+    options = {"n_components": 2, "methods": ["PCA", "FairPCA"], "n_permutations": 19}
+    found = compare(X, groups, sample_weight=weights, **options)
+    rows = np.repeat(np.arange(200), weights.astype(int))
+    repeated = compare(X[rows], groups[rows], **options)
+    assert found.counts == (100, 100)
+    assert found.settings["weights"]
+    for method in ("PCA", "FairPCA"):
+        ours, theirs = found[method, 2], repeated[method, 2]
+        np.testing.assert_allclose(ours.estimator.components_, theirs.estimator.components_, atol=1e-6)
+        assert ours.explained_variance == pytest.approx(theirs.explained_variance)
+        for label in "ab":
+            assert ours.loss.by_group[label].value == pytest.approx(theirs.loss.by_group[label].value, abs=1e-9)
+    test = loss_test(
+        X, sensitive_features=groups, n_components=[2], sample_weight=weights, n_permutations=19, random_state=0
+    )
+    assert found.test[2] == test[2]
+    assert found.expected_losses[2] == {label: one.expected for label, one in test[2].by_group.items()}
+
+
+def test_rows_of_weight_zero_do_not_count(rng):
+    X, groups, y = rng.normal(size=(200, 4)), np.repeat(["a", "b"], 100), rng.integers(0, 2, 200)
+    weights = np.where(np.arange(200) % 5 == 0, 0.0, 1.0)
+    kept = weights > 0
+    options = {"n_components": 2, "methods": ["PCA"], "n_permutations": 19}
+    weighted, plain = (
+        compare(X, groups, y, sample_weight=weights, **options),
+        compare(X[kept], groups[kept], y[kept], **options),
+    )
+    assert weighted.counts == plain.counts
+    for name in ("loss", "corrected_loss", "error"):
+        ours, theirs = (getattr(one["PCA", 2], name).by_group["a"].value for one in (weighted, plain))
+        assert ours == pytest.approx(theirs)
+
+
+def test_methods_that_compare_rows_take_weights(rng):
+    X, groups = rng.normal(size=(80, 3)), np.repeat(["a", "b"], 40)
+    weights = rng.uniform(0.5, 2, 80)
+    options = {"n_components": 1, "methods": ["MMDFairPCA"], "n_permutations": 19}
+    weighted, plain = compare(X, groups, sample_weight=weights, **options), compare(X, groups, **options)
+    assert weighted.omitted == []
+    mean = weighted["MMDFairPCA", 1].estimator.mean_
+    assert np.abs(mean - plain["MMDFairPCA", 1].estimator.mean_).max() > 1e-3
+
+
+def test_weights_and_moments_exclude_each_other(rng):
+    X, groups = rng.normal(size=(60, 3)), np.repeat(["a", "b"], 30)
+    with pytest.raises(ValueError, match="sample_weight cannot be combined with moments"):
+        compare(X, groups, sample_weight=np.ones(60), moments=group_moments(X, groups))

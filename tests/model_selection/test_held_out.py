@@ -7,7 +7,9 @@ import json
 import numpy as np
 import pytest
 from sklearn.decomposition import PCA
+from sklearn.linear_model import LogisticRegression
 from sklearn.metrics import accuracy_score
+from sklearn.preprocessing import StandardScaler
 
 from fairpca.metrics import demographic_parity_difference
 from fairpca.model_selection import compare
@@ -37,9 +39,9 @@ def test_measured_decisions_are_those_of_the_classifier(labelled, monkeypatch):
     X, codes, y = labelled
     split, seen = split_rows(codes, y, 0.3, seed=0), {}
 
-    def noted(truth, decision, *, sensitive_features):
+    def noted(truth, decision, *, sensitive_features, **options):
         seen.update(truth=truth, decision=decision, groups=sensitive_features)
-        return original(truth, decision, sensitive_features=sensitive_features)
+        return original(truth, decision, sensitive_features=sensitive_features, **options)
 
     from fairpca.model_selection import _held_out
 
@@ -64,3 +66,24 @@ def test_too_few_rows_of_a_class_are_told_in_values_and_json(rng):
     assert plain["decisions"]["differences"]["equal_opportunity"]["rows"] < 20
     assert plain["decisions"]["rates"]["true_positive"]["a"]["rows"] < 20
     assert plain["equal_opportunity"] is None
+
+
+def test_weights_train_and_judge_the_classifier(labelled, rng):
+    X, codes, y = labelled
+    split, weights = split_rows(codes, y, 0.3, seed=0), rng.uniform(0.1, 3, len(X))
+    estimator = PCA(2).fit(X[split.train])
+    found = measure(estimator, X, codes, y, split, seed=0, weights=weights)
+    scores, trained = estimator.transform(X), weights[split.train]
+    scaler = StandardScaler().fit(scores[split.train], sample_weight=trained)
+    classifier = LogisticRegression(max_iter=1000)
+    classifier.fit(scaler.transform(scores[split.train]), y[split.train], sample_weight=trained)
+    decided = classifier.predict_proba(scaler.transform(scores[split.test]))
+    predicted = classifier.classes_[decided.argmax(axis=1)]
+    assert found.accuracy == pytest.approx(
+        accuracy_score(y[split.test], predicted, sample_weight=weights[split.test]), abs=1e-12
+    )
+    rates = found.decisions.rates.selected
+    positive = predicted == classifier.classes_[-1]
+    for code, rate in rates.items():
+        rows = codes[split.test] == code
+        assert rate.value == pytest.approx(np.average(positive[rows], weights=weights[split.test][rows]))

@@ -74,8 +74,16 @@ def test_data_frames_and_lazy_transform(people, by_name):
     scores = fitted.transform(features)
     assert is_dask(scores)
     assert np.allclose(scores.compute(), expected.transform(frame.drop(columns="sex")), atol=1e-6)
-    with pytest.raises(ValueError, match="feature names"):
-        fitted.transform(lazy)
+    if by_name:  # the named column is ignored in new rows
+        assert np.array_equal(fitted.transform(lazy).compute(), scores.compute())
+        assert np.array_equal(fitted.fit_transform(lazy, sensitive_features="sex").compute(), scores.compute())
+        errors = fitted.score_samples(lazy)
+        assert is_dask(errors)
+        assert np.allclose(errors.compute(), expected.score_samples(frame.drop(columns="sex")), atol=1e-5)
+        assert np.isclose(fitted.score(lazy), errors.mean().compute())
+    else:
+        with pytest.raises(ValueError, match="feature names"):
+            fitted.transform(lazy)
 
 
 def test_array_fit_and_lazy_transform_keep_chunks_and_type(people):

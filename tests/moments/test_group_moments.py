@@ -54,6 +54,23 @@ def test_an_outlier_in_the_first_row_costs_no_precision(rng):
     assert np.allclose(moments.scatters[1], scatter.astype(float), rtol=1e-6)
 
 
+@pytest.mark.parametrize("offset", [0.0, 0.3, 0.5, 3.0, 1e3])
+def test_blocks_with_small_means_are_as_exact_as_centred_ones(monkeypatch, rng, offset):
+    """Small means are subtracted from the products instead of from the rows, which must not cost precision."""
+    monkeypatch.setattr("fairpca.moments._accumulate._BLOCK_BYTES", 8 * 3 * 50)
+    X = np.ldexp(rng.integers(-(2**20), 2**20, size=(3000, 3)), -20) + offset
+    groups = rng.integers(0, 2, 3000)
+    X[groups == 1] -= 0.2
+    X[1500:] += 0.1  # a drift
+    moments = group_moments(X, groups)
+    for label, scatter in enumerate(moments.scatters):
+        rows = X[groups == label].astype(np.longdouble)
+        rows -= rows.mean(axis=0)
+        expected = (rows.T @ rows).astype(float)
+        tolerance = 1e-13 * np.sqrt(np.outer(np.diag(expected), np.diag(expected)))
+        assert (np.abs(scatter - expected) <= tolerance).all()
+
+
 def test_merging_in_any_order_equals_the_batch(sample):
     X, groups = sample
     batch = group_moments(X, groups)
@@ -371,3 +388,13 @@ def test_invalid_covariances_raise(arguments, message):
     good = {"covariances": [np.eye(2), np.eye(2)], "counts": [5, 6]}
     with pytest.raises(ValueError, match=message):
         GroupMoments.from_covariances(**(good | arguments))
+
+
+def test_moments_of_sums_of_columns(rng):
+    X, groups = rng.normal(size=(60, 5)), rng.choice(["a", "b"], 60)
+    parts = [[3], [0, 1, 4], [2]]
+    expected = group_moments(np.column_stack([X[:, part].sum(axis=1) for part in parts]), groups)
+    found = group_moments(X, groups).sum_columns(parts)
+    assert found.labels == expected.labels
+    np.testing.assert_allclose(found.means, expected.means)
+    np.testing.assert_allclose(found.scatters, expected.scatters)

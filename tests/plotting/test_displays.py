@@ -31,10 +31,49 @@ def close_figures():
     plt.close("all")
 
 
-def drawn(ax):
-    """Render, so that bad text or data would fail here."""
-    ax.figure.canvas.draw()
-    return ax
+def drawn(display):
+    """Render, so that bad text or data would fail here; return the axes."""
+    display.figure_.canvas.draw()
+    return display.ax_
+
+
+def displays_of(X, groups):
+    """Every class method that draws, as a function of the axes."""
+    pca, robust = FairPCA(2).fit(X, sensitive_features=groups), RobustFairPCA(2).fit(X, sensitive_features=groups)
+    given = {"sensitive_features": groups}
+    curve = frontier(X, groups, n_components=2, penalties=[0.0, 1.0])
+    found = compare(X, groups, n_components=[1], methods=["PCA"])
+    return {
+        "biplot": lambda ax: BiplotDisplay.from_estimator(pca, X, **given, ax=ax),
+        "communality": lambda ax: CommunalityDisplay.from_estimator(pca, ax=ax),
+        "convergence": lambda ax: ConvergenceDisplay.from_estimator(robust, ax=ax),
+        "records": lambda ax: ConvergenceDisplay.from_records(robust.history_, ax=ax),
+        "frontier": lambda ax: FrontierDisplay.from_estimator(pca, X, **given, penalties=[0.0], kind="errors", ax=ax),
+        "curve": lambda ax: FrontierDisplay.from_frontier(curve, ax=ax),
+        "errors": lambda ax: GroupErrorDisplay.from_estimator(pca, X, **given, n_components=[1, 2], ax=ax),
+        "comparison": lambda ax: GroupErrorDisplay.from_comparison(found, ax=ax),
+        "projection": lambda ax: ProjectionDisplay.from_estimator(pca, X, **given, ax=ax),
+    }
+
+
+def test_class_methods_draw_once_and_return_the_display(two_groups):
+    """As in scikit-learn: also ``plot`` returns the display, which can be drawn again elsewhere."""
+    import matplotlib.pyplot as plt
+
+    for name, draw in displays_of(*two_groups).items():
+        before = len(plt.get_fignums())
+        display = draw(None)
+        assert len(plt.get_fignums()) == before + 1, name
+        assert display.figure_ is plt.figure(plt.get_fignums()[-1]), name
+        drawn(display)
+        ax = plt.subplots()[1]
+        on_ax = draw(ax)
+        assert type(on_ax) is type(display)
+        assert on_ax.ax_ is ax
+        assert ax.has_data(), name
+        assert display.plot(ax) is display
+        assert (display.ax_, display.figure_) == (ax, ax.figure)
+        plt.close("all")
 
 
 def test_group_errors(two_groups):
@@ -44,7 +83,7 @@ def test_group_errors(two_groups):
     expected = reconstruction_loss(X, PCA(2).fit(X), sensitive_features=groups)
     np.testing.assert_allclose(display.values["PCA"][1], list(expected.values()))
     np.testing.assert_allclose(*display.values["FairPCA"].T, atol=1e-9)
-    ax = drawn(display.plot())
+    ax = drawn(display)
     assert len(display.lines_) == 4
     np.testing.assert_array_equal(display.lines_[0].get_xdata(), [1, 2, 3])
     assert ax.get_ylabel() == "reconstruction loss"
@@ -152,11 +191,10 @@ def test_ordinary_pca_is_dashed_as_in_the_report(two_groups):
     X, groups = two_groups
     found = compare(X, groups, n_components=[1, 2], methods=["PCA", "FairPCA"], n_permutations=19)
     display = GroupErrorDisplay.from_comparison(found, of="corrected_loss")
-    ax = display.plot()
+    ax = drawn(display.plot())
     assert [line.get_linestyle() for line in display.lines_] == ["--", "--", "-", "-"]
     assert ax.get_ylabel() == "corrected loss on new rows"
     assert display.values["PCA"][0, 0] == found["PCA", 1].corrected_loss.by_group["a"].value
-    drawn(ax)
 
 
 def test_a_method_that_could_not_be_fitted_leaves_a_gap(two_groups):

@@ -10,7 +10,7 @@ from fairpca._validation import check_groups
 from fairpca.moments import GroupedSample
 from fairpca.moments.fourier import FourierKernel
 from fairpca.moments.kernel_means import exact_kernel, kernel_means
-from fairpca.problems.mmd import DiscrepancyProblem, all_pairs, pair_discrepancies, random_level
+from fairpca.problems.mmd import DiscrepancyProblem, RandomLevels, all_pairs, pair_discrepancies, random_level
 
 
 def test_curvature_is_the_hessian_where_the_groups_coincide():
@@ -91,6 +91,32 @@ def test_random_level_is_the_mean_over_all_assignments():
     discrepancies, expected = np.transpose(levels)
     assert np.ptp(expected) < 1e-14  # the level knows the rows and the sizes only
     assert expected[0] == pytest.approx(discrepancies.mean(), rel=1e-12)
+
+
+def test_levels_of_random_groups_as_limits():
+    """The constraints are MMD^2 next to the level at the same frame, with the gradient of that ratio."""
+    sample, basis = grouped_sample(200)
+    pairs = all_pairs(3)
+    problem = DiscrepancyProblem(
+        sample, np.eye(6), exact_kernel(SIGMA), pairs, limits=RandomLevels.of(sample, pairs), tolerance=0.3
+    )
+    values = kernel_means(sample, basis, SIGMA).values
+    ratios = pair_discrepancies(values, pairs) / random_level(sample, values, pairs)
+    here = problem.evaluate(basis)
+    assert here.constraints == pytest.approx(0.3 * ratios)
+    direction = np.random.default_rng(1).normal(size=basis.shape)
+    weights = np.array([1.0, 2.0, 3.0])
+    step = 1e-5
+    ahead, behind = (weights @ problem.evaluate(basis + sign * step * direction).constraints for sign in (1, -1))
+    slope = np.vdot(here.constraint_gradient(weights), direction)
+    assert slope == pytest.approx((ahead - behind) / (2 * step), rel=1e-6)
+    # A level that its floor holds does not change.
+    floored = DiscrepancyProblem(
+        sample, np.eye(6), exact_kernel(SIGMA), pairs, limits=RandomLevels.of(sample, pairs, 9.0), tolerance=9.0
+    )
+    plain = DiscrepancyProblem(sample, np.eye(6), exact_kernel(SIGMA), pairs)
+    expected = plain.evaluate(basis).constraint_gradient(weights)
+    assert floored.evaluate(basis).constraint_gradient(weights) == pytest.approx(expected)
 
 
 def test_limits_bring_the_pairs_to_one_scale():

@@ -72,3 +72,27 @@ def browser() -> Iterator[Any]:
 @pytest.fixture(scope="session")
 def hostile_path(hostile_audit: Audit, tmp_path_factory: pytest.TempPathFactory) -> Path:
     return hostile_audit.save(tmp_path_factory.mktemp("report") / "report.html")
+
+
+@pytest.fixture(scope="session")
+def ten_groups(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """Ten groups with long names, one of 12 rows, a label, and a feature that reveals one of them."""
+    rng = np.random.default_rng(3)
+    codes = np.concatenate([np.zeros(12, dtype=int), rng.integers(1, 10, 500)])
+    names = np.array([f"a group with quite a long name {code}" for code in range(10)])
+    X = rng.normal(size=(512, 12)) * np.linspace(3.0, 1.0, 12)
+    X[:, 11] += 6.0 * (codes == 4)
+    found = audit(
+        X,
+        names[codes],
+        (X[:, 0] > 0).astype(int),
+        n_components=[1, 2],
+        methods=["PCA", "ParityPCA"],
+        feature_names=[*(f"feature {j}" for j in range(11)), "badge of group 4"],
+        label_name="hired",
+        class_names=["no", "yes"],
+        n_permutations=19,
+        cv=3,
+        provenance={"date": "2026-01-02 03:04 UTC", "file": "people.csv: 512 rows x 7 columns"},
+    )
+    return found.save(tmp_path_factory.mktemp("ten") / "ten.html")

@@ -95,13 +95,13 @@ def test_controls_redraw_everything(page):
     assert "With 2 components" in text(page, "#summary-choice")
     choose(page, "dimension", "3")
     assert "With 3 components" in text(page, "#summary-choice")
-    assert page.execute_script("return document.querySelector('tr.chosen td').textContent") == "FairPCA"
+    assert page.execute_script("return document.querySelector('tr.chosen th').textContent") == "FairPCA"
     assert count(page, "#group-table tbody tr") == 2
     assert "expected by chance" in text(page, "#group-table thead")
     for chart in CHARTS:
         assert inside(page, f"#{chart}") != before[chart], chart
     choose(page, "method", "ParityPCA")
-    assert page.execute_script("return document.querySelector('tr.chosen td').textContent") == "ParityPCA"
+    assert page.execute_script("return document.querySelector('tr.chosen th').textContent") == "ParityPCA"
     assert "ParityPCA, 3 components" in text(page, "#projection-note")
     choose(page, "figure", "error")
     assert "error of" in text(page, "#quality-table thead")
@@ -130,3 +130,125 @@ def test_print_hides_the_controls(browser, hostile_path):
         assert len(page.execute_cdp_cmd("Page.printToPDF", {})["data"]) > 20_000
     finally:
         page.execute_cdp_cmd("Emulation.setEmulatedMedia", {"media": ""})
+
+
+@pytest.fixture(params=[1280, 390], ids=["desktop", "phone"])
+def many(request, browser, ten_groups):
+    return opened(browser, ten_groups, request.param), request.param
+
+
+def test_ten_groups_fit_or_say_that_they_scroll(many):
+    page, width = many
+    widths = page.execute_script("return [document.documentElement.scrollWidth, window.innerWidth]")
+    assert widths[0] <= widths[1]
+    hints = page.execute_script(
+        "return [...document.querySelectorAll('.scroll')].filter(e => e.offsetParent).map(e => ["
+        "e.scrollWidth > e.clientWidth + 1, e.classList.contains('wide'), getComputedStyle(e, '::before').content])"
+    )
+    assert all(wide == hinted and (not wide or "scroll sideways" in content) for wide, hinted, content in hints)
+    fits = page.execute_script(
+        "return ['group-table', 'quality-table'].map(id => document.getElementById(id).parentElement)"
+        ".map(e => e.scrollWidth <= e.clientWidth + 1)"
+    )
+    assert fits == ([True, True] if width == 1280 else [False, False])
+    assert count(page, "#quality-table thead th") == 3  # one column per method: the table is turned
+    assert count(page, "#quality-table tbody tr") == 2 * 10 + 3
+    assert page.get_log("browser") == []
+
+
+def test_few_rows_have_their_number_beside_them(many):
+    page, _ = many
+    held_out = cells(page, "#group-table", 2)
+    assert 0 < int(held_out[0]) < 20
+    assert f"a group with quite a long name 0 ({held_out[0]})" in text(page, "#few-rows")
+    assert "too few rows (" in text(page, "#held-out-table")
+
+
+def cells(page, table, column):
+    return page.execute_script(
+        f"return [...document.querySelectorAll('{table} tbody tr')].map(row => row.children[{column}].textContent)"
+    )
+
+
+def test_proxies_limits_label_and_date_are_on_the_page(many):
+    page, _ = many
+    assert "badge of group 4" in text(page, "#proxies-table tbody tr th")
+    assert "badge of group 4" in text(page, "#proxies-sentence")
+    assert "“hired”, its positive class “yes”" in text(page, "#decisions-note")
+    header = text(page, "header")
+    assert "2026-01-02 03:04 UTC" in header
+    assert "positive class: yes" in header
+    assert "95 % confidence" in header
+    assert "What it optimises" in text(page, "#methods")
+    assert "is not a proof" in text(page, "main")
+
+
+def test_influence_follows_the_number_of_components(browser, ten_groups):
+    page = opened(browser, ten_groups)
+    for d in ("1", "2"):
+        choose(page, "dimension", d)
+        stated = page.execute_script(
+            "return [JSON.parse(document.getElementById('data').textContent).influence, "
+            "[...document.querySelectorAll('#influence li')].map(e => e.textContent)]"
+        )
+        assert stated[0][d] == stated[1]
+        hidden = page.execute_script("return document.getElementById('no-influence').hidden")
+        assert hidden == bool(stated[1])
+
+
+def test_everything_that_can_be_chosen_has_a_name_and_a_key(browser, hostile_path):
+    page = opened(browser, hostile_path)
+    unnamed = page.execute_script(
+        "return [...document.querySelectorAll('select, button, [role=button], [role=region], .chart > svg')].filter("
+        "e => !(e.labels && e.labels.length) && !e.getAttribute('aria-label') && !e.textContent.trim()).length"
+    )
+    assert unnamed == 0
+    assert count(page, "#group-chart [role=button][tabindex='0']") == 12
+    before = text(page, "#summary-choice")
+    page.execute_script(
+        "const mark = document.querySelectorAll('#group-chart [role=button]')[2]; mark.focus();"
+        "mark.dispatchEvent(new KeyboardEvent('keydown', {key: 'Enter', bubbles: true}))"
+    )
+    assert text(page, "#summary-choice") != before
+    assert page.execute_script("return document.activeElement.getAttribute('role')") == "button"  # focus is kept
+
+
+def test_ordinary_pca_is_black_and_hollow_as_in_the_plots(browser, hostile_path):
+    from fairpca.plotting._style import method_style
+
+    page = opened(browser, hostile_path)
+    spots = page.execute_script(
+        "return [...document.querySelectorAll('#frontier-chart .spot')].map("
+        "e => [e.getAttribute('fill'), e.getAttribute('stroke')])"
+    )
+    assert spots[0] == ["#fff", method_style("PCA", [])["color"]]
+    methods = ["PCA", "FairPCA", "ParityPCA"]
+    assert [fill for fill, _ in spots[1:]] == [method_style(name, methods)["color"] for name in methods[1:]]
+
+
+def test_the_page_and_python_round_alike(browser, hostile_path):
+    from fairpca.inference._display import fixed, number
+
+    page = opened(browser, hostile_path)
+    shown = page.execute_script("return document.querySelector('#group-table tbody td:nth-child(4)').firstChild.data")
+    value = page.execute_script(
+        "return JSON.parse(document.getElementById('data').textContent).results['PCA|2'].error.groups[0][0]"
+    )
+    assert shown == number(value)
+    for value in (0.0625, 0.5005, 0.8125, 0.00049, 2.675, -0.0005):
+        assert page.execute_script(f"return ({value}).toFixed(3).replace(/^-(0\\.0+)$/, '$1')") == fixed(value, 3)
+
+
+def test_a_pdf_is_printed_where_a_browser_is_present(browser, hostile_audit, tmp_path):
+    path = hostile_audit.save_pdf(tmp_path / "report.pdf")
+    content = path.read_bytes()
+    assert content.startswith(b"%PDF")
+    assert len(content) > 20_000
+    assert [one.name for one in tmp_path.iterdir()] == ["report.pdf"]
+
+
+def test_without_a_browser_the_error_names_the_print_style(hostile_audit, tmp_path, monkeypatch):
+    monkeypatch.setenv("PATH", str(tmp_path))
+    with pytest.raises(ValueError, match=r"needs Chromium .* print style"):
+        hostile_audit.save_pdf(tmp_path / "report.pdf")
+    assert not (tmp_path / "report.pdf").exists()

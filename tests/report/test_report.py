@@ -27,7 +27,9 @@ class Tags(HTMLParser):
     def handle_starttag(self, tag, attrs):
         self.names.append(tag)
         self.risky += [
-            (tag, name) for name, _ in attrs if name in {"src", "href", "srcset", "action"} or name.startswith("on")
+            (tag, name)
+            for name, value in attrs
+            if (name in {"src", "href", "srcset", "action"} and value != "#main") or name.startswith("on")
         ]
 
 

@@ -26,7 +26,7 @@ def test_encoder_survives_json_and_treats_new_rows_alike(tmp_path):
 
 def test_levels_are_matched_as_they_are_written(tmp_path):
     """In a file with only some of the levels, the column may look numeric."""
-    body = "".join(f"{i},{('01', '1', 'x', '1.0')[i % 4]},{i // 4 % 2}\n" for i in range(80))
+    body = "".join(f"{i * i % 23},{('01', '1', 'x', '1.0')[i % 4]},{i // 4 % 2}\n" for i in range(80))
     encoder = prepare_table(read_table(write(tmp_path, f"x,code,sex\n{body}")), ["sex"], standardise=False).encoder
     assert encoder.levels == {"code": ("01", "1", "1.0", "x")}
     new = read_table(write(tmp_path, "x,code\n1,01\n2,1\n3,1.0\n", "new.csv"))

@@ -84,8 +84,8 @@ def both_ways(folder, columns, sensitive="sex", *, kind="parquet", **options):
     else:
         feather.write_feather(table, str(path), chunksize=200)
     names = [sensitive] if isinstance(sensitive, str) else sensitive
-    whole = prepare_table(read_table(path), names, options.get("label"))
-    streamed = stream_table(path, names, options.get("label"), sample_rows=5000)
+    whole = prepare_table(read_table(path), names, **options)
+    streamed = stream_table(path, names, sample_rows=5000, **options)
     assert streamed.feature_names == whole.feature_names
     assert streamed.encoder.levels == whole.encoder.levels
     assert np.array_equal(streamed.groups, whole.groups)
@@ -135,7 +135,7 @@ def test_levels_of_rows_that_only_lack_an_unfit_column_count(tmp_path, rng):
     city[:2] = ["Rome", "Oslo"]
     columns = {"x": incomplete_first_rows(rng, 2), "city": city, "sex": rng.choice(["f", "m"], 600)}
     columns |= {"unfit": [None if i < 100 else 4.0 for i in range(600)], "note": ["", "a", "b", "a", "b", "a"] * 100}
-    _, streamed = both_ways(tmp_path, columns)
+    _, streamed = both_ways(tmp_path, columns, min_level=0)
     assert len(streamed.encoder.levels["city"]) == 100
     assert streamed.moments.total_count == 598
 
@@ -183,7 +183,7 @@ def test_levels_of_incomplete_rows_do_not_count(tmp_path, rng):
     city = np.array([f"c{i % 100:02}" for i in range(600)])
     city[:2] = ["Rome", "Oslo"]
     columns = {"x": incomplete_first_rows(rng, 2), "city": city, "sex": rng.choice(["f", "m"], 600)}
-    _, streamed = both_ways(tmp_path, columns)
+    _, streamed = both_ways(tmp_path, columns, min_level=0)
     assert len(streamed.encoder.levels["city"]) == 100
     columns["x"] = rng.normal(size=600)
     parquet.write_table(pyarrow.table(columns), tmp_path / "people.parquet")
@@ -303,8 +303,9 @@ def test_the_row_index_of_pandas_is_not_a_feature(tmp_path, rng):
     assert whole.feature_names == ["x"]
     for found in (whole, streamed):
         assert "left out '__index_level_0__': it is the index of a pandas data frame" in found.remarks
-    whole, _ = both_ways(tmp_path, table)  # without pandas metadata it is an ordinary column
-    assert whole.feature_names == ["x", "__index_level_0__"]
+    for found in both_ways(tmp_path, table):  # without pandas metadata it is known by its values
+        assert found.feature_names == ["x"]
+        assert "left out '__index_level_0__': it counts the rows" in found.remarks
 
 
 def test_batch_size_depends_on_the_encoded_width(tmp_path, rng, monkeypatch):

@@ -4,10 +4,13 @@ from __future__ import annotations
 
 import argparse
 import json
+import os
 import platform
 import shlex
 import sys
+import textwrap
 from collections.abc import Sequence
+from datetime import UTC, datetime
 from typing import Any
 
 import numpy as np
@@ -15,16 +18,22 @@ import scipy
 import sklearn
 
 import fairpca
-from fairpca._files import write_text
+from fairpca._files import is_standard_output, write_text
+from fairpca._labels import label_text
 from fairpca._progress import Progress
 from fairpca.cli._options import add_comparison_options, add_data_options, load, wanted_dimensions
-from fairpca.cli._output import check_output
+from fairpca.cli._output import check_output, output_name
 from fairpca.cli._tables import clean, comparison_text
+from fairpca.cli._thresholds import EXIT_CODE, NAMES, check_thresholds, failed_thresholds, threshold
 from fairpca.moments import GroupMoments
 from fairpca.report import Audit, audit
+from fairpca.report._pdf import find_browser
 from fairpca.tables import StreamedTable, TableData
 
-__all__ = ["add_audit", "check_json", "provenance", "test_options", "write_json"]
+__all__ = ["REPORT_ENDINGS", "add_audit", "check_json", "label_options", "provenance", "test_options", "write_json"]
+
+REPORT_ENDINGS = (".html", ".htm")
+_WHOLE_WORDS: dict[str, Any] = {"break_long_words": False, "break_on_hyphens": False}
 
 _DESCRIPTION = """\
 Does PCA treat the groups in your data differently, and what would it cost to fix that?
@@ -52,8 +61,10 @@ examples:
   fairpca audit credit.csv --sensitive sex --label default
   fairpca audit people.parquet --sensitive sex --sensitive region --drop id --components 2,5,10 --out people.html
   fairpca audit credit.csv --sensitive sex --json values.json
+  fairpca audit credit.csv --sensitive sex --fail-if "loss_gap_p < 0.01" --fail-if "FairPCA.auc@5 > 0.7"
 
-exit codes: 0 success, 2 an error in the file or the arguments (with one clear message), 130 interrupted
+exit codes: 0 success, 2 an error in the file or the arguments (with one clear message), 3 a --fail-if condition is
+met (after all outputs are written), 130 interrupted
 """
 
 
@@ -68,8 +79,10 @@ def add_audit(commands: Any) -> None:
     parser.add_argument(
         "--out",
         default="fairpca-report.html",
+        type=output_name,
         metavar="FILE",
-        help="where the report is written (default: fairpca-report.html)",
+        help="where the report is written: a name that ends in .html, or - for the standard output (default: "
+        "fairpca-report.html)",
     )
     parser.add_argument(
         "--no-points",
@@ -77,23 +90,49 @@ def add_audit(commands: Any) -> None:
         action="store_false",
         help="do not draw individual rows in the report; for reports shared externally",
     )
+    parser.add_argument(
+        "--pdf", metavar="FILE", type=_pdf_name,
+        help="also print the report to FILE, which must end in .pdf; needs Chromium, Chrome or Edge",
+    )  # fmt: skip
+    parser.add_argument(
+        "--fail-if", action="append", default=[], type=threshold, metavar="CONDITION",
+        help="exit with code 3 if the condition is met for any number of components, such as 'loss_gap_p < 0.01' or "
+        "'FairPCA.corrected_loss_gap@5 > 1'; may be repeated. Names: " + ", ".join(NAMES),
+    )  # fmt: skip
     parser.set_defaults(run=_run)
 
 
+def _pdf_name(text: str) -> str:
+    if not text.lower().endswith(".pdf"):
+        raise argparse.ArgumentTypeError(f"{text!r} does not end in .pdf")
+    return text
+
+
 def _run(arguments: argparse.Namespace) -> int:
-    check_output(arguments.out, arguments.data)
+    check_output(arguments.out, arguments.data, endings=REPORT_ENDINGS)
     check_json(arguments)
+    check_thresholds(arguments, arguments.components)
+    if arguments.pdf is not None:
+        check_output(arguments.pdf, arguments.data, option="--pdf")
+        find_browser()
     data = load(arguments)
     if arguments.json != "-":
         print_remarks(data)
     found = _audit(arguments, data)
     path = found.save(arguments.out)
+    failed = failed_thresholds(found.comparison, arguments.fail_if)
     if arguments.json:
-        write_json({"data": describe(data), **found.figures, "report": str(path)}, arguments.json)
+        described = {"data": describe(data), **found.figures, "report": str(path)}
+        write_json(described | {"fail_if": [one.text for one in arguments.fail_if], "failed": failed}, arguments.json)
     if arguments.json != "-":
         print(comparison_text(found.comparison, full=arguments.full_table))
         print(f"\nReport: {path.resolve()}")
-    return 0
+    if arguments.pdf is not None:
+        printed = found.save_pdf(arguments.pdf)
+        print(f"PDF: {printed.resolve()}", file=sys.stderr if arguments.json == "-" else sys.stdout)
+    for line in failed:
+        print(f"fairpca: {line}", file=sys.stderr)
+    return EXIT_CODE if failed else 0
 
 
 def _audit(arguments: argparse.Namespace, data: TableData) -> Audit:
@@ -112,7 +151,17 @@ def _audit(arguments: argparse.Namespace, data: TableData) -> Audit:
             n_jobs=arguments.jobs,
             progress=progress,
             moments=whole_moments(data),
+            **label_options(arguments, data),
         )  # fmt: skip
+
+
+def label_options(arguments: argparse.Namespace, data: TableData) -> dict[str, Any]:
+    """The name of the label and of its classes, in the order of ``data.class_codes``."""
+    if data.label is None:
+        return {}
+    preparation = getattr(data, "preparation", None)
+    names = np.unique(data.label).tolist() if preparation is None else preparation.classes
+    return {"label_name": arguments.label, "class_names": [label_text(name) for name in names]}
 
 
 def test_options(arguments: argparse.Namespace, data: TableData) -> dict[str, Any]:
@@ -121,11 +170,14 @@ def test_options(arguments: argparse.Namespace, data: TableData) -> dict[str, An
         "clusters": data.clusters,
         "repeated_rows": arguments.repeated_rows,
         "n_permutations": arguments.permutations,
+        "sample_weight": data.weights,
     }
 
 
 def check_json(arguments: argparse.Namespace) -> None:
     """Fail early if the values cannot be written."""
+    if arguments.json == "-" and is_standard_output(getattr(arguments, "out", os.devnull)):
+        raise ValueError("--json prints the values, but --out sends the report to the same place; give a file to one.")
     if arguments.json not in (None, "-"):
         check_output(arguments.json, arguments.data, option="--json")
 
@@ -146,7 +198,7 @@ def print_remarks(data: TableData) -> None:
     sizes = ", ".join(f"{clean(label)} ({count:,.0f})" for label, count in zip(found, counts, strict=True))
     print(f"{data.table.name}: {sum(counts):,.0f} rows; groups {sizes}")
     for remark in data.remarks:
-        print(f"  {clean(remark, 160)}")
+        print(textwrap.fill(clean(remark, 2000), 112, initial_indent="  ", subsequent_indent="    ", **_WHOLE_WORDS))
     print(flush=True)
 
 
@@ -160,16 +212,25 @@ def describe(data: TableData) -> dict[str, Any]:
     return {
         "file": data.table.name,
         "sha256": data.table.sha256,
+        "rows": _file_rows(data),
+        "columns": len(data.table.columns),
         "features": data.feature_names,
         "remarks": data.remarks,
+        "preparation": data.preparation.as_dict(),
     }
+
+
+def _file_rows(data: TableData) -> int:
+    """Rows of the file; of a streamed one, those that were used."""
+    whole = whole_moments(data)
+    return data.table.n_rows if whole is None else round(whole.total_count)
 
 
 def provenance(command_line: Sequence[str], seed: int, data: TableData | None) -> dict[str, str]:
     """What a reader needs to repeat the audit."""
-    lines = {"command": shlex.join(["fairpca", *command_line]), "seed": str(seed)}
+    lines = {"date": today(), "command": shlex.join(["fairpca", *command_line]), "seed": str(seed)}
     if data is not None:
-        lines["file"] = data.table.name
+        lines["file"] = f"{data.table.name}: {_file_rows(data):,} rows x {len(data.table.columns)} columns"
         lines["SHA-256 of the file"] = data.table.sha256
     lines["versions"] = (
         f"fairpca {fairpca.__version__}, numpy {np.__version__}, scipy {scipy.__version__}, "
@@ -177,3 +238,10 @@ def provenance(command_line: Sequence[str], seed: int, data: TableData | None) -
     )
     lines["system"] = f"{platform.system()} {platform.machine()}, {sys.byteorder}-endian"
     return lines
+
+
+def today() -> str:
+    """The date in UTC; that of SOURCE_DATE_EPOCH if set, so that a page can be built again byte for byte."""
+    given = os.environ.get("SOURCE_DATE_EPOCH", "")
+    moment = datetime.fromtimestamp(int(given), tz=UTC) if given.isdecimal() else datetime.now(tz=UTC)
+    return moment.strftime("%Y-%m-%d %H:%M UTC")

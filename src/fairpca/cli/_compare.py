@@ -6,7 +6,15 @@ import argparse
 from typing import Any
 
 from fairpca._progress import Progress
-from fairpca.cli._audit import check_json, describe, print_remarks, test_options, whole_moments, write_json
+from fairpca.cli._audit import (
+    check_json,
+    describe,
+    label_options,
+    print_remarks,
+    test_options,
+    whole_moments,
+    write_json,
+)
 from fairpca.cli._options import add_comparison_options, add_data_options, load, wanted_dimensions
 from fairpca.cli._tables import comparison_text
 from fairpca.model_selection import compare
@@ -42,6 +50,8 @@ def _run(arguments: argparse.Namespace) -> int:
             n_jobs=arguments.jobs,
             progress=progress,
             moments=whole_moments(data),
+            feature_names=data.feature_names,
+            **label_options(arguments, data),
         )  # fmt: skip
     if arguments.json:
         write_json({"data": describe(data), **found.as_dict()}, arguments.json)

@@ -8,9 +8,9 @@ from typing import Any
 
 from fairpca._labels import label_text
 from fairpca._progress import Progress
-from fairpca.cli._audit import provenance
+from fairpca.cli._audit import REPORT_ENDINGS, provenance
 from fairpca.cli._options import add_jobs_option, dimensions
-from fairpca.cli._output import check_output
+from fairpca.cli._output import check_output, output_name
 from fairpca.cli._tables import comparison_text, format_table
 from fairpca.datasets import load_german_credit
 from fairpca.inference._display import number
@@ -42,8 +42,9 @@ def add_demo(commands: Any) -> None:
     parser.add_argument(
         "--out",
         default="fairpca-report.html",
+        type=output_name,
         metavar="FILE",
-        help="where the report is written (default: fairpca-report.html)",
+        help="where the report is written, or - for the standard output (default: fairpca-report.html)",
     )
     add_jobs_option(parser)
     parser.add_argument(
@@ -54,7 +55,7 @@ def add_demo(commands: Any) -> None:
 
 def _run(arguments: argparse.Namespace) -> int:
     if not arguments.json:
-        check_output(arguments.out)
+        check_output(arguments.out, endings=REPORT_ENDINGS)
     data: Any = load_german_credit()
     with Progress(quiet=arguments.json) as progress:
         found = audit(
@@ -67,6 +68,8 @@ def _run(arguments: argparse.Namespace) -> int:
             provenance=provenance(arguments.command_line, 0, None),
             n_jobs=arguments.jobs,
             progress=progress,
+            label_name="credit risk",
+            class_names=["bad", "good"],
         )  # fmt: skip
     if arguments.json:
         print(json.dumps(found.figures, indent=2))

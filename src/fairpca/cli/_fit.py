@@ -11,8 +11,16 @@ from typing import Any
 from fairpca import estimators, save_model
 from fairpca._labels import label_text
 from fairpca.cli._audit import print_remarks
-from fairpca.cli._options import add_data_options, add_seed_option, is_streamed, load_in_memory, load_streamed
-from fairpca.cli._output import check_output
+from fairpca.cli._options import (
+    add_data_options,
+    add_label_option,
+    add_seed_option,
+    is_streamed,
+    load_in_memory,
+    load_streamed,
+    needs_memory,
+)
+from fairpca.cli._output import check_output, output_name
 from fairpca.cli._tables import clean
 from fairpca.tables import StreamedTable
 
@@ -34,11 +42,15 @@ def add_fit(commands: Any) -> None:
         "--out model.npz",
     )  # fmt: skip
     add_data_options(parser)
-    parser.add_argument(
-        "--label", metavar="COLUMN", help="leave this column out of the features too; some methods use it"
-    )
+    add_label_option(parser, "leave this column out of the features too; some methods use it")
     parser.add_argument("--method", choices=_METHODS, default="FairPCA", help="the estimator (default: FairPCA)")
-    parser.add_argument("--components", type=int, default=2, metavar="N", help="number of components (default: 2)")
+    parser.add_argument(
+        "--components",
+        type=_number_or_share,
+        default=2,
+        metavar="N",
+        help="number of components (default: 2), or a share such as 0.9: the fewest with which every group keeps it",
+    )
     parser.add_argument(
         "--set",
         action="append",
@@ -51,12 +63,19 @@ def add_fit(commands: Any) -> None:
     parser.add_argument(
         "--out",
         default="fairpca-model.npz",
+        type=output_name,
         metavar="FILE",
-        help="where the model is written (default: fairpca-model.npz)",
+        help="where the model is written: a name that ends in .npz, or - for the standard output (default: "
+        "fairpca-model.npz)",
     )
     parser.add_argument("--json", action="store_true", help="print the result as JSON")
     parser.add_argument("--quiet", action="store_true", help="no progress bar")
     parser.set_defaults(run=_run)
+
+
+def _number_or_share(text: str) -> int | float:
+    """``5``, or ``0.9`` for a share of the variance; the estimator checks the range."""
+    return float(text) if "." in text else int(text)
 
 
 def _setting(text: str) -> tuple[str, Any]:
@@ -64,6 +83,7 @@ def _setting(text: str) -> tuple[str, Any]:
     name, equals, value = text.partition("=")
     if not equals or not name.isidentifier():
         raise argparse.ArgumentTypeError(f"{text!r} is not of the form NAME=VALUE")
+    value = {"true": "True", "false": "False", "none": "None"}.get(value.lower(), value)
     try:
         return name, ast.literal_eval(value)
     except (ValueError, SyntaxError):
@@ -71,7 +91,7 @@ def _setting(text: str) -> tuple[str, Any]:
 
 
 def _run(arguments: argparse.Namespace) -> int:
-    check_output(arguments.out, arguments.data)
+    check_output(arguments.out, arguments.data, endings=(".npz",))
     estimator = _estimator(arguments)
     data = load_streamed(arguments) if _is_streamed(arguments, estimator) else load_in_memory(arguments)
     if not arguments.json:
@@ -81,9 +101,15 @@ def _run(arguments: argparse.Namespace) -> int:
         if isinstance(data, StreamedTable):
             estimator.fit_moments(data.moments)
         else:
-            estimator.fit(data.X, data.label, sensitive_features=data.groups)
+            weights = {} if data.weights is None else {"sample_weight": data.weights}
+            estimator.fit(data.X, data.label, sensitive_features=data.groups, **weights)
     notes = list(dict.fromkeys(str(warning.message) for warning in caught))
-    extra = {"encoder": data.encoder.as_dict(), "sensitive": arguments.sensitive, "label": arguments.label}
+    extra = {
+        "encoder": data.encoder.as_dict(),
+        "sensitive": arguments.sensitive,
+        "label": arguments.label,
+        "preparation": data.preparation.as_dict(),
+    }
     path = save_model(estimator, arguments.out, extra=extra)
     _print_result(estimator, notes, str(path), as_json=arguments.json)
     return 0
@@ -92,6 +118,8 @@ def _run(arguments: argparse.Namespace) -> int:
 def _is_streamed(arguments: argparse.Namespace, estimator: Any) -> bool:
     """Whether to stream; a method that needs the rows reads them into memory, unless --stream was given."""
     streamed = is_streamed(arguments)
+    if not arguments.stream and needs_memory(arguments):
+        return False
     if not streamed or hasattr(estimator, "fit_moments"):
         return streamed
     if arguments.stream:
@@ -103,8 +131,10 @@ def _is_streamed(arguments: argparse.Namespace, estimator: Any) -> bool:
 
 
 def _estimator(arguments: argparse.Namespace) -> Any:
-    estimator = getattr(estimators, arguments.method)(arguments.components, random_state=arguments.seed)
+    estimator = getattr(estimators, arguments.method)(arguments.components)
     known = sorted(set(estimator.get_params()) - set(_CODE))
+    if "random_state" in known:
+        estimator.set_params(random_state=arguments.seed)
     for name, _ in arguments.set:
         if name in _CODE:
             raise ValueError(f"--set {name} takes a function, which cannot be given here; omit it, or use Python.")

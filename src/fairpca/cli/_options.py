@@ -4,29 +4,35 @@ from __future__ import annotations
 
 import argparse
 from collections.abc import Callable
+from typing import Any
 
 from fairpca._progress import Progress
 from fairpca.model_selection import METHODS
 from fairpca.tables import StreamedTable, TableData, prepare_table, read_table, stream_table
 from fairpca.tables.arrow import is_arrow
 from fairpca.tables.checking import MAX_LEVELS
+from fairpca.tables.missing import MISSING_TOKENS, MissingTokens
 from fairpca.tables.streaming import STREAM_NUMBERS, is_large
 
 __all__ = [
     "add_comparison_options",
     "add_data_options",
     "add_jobs_option",
+    "add_label_option",
+    "add_reading_options",
     "add_seed_option",
-    "add_stream_options",
     "dimensions",
     "is_streamed",
     "load",
     "load_in_memory",
     "load_streamed",
     "method_names",
+    "missing_tokens",
+    "needs_memory",
     "wanted_dimensions",
 ]
 
+_ON_REQUEST = ", ".join(method.name for method in METHODS.values() if method.on_request)
 _DEFAULT_MAX = 10
 #: Rows of a streamed file that are kept for intervals, classifiers and figures.
 _SAMPLE_ROWS = 50_000
@@ -38,11 +44,23 @@ _LARGEST_SEED = 2**32 - 1
 
 def add_data_options(parser: argparse.ArgumentParser) -> None:
     """The file and the roles of its columns."""
-    parser.add_argument("data", metavar="DATA", help="a CSV file with a header line, or a .parquet or .feather file")
+    parser.add_argument(
+        "data", metavar="DATA",
+        help="a CSV file with a header line (.csv, .csv.gz or .csv.zst), or a .parquet or .feather file",
+    )  # fmt: skip
     parser.add_argument(
         "--sensitive", action="append", required=True, metavar="COLUMN",
         help="the column that holds the groups, such as sex; repeat the option for combinations of several columns",
     )  # fmt: skip
+    parser.add_argument(
+        "--merge-small", type=_whole_number(0), default=0, metavar="N",
+        help="merge the groups with fewer than N rows into one, 'other'",
+    )  # fmt: skip
+    parser.add_argument(
+        "--weights",
+        metavar="COLUMN",
+        help="the weight of each row, such as a survey weight: it counts like repeated rows",
+    )
     parser.add_argument(
         "--drop",
         action="append",
@@ -50,6 +68,12 @@ def add_data_options(parser: argparse.ArgumentParser) -> None:
         metavar="COLUMN",
         help="leave a column out, such as an identifier; may be repeated",
     )
+    _add_feature_options(parser)
+    add_reading_options(parser)
+
+
+def _add_feature_options(parser: argparse.ArgumentParser) -> None:
+    """How columns become features."""
     parser.add_argument(
         "--no-standardise", "--no-standardize", dest="standardise", action="store_false",
         help="keep the columns' own units; by default each is scaled to standard deviation 1, since otherwise the "
@@ -62,11 +86,35 @@ def add_data_options(parser: argparse.ArgumentParser) -> None:
         metavar="N",
         help=f"maximum number of distinct values of a text column (default: {MAX_LEVELS})",
     )
-    add_stream_options(parser)
+    parser.add_argument(
+        "--min-level", type=_rows_or_share, default=None, metavar="N",
+        help="pool the levels of a text column with fewer rows as 'other (rare)': a number of rows, or a share such as "
+        "0.02 (default: 0.01 or 30 rows, whichever is more; a tenth of fewer than 300 rows); 0 pools nothing",
+    )  # fmt: skip
+    parser.add_argument(
+        "--impute", choices=["median"], default=None,
+        help="replace missing numbers by the column's median, with one more feature that says where; by default such "
+        "rows are dropped",
+    )  # fmt: skip
 
 
-def add_stream_options(parser: argparse.ArgumentParser) -> None:
+def add_reading_options(parser: argparse.ArgumentParser) -> None:
     """How a file is read."""
+    parser.add_argument(
+        "--delimiter", type=_delimiter, default=None, metavar="C",
+        help="the character between the values of a CSV file, or 'tab' (default: comma, semicolon or tab, whichever is "
+        "most frequent in the header)",
+    )  # fmt: skip
+    parser.add_argument(
+        "--missing", action="append", default=[], metavar="TOKEN",
+        help="a text or number that means a missing value, in every column; may be repeated. CSV files: besides empty "
+        f"cells and {', '.join(MISSING_TOKENS)}, in upper or lower case; in the columns of groups and label, NA, N/A "
+        "and None are values unless named here",
+    )  # fmt: skip
+    parser.add_argument(
+        "--no-missing", dest="usual_missing", action="store_false",
+        help="only empty cells and what --missing names are missing values",
+    )  # fmt: skip
     parser.add_argument(
         "--stream",
         action="store_true",
@@ -75,12 +123,20 @@ def add_stream_options(parser: argparse.ArgumentParser) -> None:
     )
 
 
+def add_label_option(parser: argparse.ArgumentParser, purpose: str) -> None:
+    """The label and its positive class."""
+    parser.add_argument("--label", metavar="COLUMN", help=purpose)
+    parser.add_argument(
+        "--positive", metavar="VALUE",
+        help="the positive class of the label; all others count as negative (default: of two classes, the larger "
+        "number, or the later in alphabetical order)",
+    )  # fmt: skip
+
+
 def add_comparison_options(parser: argparse.ArgumentParser) -> None:
     """What is compared, and how it is shown."""
-    parser.add_argument(
-        "--label",
-        metavar="COLUMN",
-        help="the target of later decisions, such as default; adds accuracy and the groups' differences in decisions",
+    add_label_option(
+        parser, "the target of later decisions, such as default; adds accuracy and the groups' differences in decisions"
     )
     parser.add_argument(
         "--components", type=dimensions, default=None, metavar="LIST",
@@ -88,7 +144,7 @@ def add_comparison_options(parser: argparse.ArgumentParser) -> None:
     )  # fmt: skip
     parser.add_argument(
         "--methods", type=method_names, default=None, metavar="LIST",
-        help=f"methods to compare, separated by commas (default: all): {', '.join(METHODS)}",
+        help=f"methods to compare, separated by commas (default: all but {_ON_REQUEST}): {', '.join(METHODS)}",
     )  # fmt: skip
     _add_chance_options(parser)
     add_jobs_option(parser)
@@ -156,6 +212,29 @@ def _whole_number(least: int, most: int | None = None) -> Callable[[str], int]:
     return parse
 
 
+def _rows_or_share(text: str) -> float:
+    try:
+        number = float(text)
+    except ValueError:
+        number = -1.0
+    if not 0 <= number < 1e18 or (number >= 1 and number != int(number)):
+        raise argparse.ArgumentTypeError(f"{text!r} is neither a number of rows nor a share of them below 1")
+    return number
+
+
+def _delimiter(text: str) -> str:
+    """One character; a tab is hard to type."""
+    character = {"tab": "\t", "\\t": "\t"}.get(text, text)
+    if len(character) != 1 or character in '"\r\n\0 ':
+        raise argparse.ArgumentTypeError(f"{text!r} is not a single character such as ';', or 'tab'")
+    return character
+
+
+def missing_tokens(arguments: argparse.Namespace) -> MissingTokens:
+    """Texts that mean a missing value."""
+    return MissingTokens.of(arguments.missing, usual=arguments.usual_missing)
+
+
 def _jobs(text: str) -> int:
     number = _integer(text)
     if not number:
@@ -218,11 +297,15 @@ def is_streamed(arguments: argparse.Namespace) -> bool:
     return arguments.stream or is_large(arguments.data)
 
 
+def needs_memory(arguments: argparse.Namespace) -> str | None:
+    """The option that needs all rows in memory, if one was given."""
+    options = ("clusters", "weights", "impute")
+    return next((f"--{name}" for name in options if getattr(arguments, name, None) is not None), None)
+
+
 def load(arguments: argparse.Namespace) -> TableData:
     """Read the file and split it into features, groups and label; a large file is streamed and sampled."""
     if is_streamed(arguments):
-        if arguments.clusters is not None:
-            raise ValueError("--clusters needs all rows in memory, but this file is streamed; give a smaller file.")
         if arguments.sample_rows < 1:
             raise ValueError(f"--sample-rows {arguments.sample_rows} must be a positive number.")
         return load_streamed(arguments, arguments.sample_rows)
@@ -231,18 +314,28 @@ def load(arguments: argparse.Namespace) -> TableData:
 
 def load_in_memory(arguments: argparse.Namespace) -> TableData:
     """Read all rows of the file into memory and split them into features, groups and label."""
+    table = read_table(arguments.data, delimiter=arguments.delimiter, missing=missing_tokens(arguments))
     return prepare_table(
-        read_table(arguments.data), arguments.sensitive, getattr(arguments, "label", None),
-        drop=arguments.drop, standardise=arguments.standardise, max_levels=arguments.max_levels,
-        clusters=getattr(arguments, "clusters", None),
+        table, arguments.sensitive, arguments.label, **_preparation_options(arguments),
+        clusters=getattr(arguments, "clusters", None), weights=arguments.weights, impute=arguments.impute,
     )  # fmt: skip
 
 
 def load_streamed(arguments: argparse.Namespace, sample_rows: int = 0) -> StreamedTable:
     """Stream the file once; ``sample_rows`` of its rows are kept."""
+    option = needs_memory(arguments)
+    if option is not None:
+        raise ValueError(f"{option} needs all rows in memory, but this file is streamed; give a smaller file.")
+    if arguments.delimiter is not None:
+        raise ValueError(f"--delimiter is for CSV files, not {arguments.data}; omit it.")
     with Progress(quiet=arguments.quiet or arguments.json in (True, "-")) as progress:
         return stream_table(
-            arguments.data, arguments.sensitive, getattr(arguments, "label", None),
-            drop=arguments.drop, standardise=arguments.standardise, max_levels=arguments.max_levels,
-            sample_rows=sample_rows, seed=getattr(arguments, "seed", 0), progress=progress,
+            arguments.data, arguments.sensitive, arguments.label, **_preparation_options(arguments),
+            missing=missing_tokens(arguments), sample_rows=sample_rows, seed=arguments.seed, progress=progress,
         )  # fmt: skip
+
+
+def _preparation_options(arguments: argparse.Namespace) -> dict[str, Any]:
+    """Options of a preparation in memory or batch by batch."""
+    names = ("drop", "standardise", "max_levels", "min_level", "positive", "merge_small")
+    return {name: getattr(arguments, name) for name in names}

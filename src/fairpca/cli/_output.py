@@ -5,15 +5,27 @@ from __future__ import annotations
 import contextlib
 import os
 import sys
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
+from pathlib import Path
 
-from fairpca._files import check_writable, is_standard_output
+from fairpca._files import check_writable, is_standard_output, is_stream
 
-__all__ = ["check_output", "messages_apart_from"]
+__all__ = ["check_output", "messages_apart_from", "output_name"]
+
+_STANDARD_OUTPUT = "/dev/stdout"
 
 
-def check_output(path: str, *inputs: str, option: str = "--out") -> None:
-    """Fail early, not after a minute of work, if the result cannot be written or would replace an input."""
+def output_name(text: str) -> str:
+    """The name of an output file; ``-`` is the standard output."""
+    return _STANDARD_OUTPUT if text == "-" else text
+
+
+def check_output(path: str, *inputs: str, option: str = "--out", endings: Sequence[str] = ()) -> None:
+    """Fail early, not after a minute of work, if the result cannot be written or would replace an input.
+
+    The name of a regular file must have one of the ``endings``, so that a file of another kind is not replaced by
+    mistake; pipes and devices take anything.
+    """
     for given in inputs:
         if os.path.isfile(path) and os.path.isfile(given) and os.path.samefile(path, given):
             raise ValueError(f"{option} {path} is the input {given} itself; give another name.")
@@ -21,6 +33,8 @@ def check_output(path: str, *inputs: str, option: str = "--out") -> None:
         check_writable(path)
     except OSError as problem:
         raise type(problem)(f"{option} {problem}") from None
+    if endings and not is_stream(path) and Path(path).suffix.lower() not in endings:
+        raise ValueError(f"{option} {path} does not end in {' or '.join(endings)}; give such a name, or - to print it.")
 
 
 @contextlib.contextmanager

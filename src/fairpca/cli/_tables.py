@@ -6,10 +6,11 @@ import textwrap
 from typing import Any
 
 from fairpca._labels import label_text
-from fairpca.inference._display import number, p_text, with_interval
+from fairpca.inference._display import fixed, number, p_text, percent, with_interval
 from fairpca.model_selection import Comparison, MethodResult
 from fairpca.model_selection._held_out import DIFFERENCES, Decisions
 from fairpca.report import outvoted_sentence, sample_sentence
+from fairpca.report._feature_words import few_rows_sentence, influence_sentences, proxy_rows, proxy_sentence
 
 __all__ = ["clean", "comparison_text", "format_table"]
 
@@ -66,9 +67,11 @@ def comparison_text(found: Comparison, *, full: bool = False, shown: list[int] |
         ),
         "",
         "On rows that were not used in fitting (in brackets: the level that 19 of 20 random groups stay under)",
-        *_held_out(results),
-        *_accuracy_note(results),
-        *_decisions(results),
+        *_held_out(found, results),
+        *_wrapped(few_rows_sentence(found)),
+        *_accuracy_note(found, results),
+        *_decisions(found, results),
+        *_features(found),
     ]
     if len(shown) < len(found.dimensions):
         lines += ["", f"Shown: {_listed(shown)} of {_listed(found.dimensions)} components; --full-table prints all."]
@@ -81,17 +84,29 @@ def comparison_text(found: Comparison, *, full: bool = False, shown: list[int] |
 def _by_group(found: Comparison, results: list[MethodResult]) -> list[str]:
     """Rows, error on new rows, loss, expected loss by chance, corrected loss, p-value."""
     tested = found.test is not None
-    heads = ["d", "group", "rows", "error on new rows", "loss in sample", "expected by chance", "corrected loss"]
+    heads = [
+        "d",
+        "group",
+        "rows",
+        "held out",
+        "error on new rows",
+        "loss in sample",
+        "expected by chance",
+        "corrected loss",
+    ]
     rows = []
     for result in results:
         if result.method != "PCA":
             continue
         d, figures = result.n_components, result.figures
-        for position, (label, count) in enumerate(zip(found.groups, found.counts, strict=True)):
+        for position, (label, count, held_out) in enumerate(
+            zip(found.groups, found.counts, found.held_out_counts, strict=True)
+        ):
             row = [
                 str(d) if position == 0 else "",
                 clean(label_text(label)),
                 f"{count:,}",
+                f"{held_out:,}",
                 with_interval(figures.error.by_group[label]),
                 number(figures.loss.by_group[label].value),
                 number(found.expected_losses[d][label]),
@@ -113,6 +128,7 @@ def _said(found: Comparison, shown: list[int]) -> list[str]:
         if result.method == "PCA" and result.n_components in shown:
             test = found.test and found.test.say(*_verdict(found, result.n_components))
             said = [test or _NO_IDENTITIES, result.figures.sentence, *result.figures.remarks]
+            said += influence_sentences(found, result.n_components)
             lines += _wrapped(f"d = {result.n_components}: {' '.join(clean(line, 300) for line in said)}")
     outvoted = outvoted_sentence(found)
     return [*lines, "", *_wrapped(f"{_CHANCE} {outvoted}".strip())]
@@ -142,7 +158,7 @@ def _methods(found: Comparison, results: list[MethodResult]) -> list[str]:
             order = sorted(result.change.by_group.items(), key=lambda item: item[1].value)
             cells = [f"{_signed(one)} {clean(label_text(label))}" for label, one in (order[0], order[-1])]
         gap = with_interval(result.corrected_loss.gap)
-        rows.append([*_head(result), *cells, gap, f"{result.explained_variance:.1%}"])
+        rows.append([*_head(result), *cells, gap, percent(result.explained_variance)])
     return format_table(heads, rows, left=2)
 
 
@@ -150,19 +166,49 @@ def _signed(estimate: Any) -> str:
     return f"{'+' if estimate.value > 0 else ''}{with_interval(estimate)}"
 
 
-def _held_out(results: list[MethodResult]) -> list[str]:
+def _held_out(found: Comparison, results: list[MethodResult]) -> list[str]:
+    several = len(found.groups) > 2
     labelled = any(result.held_out.accuracy is not None for result in results)
-    heads = ["d", "method", "variance", "AUC", "", "MMD²", "", "adversary", "", *["accuracy", ""] * labelled]
+    heads = [
+        "d",
+        "method",
+        "variance",
+        "AUC",
+        "",
+        *["between (rows)"] * several,
+        "MMD²",
+        "",
+        "adversary",
+        "",
+        *["accuracy", ""] * labelled,
+    ]
     rows = []
     for result in results:
         figures = result.held_out
-        row = [*_head(result), f"{figures.explained_variance:.1%}"]
-        row += [f"{figures.auc:.2f}", f"({figures.auc_random:.2f})"]
+        row = [*_head(result), percent(figures.explained_variance)]
+        row += [fixed(figures.auc, 3), f"({fixed(figures.auc_random, 3)})", *_between(result, found) * several]
         row += [_number(figures.mmd2), f"({_number(figures.mmd2_random)})"]
-        row += [f"{figures.adversary:.3f}", f"({figures.adversary_random:.3f})"]
-        row += [_percent(figures.accuracy), f"({_percent(figures.baseline)})"] * labelled
+        row += [fixed(figures.adversary, 3), f"({fixed(figures.adversary_random, 3)})"]
+        row += [percent(figures.accuracy), f"({percent(figures.baseline)})"] * labelled
         rows.append(row)
     return format_table(heads, rows, left=2)
+
+
+def _between(result: MethodResult, found: Comparison) -> list[str]:
+    """The groups that boosting tells apart best, and the held-out rows of the smaller one."""
+    first, second = result.held_out.auc_between
+    other = "rest" if second == "rest" else clean(label_text(found.groups[second]))
+    return [f"{clean(label_text(found.groups[first]))} / {other} ({result.held_out.auc_rows:,})"]
+
+
+def _features(found: Comparison) -> list[str]:
+    """Which features reveal the group, the strongest first."""
+    rows = [[clean(feature, 40), *others] for feature, *others in proxy_rows(found)]
+    lines = ["", "Features that reveal the group, on held-out rows", *_wrapped(proxy_sentence(found))]
+    if not rows:
+        return lines
+    heads = ["feature alone", "AUC", "95 % interval", "groups", "fewest rows"]
+    return [*lines, *format_table(heads, [[*row[:3], clean(row[3], 40), row[4]] for row in rows])]
 
 
 def _head(result: MethodResult) -> list[str]:
@@ -174,34 +220,32 @@ def _number(value: float | None) -> str:
     return "-" if value is None else number(value)
 
 
-def _accuracy_note(results: list[MethodResult]) -> list[str]:
-    if all(result.held_out.accuracy is None for result in results):
+def _accuracy_note(found: Comparison, results: list[MethodResult]) -> list[str]:
+    if found.label is None or all(result.held_out.accuracy is None for result in results):
         return []
     return _wrapped(
-        "Accuracy: of a logistic regression that predicts the label from the scores (in brackets: of always predicting "
-        "the most frequent class)."
+        f"Accuracy: of a logistic regression that predicts {clean(found.label.name, 40)!r} from the scores (in "
+        "brackets: of always predicting the most frequent class)."
     )
 
 
-def _decisions(results: list[MethodResult]) -> list[str]:
+def _decisions(found: Comparison, results: list[MethodResult]) -> list[str]:
     """Differences between groups in decisions, each with its interval and the rows of the smallest group behind it."""
     decided = [(result, result.held_out.decisions) for result in results if result.held_out.decisions is not None]
     if not decided:
         return []
     positive = clean(str(decided[0][1].positive))
+    of_label = "" if found.label is None else f" of {clean(found.label.name, 40)!r}"
     return [
         "",
-        f"Decisions for the class {positive!r}: largest difference between groups (95 % interval; fewest rows)",
+        f"Decisions for the class {positive!r}{of_label}: largest difference between groups (95 % interval; fewest "
+        "rows)",
         *format_table(
             ["d", "method", "Δ DP, all rows", f"Δ EOP, rows of class {positive!r}", "Δ EOD, either class"],
-            [[*_head(one), *(_difference(found, name) for name in DIFFERENCES)] for one, found in decided],
+            [[*_head(one), *(_difference(rates, name) for name in DIFFERENCES)] for one, rates in decided],
             left=2,
         ),
     ]
-
-
-def _percent(share: float | None) -> str:
-    return "-" if share is None else f"{share:.1%}"
 
 
 def _difference(decisions: Decisions, name: str) -> str:
@@ -209,7 +253,7 @@ def _difference(decisions: Decisions, name: str) -> str:
     found = getattr(decisions.rates, name)
     if found.value is None:
         return f"too few rows ({found.rows})"
-    return f"{found.value:.3f} ({found.low:.3f} to {found.high:.3f}; {found.rows:,})"
+    return f"{fixed(found.value, 3)} ({fixed(found.low, 3)} to {fixed(found.high, 3)}; {found.rows:,})"
 
 
 def _spread(numbers: list[int]) -> list[int]:

@@ -6,6 +6,7 @@ import argparse
 import csv
 import io
 import sys
+from collections import Counter
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from pathlib import Path
@@ -14,15 +15,17 @@ from typing import Any, BinaryIO
 import numpy as np
 
 from fairpca._arrow import arrow_kind
-from fairpca._files import replace_file
+from fairpca._files import is_stream, replace_file
 from fairpca._optional import require
 from fairpca._progress import Progress
-from fairpca.cli._options import add_stream_options, is_streamed
-from fairpca.cli._output import check_output
-from fairpca.persistence import read_model
-from fairpca.tables import Encoder, Table, read_table
+from fairpca.cli._options import add_reading_options, is_streamed
+from fairpca.cli._output import check_output, output_name
+from fairpca.persistence import PreparedModel, load_model
+from fairpca.persistence.prepared import missing_numbers_sentence, new_levels_sentence
+from fairpca.tables import Table, read_table
 from fairpca.tables.arrow import csv_values_of_arrow, open_arrow
 from fairpca.tables.columns import exact_values
+from fairpca.tables.missing import MISSING_TOKENS, MissingTokens
 from fairpca.tables.reading import table_of_arrow
 
 __all__ = ["add_transform"]
@@ -39,7 +42,8 @@ def add_transform(commands: Any) -> None:
     parser = commands.add_parser(
         "transform", help="apply a saved model to a file",
         description="Writes the scores of every row, in the order of the file. Columns are matched by name and "
-        "prepared as they were when the model was fitted; the groups are not needed.",
+        "prepared as they were when the model was fitted; the groups are not needed. A row that lacks a number has no "
+        "scores, unless the model was fitted with --impute.",
         epilog="example: fairpca transform model.npz new.csv --keep id --out scores.csv",
     )  # fmt: skip
     parser.add_argument("model", metavar="MODEL", help="a model that `fairpca fit` saved")
@@ -54,10 +58,12 @@ def add_transform(commands: Any) -> None:
     parser.add_argument(
         "--out",
         default="scores.csv",
+        type=output_name,
         metavar="FILE",
-        help="where the scores are written: .csv, .parquet or .feather (default: scores.csv)",
+        help="where the scores are written: .csv, .parquet or .feather, or - for CSV on the standard output (default: "
+        "scores.csv)",
     )
-    add_stream_options(parser)
+    add_reading_options(parser)
     parser.add_argument("--quiet", action="store_true", help="no progress bar")
     parser.set_defaults(run=_run)
 
@@ -65,12 +71,12 @@ def add_transform(commands: Any) -> None:
 def _run(arguments: argparse.Namespace) -> int:
     check_output(arguments.out, arguments.data, arguments.model)
     kind = _kind_of_output(arguments.out)
-    saved = read_model(arguments.model)
-    if not isinstance(saved.extra, dict) or "encoder" not in saved.extra:
+    model = load_model(arguments.model)
+    if not isinstance(model, PreparedModel):
         raise ValueError(
             f"{arguments.model} does not say how columns are prepared; use a model saved by `fairpca fit`, or Python."
         )
-    scoring = _Scoring(saved.estimator, Encoder.from_dict(saved.extra["encoder"]), arguments.keep)
+    scoring = _Scoring(model, arguments)
     streamed = is_streamed(arguments)
 
     def write(stream: BinaryIO) -> None:
@@ -79,7 +85,7 @@ def _run(arguments: argparse.Namespace) -> int:
                 add(scoring.columns(table))
 
     path = replace_file(arguments.out, write)
-    scoring.warn_of_new_levels()
+    scoring.warn()
     print(f"{scoring.n_rows:,} rows, {len(scoring.names)} scores each: {path}")
     return 0
 
@@ -87,7 +93,7 @@ def _run(arguments: argparse.Namespace) -> int:
 def _kind_of_output(path: str) -> str | None:
     """'Parquet', 'Feather' or None for CSV."""
     kind = arrow_kind(path)
-    if kind is None and Path(path).suffix.lower() not in _TEXT_ENDINGS:
+    if kind is None and Path(path).suffix.lower() not in _TEXT_ENDINGS and not is_stream(path):
         raise ValueError(f"--out {path}: scores are written as .csv, .parquet (or .pq) and .feather (or .arrow) only.")
     return kind
 
@@ -95,39 +101,49 @@ def _kind_of_output(path: str) -> str | None:
 class _Scoring:
     """Turns tables into columns of scores; counts rows and collects levels that the model does not know."""
 
-    def __init__(self, estimator: Any, encoder: Encoder, keep: list[str]) -> None:
-        self._estimator, self._encoder, self.keep = estimator, encoder, list(dict.fromkeys(keep))
-        self.names = [str(name) for name in estimator.get_feature_names_out()]
+    def __init__(self, model: PreparedModel, arguments: argparse.Namespace) -> None:
+        self._model, self.keep = model, list(dict.fromkeys(arguments.keep))
+        self._delimiter = arguments.delimiter
+        self.missing = _missing_tokens(model, arguments)
+        self.names = [str(name) for name in model.get_feature_names_out()]
         both = next((name for name in self.keep if name in self.names), None)
         if both is not None:
             raise ValueError(f"--keep {both}: a score has the same name; rename the column in the file.")
-        self.needed = list(dict.fromkeys([*encoder.numeric, *encoder.levels, *keep]))
+        self.needed = list(dict.fromkeys([*model.encoder.columns, *self.keep]))
         #: Values per row: as it is read, and as it is passed to the estimator.
-        self.width = len(self.needed) + len(encoder.offsets)
-        self.n_rows = 0
+        self.width = len(self.needed) + len(model.encoder.offsets)
+        self.n_rows = self._n_without = 0
         self._unknown: dict[str, set[str]] = {}
+        self._absent = Counter[str]()
 
     def whole(self, path: str) -> Table:
-        return read_table(path, self.keep)
+        return read_table(path, self.keep, delimiter=self._delimiter, missing=self.missing)
 
     def columns(self, table: Table) -> dict[str, Any]:
-        """Kept columns as in the file, and scores."""
+        """Kept columns as in the file, and scores; a row without scores has missing values."""
         for name in self.keep:
             table.column(name, "to be kept")
-        for name, levels in self._encoder.unknown_levels(table).items():
+        for name, levels in self._model.encoder.unknown_levels(table).items():
             self._unknown.setdefault(name, set()).update(levels[:_SHOWN_LEVELS])
-        scores = self._estimator.transform(self._encoder.encode(table))
+        self._absent.update(self._model.encoder.missing_numbers(table))
+        scores = self._model.transform_table(table)
         self.n_rows += len(scores)
+        self._n_without += int(np.isnan(scores).any(axis=1).sum())
         return table.kept | dict(zip(self.names, scores.T, strict=True))
 
-    def warn_of_new_levels(self) -> None:
+    def warn(self) -> None:
+        """Report levels that the model does not know, and rows without scores."""
         for name, levels in self._unknown.items():
-            shown = ", ".join(map(repr, sorted(levels)[:_SHOWN_LEVELS]))
-            print(
-                f"fairpca: column {name!r} has values the model has not seen ({shown}); they are encoded as none "
-                "of its levels.",
-                file=sys.stderr,
-            )
+            print(f"fairpca: {new_levels_sentence(name, list(levels), self._model.encoder)}", file=sys.stderr)
+        if self._n_without:
+            sentence = missing_numbers_sentence(self._n_without, self.n_rows, dict(self._absent))
+            print(f"fairpca: {sentence}", file=sys.stderr)
+
+
+def _missing_tokens(model: PreparedModel, arguments: argparse.Namespace) -> MissingTokens:
+    """Those of the fit and those given here; a fit to a Parquet or Feather file does not use the usual ones."""
+    usual = MISSING_TOKENS if model.delimiter is None else model.missing.usual
+    return MissingTokens(usual if arguments.usual_missing else (), (*model.missing.added, *arguments.missing))
 
 
 def _parts(path: str, scoring: _Scoring, progress: Progress) -> Iterator[Table]:
@@ -136,7 +152,7 @@ def _parts(path: str, scoring: _Scoring, progress: Progress) -> Iterator[Table]:
     names = [name for name in scoring.needed if name in file.schema.names] or file.schema.names[:1]
     done = 0
     for batch in file.batches(names, max(_BATCH_NUMBERS // scoring.width, 1)):
-        table = table_of_arrow(batch, file.name, scoring.keep, rows_before=done)
+        table = table_of_arrow(batch, file.name, scoring.keep, missing=scoring.missing)
         if not done:  # so that an error message lists all columns of the file
             table.columns.update({name: np.zeros(0) for name in file.schema.names if name not in names})
         yield table
@@ -205,7 +221,9 @@ def _check_kinds(make: Callable[..., Any], schema: Any, kind: str) -> None:
 def _csv_values(column: Any) -> list[Any]:
     if isinstance(column, list):
         return column
-    return column.tolist() if isinstance(column, np.ndarray) else csv_values_of_arrow(column)
+    if not isinstance(column, np.ndarray):
+        return csv_values_of_arrow(column)
+    return [None if value != value else value for value in column.tolist()]  # a missing score is an empty cell
 
 
 def _arrow_values(column: Any) -> Any:
@@ -213,5 +231,5 @@ def _arrow_values(column: Any) -> Any:
     import pyarrow
 
     if not isinstance(column, list):
-        return pyarrow.array(column) if isinstance(column, np.ndarray) else column
+        return pyarrow.array(column, from_pandas=True) if isinstance(column, np.ndarray) else column
     return pyarrow.array(exact_values(column))

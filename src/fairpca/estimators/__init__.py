@@ -1,8 +1,10 @@
 """The scikit-learn estimators, which connect data, problems and solvers."""
 
 from fairpca.estimators._base import Fit, LinearProjection, MomentEstimator
+from fairpca.estimators._sklearn_checks import expected_failed_checks
 from fairpca.estimators.fair_pca import FairPCA
 from fairpca.estimators.kernel_parity_pca import KernelParityPCA
+from fairpca.estimators.leace_pca import LeacePCA
 from fairpca.estimators.mmd_fair_pca import MMDFairPCA
 from fairpca.estimators.parity_pca import ParityPCA
 from fairpca.estimators.robust_fair_pca import RobustFairPCA
@@ -12,14 +14,16 @@ __all__ = [
     "FairPCA",
     "Fit",
     "KernelParityPCA",
+    "LeacePCA",
     "LinearProjection",
     "MMDFairPCA",
     "MomentEstimator",
     "ParityPCA",
     "RobustFairPCA",
+    "expected_failed_checks",
 ]
 
-#: The estimators by name; the other exports are base classes for custom estimators.
+#: The estimators by name; most other exports are base classes for custom estimators.
 ESTIMATORS: dict[str, type] = {
-    one.__name__: one for one in (FairPCA, KernelParityPCA, MMDFairPCA, ParityPCA, RobustFairPCA)
+    one.__name__: one for one in (FairPCA, KernelParityPCA, LeacePCA, MMDFairPCA, ParityPCA, RobustFairPCA)
 }

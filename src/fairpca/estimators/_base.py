@@ -4,32 +4,33 @@ from __future__ import annotations
 
 import warnings
 from abc import ABCMeta, abstractmethod
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Any, ClassVar, Self
 
 import numpy as np
-from scipy import sparse
 from sklearn.base import BaseEstimator, ClassNamePrefixFeaturesOutMixin, TransformerMixin
 from sklearn.exceptions import ConvergenceWarning
-from sklearn.utils.validation import check_is_fitted
 
 from fairpca._labels import quoted
 from fairpca._saved import BOUNDED, FITTED, GROUPED, LINEAR, PER_GROUP, SEARCHED, TUPLE, Array, Declared, Record
 from fairpca._validation import (
-    check_groups,
-    check_groups_given,
+    check_grouped_rows,
     check_matrix,
     check_n_components,
-    check_plain_matrix,
-    check_sample_weight,
     check_several_groups,
+    check_wanted_components,
     generator,
     is_dask,
     legacy_generator,
+    remember_sensitive_columns,
+    split_off_groups,
 )
+from fairpca.estimators._dimension import all_directions, refuse_share, solve_for_wanted
+from fairpca.estimators._html import fitted_html
+from fairpca.estimators._row_projector import RowProjector
 from fairpca.linalg import fix_signs, orthonormalise, threads_for
 from fairpca.moments import GroupFactors, GroupMoments, Reduction, RowSpace, accumulate, chunk_moments
-from fairpca.moments.dask import as_dask_features, moments_from_dask, project_lazily, sample_of
+from fairpca.moments.dask import as_dask_features, moments_from_dask, sample_of
 from fairpca.problems import best_captured, group_errors, group_losses
 from fairpca.protocols import SolverResult, Status
 
@@ -39,8 +40,6 @@ __all__ = ["Fit", "LinearProjection", "MomentEstimator", "label_array"]
 MANY_FEATURES = 3000
 #: ... and with at most this many rows, the problem is solved in the space they span.
 FEW_ROWS = 2000
-#: How many numbers of X are centred at a time.
-_BLOCK_NUMBERS = 1_000_000
 #: Estimated multiplications of a search in units of p^3, which decide whether it counts as short.
 _PRODUCTS_OF_A_SEARCH = 5.0
 _CONVERGED = (Status.OPTIMAL, Status.STATIONARY, Status.RELAXATION_SOLVED)
@@ -68,6 +67,16 @@ class FloatTransformer(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEs
     def _check_transform_parameters(self) -> None:
         """Raise for parameters with which ``transform`` would fail: a saved model may come from an untrusted source."""
 
+    def _repr_html_inner(self) -> str:
+        return super()._repr_html_inner() + fitted_html(self)
+
+    def _repr_mimebundle_(self, **kwargs: Any) -> dict[str, str]:
+        """scikit-learn's diagram, followed by the groups and the certificate of a fitted estimator."""
+        bundle = super()._repr_mimebundle_(**kwargs)
+        if "text/html" in bundle:
+            bundle["text/html"] += fitted_html(self)
+        return bundle
+
     def __sklearn_tags__(self) -> Any:
         tags = super().__sklearn_tags__()
         tags.input_tags.sparse = True
@@ -75,7 +84,7 @@ class FloatTransformer(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEs
         return tags
 
 
-class LinearProjection(FloatTransformer, metaclass=ABCMeta):
+class LinearProjection(RowProjector, FloatTransformer, metaclass=ABCMeta):
     """Projection on orthonormal components about the pooled mean; subclasses implement only the fit."""
 
     # Pipeline, GridSearchCV and cross_validate pass the groups on without a request by the user.
@@ -86,76 +95,23 @@ class LinearProjection(FloatTransformer, metaclass=ABCMeta):
     components_: np.ndarray
     mean_: np.ndarray
 
-    def transform(self, X: Any) -> np.ndarray:
-        """Scores of the rows: ``(X - mean_) @ components_.T``; lazy for a Dask collection."""
-        check_is_fitted(self)
-        if is_dask(X):
-            check_matrix(self, sample_of(X), reset=False)
-            return project_lazily(X, self.components_, self.mean_)
-        X = check_matrix(self, X, reset=False)
-        components = self.components_.astype(X.dtype, copy=False)
-        offset = (self.mean_ @ self.components_.T).astype(X.dtype, copy=False)
-        with threads_for(X.shape[0] * components.size):
-            return X @ components.T - offset
+    def _sample_of_features(self, X: Any, sensitive_features: Any) -> Any:
+        """Placeholder rows of a Dask collection without its sensitive columns, which are remembered."""
+        features = as_dask_features(X, sensitive_features)[0]
+        if hasattr(X, "columns"):
+            remember_sensitive_columns(self, [name for name in X.columns if name not in features.columns])
+        return sample_of(features)
 
-    def inverse_transform(self, X: Any) -> np.ndarray:
-        """Map scores back to the original space; lazy for a Dask array."""
-        check_is_fitted(self)
-        if not is_dask(X):
-            X = check_plain_matrix(X)
-        if X.shape[1] != len(self.components_):
-            raise ValueError(
-                f"X has {X.shape[1]} columns, but there are {len(self.components_)} components: give scores, as "
-                "transform returns them."
-            )
-        with threads_for(X.shape[0] * self.components_.size):
-            return X @ self.components_ + self.mean_
+    def _set_projection(self, basis: np.ndarray, reduction: Reduction, form: np.ndarray | None = None) -> None:
+        """Set the attributes of scikit-learn's PCA from an orthonormal basis, in coordinates of the reduction.
 
-    def fit_transform(self, X: Any, y: Any = None, **fit_params: Any) -> Any:
-        """Fit to the rows and return their scores."""
-        if not is_dask(X):
-            return super().fit_transform(X, y, **fit_params)
-        features = as_dask_features(X, fit_params.get("sensitive_features"))[0]  # groups are not a feature
-        return self.fit(X, y, **fit_params).transform(features)
-
-    def score(self, X: Any, y: Any = None) -> float:
-        """Minus the mean squared reconstruction error of the rows; larger is better."""
-        check_is_fitted(self)
-        X = check_matrix(self, X, reset=False)
-        with threads_for(X.shape[0] * self.components_.size):
-            return -self._squared_residuals(X) / X.shape[0]
-
-    def _squared_residuals(self, X: Any) -> float:
-        if sparse.issparse(X):
-            scores = X @ self.components_.T - self.mean_ @ self.components_.T
-            total = X.multiply(X).sum() - 2 * (X @ self.mean_).sum() + X.shape[0] * (self.mean_ @ self.mean_)
-            return max(float(total - np.einsum("ij,ij->", scores, scores)), 0.0)
-        step, total = max(_BLOCK_NUMBERS // X.shape[1], 1), 0.0
-        for start in range(0, X.shape[0], step):
-            rows = X[start : start + step] - self.mean_  # centred first: means may be large relative to the residuals
-            scores = rows @ self.components_.T
-            total += float(np.einsum("ij,ij->", rows, rows) - np.einsum("ij,ij->", scores, scores))
-        return max(total, 0.0)
-
-    def get_covariance(self) -> np.ndarray:
-        """Covariance of the probabilistic model: the components' variances, and one noise variance for the rest."""
-        check_is_fitted(self)
-        excess = (self.explained_variance_ - self.noise_variance_)[:, None] * self.components_
-        covariance = self.components_.T @ excess
-        covariance.flat[:: len(covariance) + 1] += self.noise_variance_
-        return covariance
-
-    @property
-    def _n_features_out(self) -> int:
-        return self.components_.shape[0]
-
-    def _set_projection(self, basis: np.ndarray, reduction: Reduction) -> None:
-        """Set the attributes of scikit-learn's PCA from an orthonormal basis, in coordinates of the reduction."""
-        values, rotation = np.linalg.eigh(reduction.pooled_form(basis))
-        basis = fix_signs(reduction.lift(orthonormalise(basis @ rotation[:, ::-1])))
+        ``form`` is the covariance of the scores if they are not those of an orthogonal projection.
+        """
+        basis, values = self._oriented(basis, reduction.pooled_form(basis) if form is None else form)
+        basis = fix_signs(reduction.lift(basis))
         p, d = basis.shape
         total, count = reduction.pooled_variance(), reduction.total_count
-        captured = np.maximum(values[::-1], 0.0)
+        captured = np.maximum(values, 0.0)
         unbiased = count / (count - 1.0) if count > 1 else 1.0
         self.components_ = np.ascontiguousarray(basis.T)
         self.mean_ = reduction.pooled_mean.copy()
@@ -165,6 +121,11 @@ class LinearProjection(FloatTransformer, metaclass=ABCMeta):
         self.noise_variance_ = left_out * unbiased / (p - d) if p > d else 0.0
         self.n_components_ = d
         self.n_samples_seen_ = int(count) if float(count).is_integer() else count
+
+    def _oriented(self, basis: np.ndarray, form: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+        """The basis with uncorrelated scores, by descending variance, and the variances; ``form`` is ``V^T S V``."""
+        values, rotation = np.linalg.eigh(form)
+        return orthonormalise(basis @ rotation[:, ::-1]), values[::-1]
 
     def _warn_about(self, moments: Reduction, n_components: int) -> None:
         small = [
@@ -207,12 +168,15 @@ class Fit:
 
     The basis of the result is in the coordinates of the reduction. ``totals``, ``captured`` and ``best`` are the
     ``tr M_a``, the ``<M_a, V V^T>`` and the most that any projection of this rank can capture of each group alone.
+    ``score_covariance`` is needed only where scores are not those of an orthogonal projection; ``captured`` is then
+    ``tr M_a`` minus the error.
     """
 
     result: SolverResult
     totals: np.ndarray
     captured: np.ndarray
     best: np.ndarray
+    score_covariance: np.ndarray | None = field(default=None, kw_only=True)
 
     @property
     def errors(self) -> np.ndarray:
@@ -237,12 +201,13 @@ class MomentEstimator(LinearProjection):
 
         Parameters
         ----------
-        X : array-like, sparse matrix, or Dask array or data frame of shape (n_samples, n_features)
+        X : array-like, sparse matrix, data frame, or Dask array or data frame of shape (n_samples, n_features)
         y : ignored
         sensitive_features : array-like of shape (n_samples,) or (n_samples, n_columns)
             The group of each row: numbers, strings, booleans, a Series, a categorical. With several columns, every
-            combination that occurs is a group. Required. With a Dask X: a Dask collection with the same chunks, or
-            the name of a column of X, which is then not a feature.
+            combination that occurs is a group. Required. If X is a data frame (of pandas, polars or Dask): or the
+            name of a column of X, or a list of names, which are then not features. With a Dask X: a Dask collection
+            with the same chunks.
         sample_weight : array-like of shape (n_samples,), optional
             Counts like repeated rows.
 
@@ -258,6 +223,7 @@ class MomentEstimator(LinearProjection):
     def partial_fit(self, X: Any, y: Any = None, *, sensitive_features: Any = None, sample_weight: Any = None) -> Self:
         """Fit to these rows and all rows seen before. A chunk may contain a single group; groups may appear later."""
         self._check_parameters()
+        refuse_share(self.n_components)
         before = getattr(self, "_moments", None)
         if before is None and hasattr(self, "_moments"):
             raise ValueError(
@@ -294,18 +260,17 @@ class MomentEstimator(LinearProjection):
         self.n_features_in_ = moments.n_features
         if hasattr(self, "feature_names_in_"):
             del self.feature_names_in_  # those of an earlier fit; moments have none
+        remember_sensitive_columns(self, [])
         return self._learn(moments)
 
     def _reduce(self, X: Any, sensitive_features: Any, sample_weight: Any) -> Reduction:
         """Reduce the data to group statistics, in the form that suits its shape."""
         if is_dask(X):
             return self._reduce_dask(X, sensitive_features, sample_weight, reset=True)
-        check_groups_given(sensitive_features)
-        X = check_matrix(self, X, reset=True, min_samples=2, finite=False)  # finiteness is checked in the reduction
-        groups = check_groups(sensitive_features, X.shape[0])
-        weights = check_sample_weight(sample_weight, X.shape[0])
+        # Finiteness is checked in the reduction.
+        X, groups, weights = check_grouped_rows(self, X, sensitive_features, sample_weight, finite=False)
         if X.shape[1] > MANY_FEATURES and X.shape[0] <= FEW_ROWS and self._depends_on_subspace_only():
-            return RowSpace(X, groups, weights, n_spare=check_n_components(self.n_components, X.shape[1]))
+            return RowSpace(X, groups, weights, n_spare=self._spare_directions(*X.shape))
         if X.shape[1] > MANY_FEATURES and X.shape[0] > FEW_ROWS and self._takes_operators():
             return GroupFactors(X, groups, weights)
         return accumulate(X, groups, weights)
@@ -314,12 +279,12 @@ class MomentEstimator(LinearProjection):
         """The same for one chunk, which may have no rows or no positive weight."""
         if is_dask(X):
             return self._reduce_dask(X, sensitive_features, sample_weight, reset=reset)
-        check_groups_given(sensitive_features)
+        X, sensitive_features = split_off_groups(self, X, sensitive_features, reset=reset)
         X = check_matrix(self, X, reset=reset, min_samples=0, finite=False)
         return chunk_moments(X, sensitive_features, sample_weight)
 
     def _reduce_dask(self, X: Any, sensitive_features: Any, sample_weight: Any, *, reset: bool) -> GroupMoments:
-        check_matrix(self, sample_of(as_dask_features(X, sensitive_features)[0]), reset=reset)
+        check_matrix(self, self._sample_of_features(X, sensitive_features), reset=reset)
         return moments_from_dask(X, sensitive_features, sample_weight)
 
     def _depends_on_subspace_only(self) -> bool:
@@ -330,11 +295,29 @@ class MomentEstimator(LinearProjection):
         """Whether products with the second moments are enough for the search."""
         return False
 
+    def _spare_directions(self, n_rows: int, n_features: int) -> int:
+        """Directions without variance that the search may need in addition to the space of few rows."""
+        if self.n_components is None:
+            return 1
+        # Some methods prefer directions without variance; for a share, at most one for each that the rows span.
+        return n_rows if isinstance(self.n_components, float) else check_n_components(self.n_components, n_features)
+
+    def _all_components(self, reduction: Reduction) -> int:
+        """The largest possible number of components, which None stands for."""
+        return all_directions(reduction)
+
+    def _keeps_more_with_more(self, reduction: Reduction) -> bool:
+        """Whether no group's kept share of variance ever falls as components are added."""
+        return False
+
     def _learn(self, reduction: Reduction) -> Self:
-        n_components = check_n_components(self.n_components, reduction.n_features)
-        self._warn_about(reduction, n_components)
         with threads_for(_PRODUCTS_OF_A_SEARCH * reduction.size**3):
-            fit = self._solve(reduction, n_components)
+            if self.n_components is None or isinstance(self.n_components, float):
+                n_components, fit = solve_for_wanted(self, reduction)
+            else:
+                n_components, fit = check_n_components(self.n_components, reduction.n_features), None
+            self._warn_about(reduction, n_components)
+            fit = self._solve(reduction, n_components) if fit is None else fit
             self._store(reduction, fit)
         self._moments = reduction if isinstance(reduction, GroupMoments) else None
         self._warn_unless_converged(fit.result.status)
@@ -342,8 +325,9 @@ class MomentEstimator(LinearProjection):
 
     def _check_parameters(self) -> None:
         """Raise for parameters that are invalid for any data, before any data is read. Subclasses add their own."""
-        check_n_components(self.n_components)
-        legacy_generator(getattr(self, "random_state", None))  # raises if it is not a valid random state
+        check_wanted_components(self.n_components)
+        if getattr(self, "random_state", None) is not None:
+            legacy_generator(self.random_state)  # raises if it is not a valid random state
 
     @abstractmethod
     def _solve(self, reduction: Reduction, n_components: int) -> Fit:
@@ -352,7 +336,7 @@ class MomentEstimator(LinearProjection):
     def _store(self, reduction: Reduction, fit: Fit) -> None:
         """Set the fitted attributes. The lower bound never exceeds the objective, not even by rounding."""
         result = fit.result
-        self._set_projection(result.basis, reduction)
+        self._set_projection(result.basis, reduction, fit.score_covariance)
         self._set_labels(reduction)
         self.group_errors_, self.group_losses_ = fit.errors, fit.losses
         self.objective_ = result.objective

@@ -6,7 +6,9 @@ from typing import Any
 
 import numpy as np
 
-from fairpca._validation import Groups, is_missing
+from fairpca._frames import check_not_lazy
+from fairpca._labels import is_missing
+from fairpca._validation import Groups
 from fairpca.problems.mmd import all_pairs
 
 __all__ = ["cells_among", "compared_cells", "compared_pairs", "label_values"]
@@ -17,6 +19,7 @@ def compared_cells(groups: Groups, y: Any, notion: str) -> tuple[Groups, np.ndar
     n = len(groups.codes)
     if notion == "demographic_parity":
         return groups, np.ones(n)
+    check_not_lazy("y", y)
     if y is not None and np.shape(y) != (n,):
         raise ValueError(f"y has shape {np.shape(y)}, but X has {n} rows: give one label per row.")
     return cells_among(label_values(None if y is None else _distinct_labels(y), notion), notion, groups, y)

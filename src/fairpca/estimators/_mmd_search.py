@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 import contextlib
-from collections.abc import Callable
-from dataclasses import dataclass
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
@@ -15,7 +15,7 @@ from fairpca.moments.bandwidths import Bandwidth, check_bandwidth, halved_bandwi
 from fairpca.moments.dask import DaskSample
 from fairpca.moments.fourier import FourierKernel
 from fairpca.moments.kernel_means import exact_kernel, exact_means, kernel_means
-from fairpca.problems.mmd import DiscrepancyProblem, pair_discrepancies, random_level
+from fairpca.problems.mmd import DiscrepancyProblem, RandomLevels, pair_discrepancies, random_level
 from fairpca.problems.parity import mean_parity_basis
 from fairpca.solvers.stiefel.exact_penalty import PenaltyResult, follow_within, minimise_within, refine_within, repms
 from fairpca.solvers.stiefel.feasibility import minimise_constraint
@@ -36,12 +36,13 @@ _FIRST_ROWS, _ROW_GROWTH = 4000, 4
 _SMALL_FRAME, _SMALL_STARTS, _LARGE_STARTS = 50, 8, 3
 #: Frames so small (p d) that random ones hit every region within the tolerance; each of the best is started from.
 _TINY_FRAME, _TINY_STARTS = 6, 4
-#: Random frames from which the smallest MMD^2 is searched if no frame within the tolerance was found.
-_SPARE_FRAMES = 48
+#: Random frames from which the smallest MMD^2 is searched if no frame within the tolerance was found; more of them for
+#: tiny frames, as long as their kernels have no more than so many entries: few rows make many narrow valleys.
+_SPARE_FRAMES, _TINY_SPARES, _TINY_ENTRIES = 48, 200, 2_000_000
 #: Rounds in which the tolerance given to an approximate problem is corrected by the exact value on all rows.
 _CORRECTIONS = 6
-#: Rounds in which tolerance="auto" follows the level of random groups at the solution, and what counts as the same.
-_SETTLING_ROUNDS, _SETTLED = 5, 0.01
+#: Level of random groups, next to that at ordinary PCA, below which all rows of a pair count as the same.
+_LEAST_LEVEL = 1e-9
 
 Sample = GroupedSample | DaskSample
 #: From a basis to scores of all rows, or of enough of them, and their weights.
@@ -90,6 +91,7 @@ class DiscrepancySearch:
         self.pca = top_eigenpairs(self.covariance, dimension)[1]
         self.bandwidth = self._bandwidth(scores)
         self.n_evaluations = 0
+        self._floor = 0.0
 
     def _bandwidth(self, scores_by: Scores) -> Bandwidth:
         chosen = check_bandwidth(self.settings.bandwidth)
@@ -104,14 +106,41 @@ class DiscrepancySearch:
         means = exact_means(self.sample, self.pca, self.bandwidth)
         self._check_reach(means)
         if self.automatic:
-            self.limits = self._levels(means)
+            self._set_levels(means)
         at_pca = self._largest(means)
         if at_pca <= self.tolerance or self.dimension == self.moments.n_features:
-            return self._at_pca(at_pca)
-        if self._takes_features():
-            return self._solve_by_features(1.0 / at_pca)
-        problem = self._problem(self.sample, exact_kernel(self.bandwidth), self.limits)
-        return self._refined(problem, self._settled(problem, self._solve_from_starts(problem, 1.0 / at_pca)))
+            result = self._at_pca(at_pca)
+        elif self._takes_features():
+            result = self._solve_by_features(1.0 / at_pca)
+        else:
+            result = self._solve_exactly(1.0 / at_pca)
+        return self._in_own_units(result) if self.automatic else result
+
+    def _solve_exactly(self, penalty: float) -> PenaltyResult:
+        """By exact kernel sums. With "auto" the limits are those at ordinary PCA first, and fixed.
+
+        They are larger there, and from a looser problem a search finds more of the variance on discrete data.
+        """
+        kernel = exact_kernel(self.bandwidth)
+        problem = self._problem(self.sample, kernel, self.limits)
+        result = self._solve_from_starts(problem, penalty)
+        if self.automatic:
+            problem = self._problem(self.sample, kernel, self._levels(self.sample))
+            result = self._follow(problem, result, problem.tolerance)
+        return self._refined(problem, result)
+
+    def _set_levels(self, means: np.ndarray) -> None:
+        """With "auto": the limits at these means, and how small they may get elsewhere."""
+        levels = random_level(self.sample, means, self.pairs)
+        self._floor = max(_LEAST_LEVEL * float(levels.max()), np.finfo(float).tiny)
+        self.limits = np.maximum(levels, self._floor)
+
+    def _in_own_units(self, result: PenaltyResult) -> PenaltyResult:
+        """With "auto": ``limits`` are those of the solution, and so is the unit of its constraint and penalty."""
+        unit = self.tolerance
+        self.limits = self._levels(self.sample)(exact_means(self.sample, result.basis, self.bandwidth))
+        scale = self.tolerance / unit
+        return replace(result, constraint=result.constraint * scale, penalty=result.penalty / scale)
 
     def _at_pca(self, discrepancy: float) -> PenaltyResult:
         """Ordinary PCA, where it will do or nothing else is possible."""
@@ -129,27 +158,14 @@ class DiscrepancySearch:
         """What the constraints of all pairs must stay under once they are brought to one scale."""
         return float(self.limits.max())
 
-    def _levels(self, means: np.ndarray) -> np.ndarray:
-        """What random groups show on average, for each pair; positive also where all its rows coincide."""
-        levels = random_level(self.sample, means, self.pairs)
-        return np.maximum(levels, max(1e-9 * levels.max(), np.finfo(float).tiny))
+    def _levels(self, sample: Sample) -> RandomLevels:
+        """What random groups of these rows show on average, as the limits of "auto"."""
+        return RandomLevels.of(sample, self.pairs, self._floor)
 
     def _largest(self, means: np.ndarray) -> float:
-        """The largest MMD^2, each next to its own limit, in units of the largest limit."""
-        return float((pair_discrepancies(means, self.pairs) * (self.tolerance / self.limits)).max())
-
-    def _settled(self, problem: DiscrepancyProblem, result: PenaltyResult) -> PenaltyResult:
-        """With "auto", refit until the tolerance is the level of random groups at the solution."""
-        for _ in range(_SETTLING_ROUNDS if self.automatic else 0):
-            levels = self._levels(exact_means(self.sample, result.basis, self.bandwidth))
-            if np.abs(levels / self.limits - 1.0).max() <= _SETTLED:
-                break
-            out_of_reach = not result.feasible and (levels <= self.limits).all()
-            self.limits = problem.limits = levels
-            if out_of_reach:
-                break
-            result = self._follow(problem, result, problem.tolerance)
-        return result
+        """The largest MMD^2, each next to its own limit, in units of the tolerance."""
+        limits = self._levels(self.sample)(means) if self.automatic else self.limits
+        return float((pair_discrepancies(means, self.pairs) * (self.tolerance / limits)).max())
 
     def _refined(self, problem: DiscrepancyProblem, result: PenaltyResult) -> PenaltyResult:
         """A more accurate solution for small frames, where that is cheap."""
@@ -167,13 +183,16 @@ class DiscrepancySearch:
                 "MMD^2 does not depend on the projection; raise bandwidth or use 'median'."
             )
 
-    def _problem(self, sample: Sample, kernel: Any, limits: np.ndarray, noise: float = 0.0) -> DiscrepancyProblem:
+    def _problem(
+        self, sample: Sample, kernel: Any, limits: np.ndarray | RandomLevels, noise: float = 0.0
+    ) -> DiscrepancyProblem:
         """With a curvature model of its own, for which fewer features and rows will do."""
         count = max(_CURVATURE_FEATURES // len(self.pairs), 50)
         features = FourierKernel(self.bandwidth, self.dimension, count, self.rng)
         few = sample.subsample(_CURVATURE_ROWS, self.rng)
         assert isinstance(few, GroupedSample)
-        return DiscrepancyProblem(sample, self.covariance, kernel, self.pairs, features, few, noise, limits)
+        unit = self.tolerance if isinstance(limits, RandomLevels) else None
+        return DiscrepancyProblem(sample, self.covariance, kernel, self.pairs, features, few, noise, limits, unit)
 
     def _solve_from_starts(self, problem: DiscrepancyProblem, penalty: float) -> PenaltyResult:
         options = {"tolerance": problem.tolerance, "penalty": penalty, **self._options()}
@@ -183,8 +202,7 @@ class DiscrepancySearch:
             count = _SMALL_STARTS if self.pca.size <= _SMALL_FRAME else _LARGE_STARTS
             interiors = [self._interior(problem, 0.1 * problem.tolerance) for _ in range(count)]
             interiors += self._scanned(problem)
-            spares = (random_frame(self.rng, *self.pca.shape) for _ in range(_SPARE_FRAMES))
-            result = minimise_within(problem, self._starts(), interiors, spares=spares, **options)
+            result = minimise_within(problem, self._starts(), interiors, spares=self._spares(problem), **options)
         return self._counted(problem, result)
 
     def _interior(self, problem: DiscrepancyProblem, target: float) -> np.ndarray:
@@ -200,6 +218,12 @@ class DiscrepancySearch:
         points = [problem.evaluate(frame) for frame in frames]
         within = [(here.loss, i) for i, here in enumerate(points) if here.constraints.max() <= problem.tolerance]
         return [frames[i] for _, i in sorted(within)[:_TINY_STARTS]]
+
+    def _spares(self, problem: DiscrepancyProblem) -> Iterator[np.ndarray]:
+        count = _SPARE_FRAMES
+        if self.pca.size <= _TINY_FRAME:
+            count = max(count, min(_TINY_SPARES, _TINY_ENTRIES // problem.n_rows**2))
+        return (random_frame(self.rng, *self.pca.shape) for _ in range(count))
 
     def _options(self) -> dict[str, Any]:
         return {"max_iter": self.settings.max_iter, "callback": self.settings.callback}
@@ -221,7 +245,7 @@ class DiscrepancySearch:
         while True:
             sample = self.sample.subsample(size, self.rng)
             basis = self.pca if result is None else result.basis
-            limits = self.limits + self._excess_levels(sample, basis)
+            limits = self._levels(sample) if self.automatic else self.limits + self._excess_levels(sample, basis)
             problem = self._problem(sample, kernel, limits, noise=_SINGLE_NOISE)
             result = self._solve_from_starts(problem, penalty) if result is None else self._continue(problem, result)
             if sample.n_rows == self.sample.n_rows:
@@ -256,18 +280,12 @@ class DiscrepancySearch:
         return result
 
     def _corrected(self, problem: DiscrepancyProblem, result: PenaltyResult) -> PenaltyResult:
-        """Features and kernel disagree a little, and a search exploits it: rescale the tolerance by their ratio.
-
-        With "auto" the limits follow the level of random groups, which comes with the exact values.
-        """
-        best, limits, target = None, self.limits, self.tolerance
+        """Features and kernel disagree a little, and a search exploits it: rescale the tolerance by their ratio."""
+        best, target = None, self.tolerance
         for _ in range(_CORRECTIONS):
-            means = exact_means(self.sample, result.basis, self.bandwidth)
-            if self.automatic:
-                target *= self._follow_levels(problem, means)
-            exact = self._largest(means)
+            exact = self._largest(exact_means(self.sample, result.basis, self.bandwidth))
             if exact <= self.tolerance and (best is None or result.loss < best.loss):
-                best, limits = result, self.limits
+                best = result
             if 0.97 * self.tolerance <= exact <= self.tolerance:
                 break
             # Where the features see less than there is, the difference does not shrink with the target.
@@ -275,13 +293,4 @@ class DiscrepancySearch:
             lowered = self.tolerance * 0.985 - missing
             target = lowered if lowered > 0.2 * target else target * max(0.985 * self.tolerance / exact, 0.3)
             result = self._follow(problem, result, target)
-        if best is None:
-            return result
-        self.limits = limits
-        return best
-
-    def _follow_levels(self, problem: DiscrepancyProblem, means: np.ndarray) -> float:
-        """Make the limits the levels of random groups at these means; by how much the largest changed."""
-        before, self.limits = self.tolerance, self._levels(means)
-        problem.limits = self.limits
-        return self.tolerance / before
+        return result if best is None else best

@@ -16,6 +16,7 @@ from fairpca.solvers.stiefel.geometry import random_frame
 
 __all__ = [
     "covariance_lower_bound",
+    "largest_dimension",
     "solve_covariance_parity",
     "solve_mean_tolerance",
     "solve_parity",
@@ -102,7 +103,8 @@ def solve_mean_tolerance(
     Limits are added once they are exceeded, and the penalty grows until it exceeds their multipliers. For two groups
     the joint range is that of two matrices, and the search is exact; the bound holds for any number of groups.
     """
-    _check_feasible(problem, dimension, tol=tol, max_iter=max_iter, rng=rng)
+    if not _may_be_feasible(problem, dimension, tol=tol, max_iter=max_iter, rng=rng):
+        _raise_infeasible(dimension)
     rounds = _PenaltyRounds(problem, dimension)
     while rounds.raise_penalty():
         rounds.solve(tol=tol, max_iter=max_iter, rng=rng)
@@ -175,17 +177,24 @@ class _PenaltyRounds:
         return multipliers
 
 
-def _check_feasible(
+def largest_dimension(problem: MomentParity, *, tol: float, max_iter: int, rng: np.random.Generator) -> int:
+    """The largest dimension of which not provably every subspace exceeds a limit."""
+    dimension = len(problem.covariance)
+    while not _may_be_feasible(problem, dimension, tol=_MEAN_SHARE * max(tol, _FINEST), max_iter=max_iter, rng=rng):
+        dimension -= 1
+    return dimension
+
+
+def _may_be_feasible(
     problem: MomentParity, dimension: int, *, tol: float, max_iter: int, rng: np.random.Generator
-) -> None:
-    """Raise if provably no subspace satisfies the limits, which can only happen for a nearly full dimension."""
+) -> bool:
+    """False if provably no subspace satisfies the limits, which can only happen for a nearly full dimension."""
     directions = problem.directions
-    if dimension <= directions.shape[1] - np.linalg.matrix_rank(directions):
-        return
+    if not len(directions) or dimension <= directions.shape[1] - np.linalg.matrix_rank(directions):
+        return True
     squares = np.einsum("ja,jb->jab", directions, directions)
     closest = _on_range(-squares, Minimax(np.zeros(len(squares))), dimension, tol=tol, max_iter=max_iter, rng=rng)
-    if closest.lower_bound > (1 + _LIMIT_SHARE) * problem.tolerance**2:
-        _raise_infeasible(dimension)
+    return closest.lower_bound <= (1 + _LIMIT_SHARE) * problem.tolerance**2
 
 
 def _raise_infeasible(dimension: int) -> None:

@@ -3,86 +3,38 @@
 from __future__ import annotations
 
 import dataclasses
-import warnings
 from typing import Any, ClassVar
 
 import numpy as np
 
-from fairpca._labels import quoted
-from fairpca._saved import NUMBER, PER_GROUP, Array, Record
-from fairpca._validation import check_choice, check_number
-from fairpca.estimators._base import Fit, MomentEstimator
+from fairpca._saved import PER_GROUP, Array, optional
+from fairpca._validation import check_choice, check_flag, check_number
+from fairpca.estimators._balanced_fit import RELAXED, BalancedFit, RelaxedProjection
+from fairpca.estimators._base import MomentEstimator
+from fairpca.estimators._group_variance import check_group_variance, has_group_variance
 from fairpca.joint_range import JointRange, RangePoint
 from fairpca.linalg import extend_by_leading
 from fairpca.moments import GroupMoments, Reduction
-from fairpca.problems import CRITERIA, balanced_problem
+from fairpca.problems import CRITERIA, balanced_problem, group_scales
 from fairpca.protocols import MakeProblem, RangeProblem, RangeSolution, RelaxedSolution, SolverResult, Status
-from fairpca.solvers import minimise_on_operators, minimise_on_range, multiplicative_weights, solve_sdp
+from fairpca.solvers import (
+    minimise_nested,
+    minimise_on_operators,
+    minimise_on_range,
+    multiplicative_weights,
+    solve_sdp,
+    tighten_bound,
+)
 
 __all__ = ["FairPCA", "RelaxedProjection", "complete_basis"]
 
 _SOLVERS = ("auto", "dual", "mw", "sdp")
 #: The gap if the data is used as an operator, relative to the total variance: each digit costs a pass over the rows.
 _OPERATOR_TOL = 1e-5
+#: Time limit of the search for a tighter bound.
+_CERTIFY_SECONDS = 10.0
 #: A direction captures nothing if its weighted variance is below this share of the largest.
 _NOTHING = 1e-12
-
-
-@dataclasses.dataclass(frozen=True)
-class RelaxedProjection:
-    """The solution of the 2018 paper: an optimum of the relaxation, of rank d or slightly more.
-
-    Attributes
-    ----------
-    components : ndarray of shape (rank, n_features)
-    eigenvalues : ndarray of shape (rank,)
-        Eigenvalues of P, in (0, 1]; they sum to n_components.
-    shrinkage : ndarray of shape (rank,)
-        ``1 - sqrt(1 - eigenvalue)``, the factors of Algorithm 1.
-    group_losses : ndarray of shape (n_groups,)
-    objective : float
-    """
-
-    components: np.ndarray
-    eigenvalues: np.ndarray
-    shrinkage: np.ndarray
-    group_losses: np.ndarray
-    objective: float
-    mean: np.ndarray
-
-    @property
-    def rank(self) -> int:
-        return len(self.eigenvalues)
-
-    def transform(self, X: Any) -> np.ndarray:
-        """The paper's embedding, with ``rank`` coordinates."""
-        return (np.asarray(X) - self.mean) @ self.components.T * self.shrinkage
-
-    def inverse_transform(self, X: Any) -> np.ndarray:
-        """Rows reconstructed from the embedding; their errors are those of the relaxation."""
-        return np.asarray(X) @ self.components + self.mean
-
-
-_RELAXED = Record(
-    RelaxedProjection,
-    {
-        "components": Array("rp", finite=True),
-        "eigenvalues": Array("r"),
-        "shrinkage": Array("r", finite=True),
-        "group_losses": PER_GROUP,
-        "objective": NUMBER,
-        "mean": Array("p", finite=True),
-    },
-)
-
-
-@dataclasses.dataclass(frozen=True)
-class BalancedFit(Fit):
-    """A fit with the optimum of the relaxation, in coordinates, what it captures of each group, and its objective."""
-
-    relaxed: RelaxedSolution
-    relaxed_captured: np.ndarray
-    relaxed_objective: float
 
 
 class FairPCA(MomentEstimator):
@@ -97,11 +49,20 @@ class FairPCA(MomentEstimator):
 
     Parameters
     ----------
-    n_components : int, default=2
-        Number of dimensions kept, 1 to n_features.
+    n_components : int, float or None, default=2
+        Number of dimensions kept, 1 to n_features. A share between 0 and 1: the fewest components with which every
+        group keeps that share of its variance tr M_a (``partial_fit`` needs an integer). None: all, as in PCA.
     criterion : {"loss", "error", "variance", "nash"}, default="loss"
         What is balanced: the largest loss, the largest reconstruction error, the smallest captured variance, or
         the product of the captured variances (maximised).
+    relative : bool, default=False
+        Whether loss, error and captured variance are taken as shares of each group's own variance tr M_a (Fries et al.
+        2026). Otherwise a group that varies more counts more. Every group must have variance then. Criterion "nash"
+        gives the same components either way.
+    nested : bool, default=False
+        Whether the components are found one by one, each the best given the earlier ones (Matakos et al. 2025), so that
+        the first few of them are themselves a solution. For criterion "loss" and the default solver. The components
+        then keep that order, and their scores may be correlated.
     solver : {"auto", "dual", "mw", "sdp"}, default="auto"
         "dual" (= "auto") is exact and certified. "mw" and "sdp" are the algorithms of the 2018 paper, as references:
         multiplicative weights, and a semidefinite program with LP rounding (needs the extra ``fairpca[sdp]``).
@@ -111,39 +72,55 @@ class FairPCA(MomentEstimator):
     tol : float, default=1e-11
         Largest accepted gap between objective and bound, relative to the total variance.
     max_iter : int, default=500
+    certify : bool or float, default=False
+        With three or more groups the bound comes from a relaxation, which can leave a gap. If True, a search by branch
+        and bound tightens it for up to 10 seconds; a number sets another time limit in seconds. Useful for few groups,
+        up to about ten; not for ``criterion="nash"``. As the search depends on time, so does the bound.
     random_state : int, RandomState or None
         Used only if three or more groups need several roundings; results are reproducible even with None.
 
     Attributes
     ----------
     components_ : ndarray of shape (n_components, n_features)
-        Orthonormal rows with uncorrelated scores, by descending variance; the largest entry of each is positive.
+        Orthonormal rows with uncorrelated scores, by descending variance (with ``nested=True``: in the order in which
+        they were found); the largest entry of each is positive.
     mean_, explained_variance_, explained_variance_ratio_, noise_variance_, n_components_, n_features_in_, \
 feature_names_in_, n_samples_seen_
         As in :class:`sklearn.decomposition.PCA`.
     groups_, group_counts_ : ndarray of shape (n_groups,)
+    group_variances_ : ndarray of shape (n_groups,)
+        ``tr M_a``: the error that each group would have without any components.
     group_errors_ : ndarray of shape (n_groups,)
-        Mean squared reconstruction error of each group.
+        Mean squared reconstruction error of each group, always in squared units of the data.
     group_losses_ : ndarray of shape (n_groups,)
-        Equal for two groups (criterion "loss").
+        In the same units. With two groups and criterion "loss" they are equal or, with ``relative=True``,
+        ``group_losses_ / group_variances_`` are.
     group_weights_ : ndarray of shape (n_groups,)
-        The dual solution: the weight of each group in the weighted PCA that gives the result.
+        The dual solution: the weight of each M_a (with ``relative=True``: of each ``M_a / tr M_a``) in the weighted PCA
+        that gives the result.
     objective_, lower_bound_, duality_gap_ : float
-        The minimised quantity at the returned components, a lower bound for any projection, and the difference.
+        The minimised quantity at the returned components, a lower bound for any projection, and the difference. With
+        ``relative=True`` in shares of the groups' variances. With ``nested=True`` the bound is that of any projection,
+        nested or not, so the gap contains what nesting costs.
+    prefix_objectives_, prefix_lower_bounds_ : ndarray of shape (n_components,)
+        Only with ``nested=True``: the largest loss with the first 1, 2, ... components, and the lower bound for any
+        projection of that dimension.
     relaxed_ : RelaxedProjection
         The optimum of the convex relaxation, which may have extra dimensions with three or more groups.
     n_iter_, n_oracle_calls_ : int
     converged_ : bool
+        With ``nested=True``: whether every step converged.
 
     See Also
     --------
     fairpca.metrics.reconstruction_loss : The same values on other data.
+    fairpca.model_selection.components_needed : How many components every group needs.
 
     Notes
     -----
-    With two groups the relaxation is tight, so the result is the exact optimum in n_components dimensions, without the
-    extra dimension of the 2018 paper. With three or more groups the relaxation may need extra rank; then
-    ``duality_gap_`` is valid but not zero, and the components are the best found.
+    With two groups the relaxation is tight (Shen, Davis, Lu and Bai 2025, arXiv 2503.00299), so the result is the exact
+    optimum in n_components dimensions, without the extra dimension of the 2018 paper. With three or more groups the
+    relaxation may need extra rank; then ``duality_gap_`` is valid but not zero, and the components are the best found.
 
     With more than 3000 features no p x p matrix is formed. With at most 2000 rows, the problem is solved exactly in the
     space that they span. With more rows, the data is used as an operator, the gap is closed to 1e-5 of the total
@@ -155,6 +132,10 @@ feature_names_in_, n_samples_seen_
     ----------
     Samadi, Tantipongpipat, Morgenstern, Singh and Vempala (2018). The Price of Fair PCA: One Extra Dimension.
     NeurIPS.
+
+    Matakos, Ciaperoni and Mannila (2025). Fair PCA, One Component at a Time. arXiv 2503.21563.
+
+    Fries, Reichstein, Blei and Peters (2026). Worst-case low-rank approximations. arXiv 2603.11304.
 
     Tantipongpipat, Samadi, Singh, Morgenstern and Vempala (2019). Multi-Criteria Dimensionality Reduction with
     Applications to Fairness. NeurIPS.
@@ -172,91 +153,166 @@ feature_names_in_, n_samples_seen_
     True
     >>> pca.transform(X).shape
     (1000, 3)
+
+    Losses as shares of each group's own variance:
+
+    >>> pca = FairPCA(n_components=3, relative=True).fit(X, sensitive_features=sex)
+    >>> first, second = pca.group_losses_ / pca.group_variances_
+    >>> bool(abs(first - second) < 1e-9) and bool(abs(first - pca.objective_) < 1e-9)
+    True
+
+    Nested components: the first three of ten are a solution, too.
+
+    >>> ten = FairPCA(n_components=10, nested=True).fit(X, sensitive_features=sex)
+    >>> three = FairPCA(n_components=3, nested=True).fit(X, sensitive_features=sex)
+    >>> bool(abs(ten.components_[:3] - three.components_).max() < 1e-9)
+    True
+    >>> bool((ten.prefix_lower_bounds_ <= ten.prefix_objectives_).all())
+    True
+
+    The fewest components with which every group keeps 80 % of its variance:
+
+    >>> FairPCA(n_components=0.8).fit(X, sensitive_features=sex).n_components_
+    29
     """
 
-    _saved_attributes: ClassVar = {"group_weights_": PER_GROUP, "relaxed_": _RELAXED}
+    _saved_attributes: ClassVar = {
+        "group_weights_": PER_GROUP, "group_variances_": optional(PER_GROUP), "relaxed_": RELAXED,
+        "prefix_objectives_": Array("d", optional=True), "prefix_lower_bounds_": Array("d", optional=True),
+        "_score_covariance": Array("dd", finite=True, optional=True),
+    }  # fmt: skip
 
     def __init__(
         self,
-        n_components: int = 2,
+        n_components: int | float | None = 2,
         *,
         criterion: str = "loss",
+        relative: bool = False,
+        nested: bool = False,
         solver: str = "auto",
         center: str = "pooled",
         tol: float = 1e-11,
         max_iter: int = 500,
+        certify: bool | float = False,
         random_state: Any = None,
     ) -> None:
         self.n_components = n_components
         self.criterion = criterion
+        self.relative = relative
+        self.nested = nested
         self.solver = solver
         self.center = center
         self.tol = tol
         self.max_iter = max_iter
+        self.certify = certify
         self.random_state = random_state
 
     def _advice(self, status: Status) -> str:
+        if self.nested:
+            return "Not every step converged; the gap also contains what nesting costs. See prefix_lower_bounds_."
         if status is Status.MAX_ITER and self.solver == "mw":
             return "To close the gap, raise max_iter or tol, or use solver='dual'."
         if status is Status.GAP:
-            return "The solution with extra dimensions is in relaxed_."
+            hint = "" if self.certify or self.criterion == "nash" else " certify=True searches for a tighter bound."
+            return f"The solution with extra dimensions is in relaxed_.{hint}"
         return super()._advice(status)
 
     def _check_parameters(self) -> None:
         super()._check_parameters()
         check_choice("criterion", self.criterion, CRITERIA)
+        check_flag("relative", self.relative)
+        check_flag("nested", self.nested)
         check_choice("solver", self.solver, _SOLVERS)
         check_choice("center", self.center, ("pooled", "group"))
         check_number("tol", self.tol, at_least=0)
         check_number("max_iter", self.max_iter, at_least=1, integer=True)
+        if self.nested and (self.criterion != "loss" or self.solver not in ("auto", "dual")):
+            raise ValueError(
+                f"nested=True is for criterion='loss' with solver='auto', got criterion={self.criterion!r} and "
+                f"solver={self.solver!r}."
+            )
+        if not isinstance(self.certify, bool):
+            check_number("certify", self.certify, at_least=0)
+        if self.certify and self.criterion == "nash":
+            raise ValueError("certify tightens the bound on a largest term; use certify=False for criterion='nash'.")
         if self.solver == "mw" and self.criterion == "nash":
             raise ValueError("solver='mw' minimises a largest term; use solver='dual' for criterion='nash'.")
 
+    def _keeps_more_with_more(self, reduction: Reduction) -> bool:
+        # For two groups by interlacing: the best projection of rank d can be extended by a direction that gives one
+        # group its (d + 1)-th eigenvalue and takes nothing from the other. Not so for "nash" or more groups.
+        exact = self.solver in ("auto", "dual") and self.criterion != "nash"
+        return self.nested or (exact and len(reduction.labels) == 2)
+
+    def _spare_directions(self, n_rows: int, n_features: int) -> int:
+        share = isinstance(self.n_components, float)  # has no use for directions without variance
+        return 1 if share else super()._spare_directions(n_rows, n_features)
+
     def _takes_operators(self) -> bool:
-        return self.solver in ("auto", "dual")
+        return self.solver in ("auto", "dual") and not self.nested
+
+    def _needs_variance(self) -> str:
+        """The parameter that needs variance in every group, if there is one."""
+        return "relative=True" if self.relative else "criterion='nash'" if self.criterion == "nash" else ""
 
     def _can_learn_from(self, moments: GroupMoments) -> bool:
-        constant = self._constant_groups(moments)
-        if constant:
-            warnings.warn(
-                f"criterion='nash' needs variance in every group, and the rows of {quoted(constant[0])} have none so "
-                "far: the chunk is kept, but no components are learned until later chunks add some.",
-                UserWarning,
-                stacklevel=3,
-            )
-        return not constant
-
-    def _constant_groups(self, reduction: Reduction) -> list[Any]:
-        """Groups whose variance is within the rounding error of the means; matters only for criterion "nash"."""
-        if self.criterion != "nash":
-            return []
-        rounding = float((reduction.mean_rounding() ** 2).sum())
-        totals = reduction.traces(self.center)
-        return [label for label, total in zip(reduction.labels, totals, strict=True) if total <= rounding]
+        reason = self._needs_variance()
+        return not reason or has_group_variance(moments, self.center, reason)
 
     def _solve(self, reduction: Reduction, n_components: int) -> BalancedFit:
-        constant = self._constant_groups(reduction)
-        if constant:
-            raise ValueError(
-                f"criterion='nash' needs variance in every group; the rows of {quoted(constant[0])} have none."
-            )
+        if reason := self._needs_variance():
+            check_group_variance(reduction, self.center, reason)
         totals = reduction.traces(self.center)
-        scale = float(reduction.shares @ totals)
-        scale = scale if scale > 0 else 1.0  # tol is relative, and so is every threshold in the solvers
+        scales, unit = group_scales(totals, reduction.shares, relative=self.relative)
 
         def make_problem(best: np.ndarray) -> RangeProblem:
-            return balanced_problem(self.criterion, totals / scale, best)
+            return balanced_problem(self.criterion, totals / scales, best)
 
         matrices = reduction.second_moments(self.center)
         if isinstance(matrices, np.ndarray):
-            matrices /= scale  # in place: the array was made for this search
+            matrices /= scales[:, None, None]  # in place: the array was made for this search
+            if self.nested:
+                return self._solve_nested(make_problem, matrices, n_components, totals, scales, unit)
             solution = self._solve_on_matrices(make_problem, JointRange(matrices, n_components))
         else:
             tol, rng = max(self.tol, _OPERATOR_TOL), self._rng()
             solution = minimise_on_operators(
-                make_problem, matrices, n_components, scale=scale, tol=tol, max_iter=self.max_iter, rng=rng
+                make_problem, matrices, n_components, scale=scales, tol=tol, max_iter=self.max_iter, rng=rng
             )
-        return _in_units(solution, make_problem(solution.best), totals, scale)
+        return _in_units(solution, make_problem(solution.best), totals, scales, unit)
+
+    def _solve_nested(
+        self,
+        make_problem: MakeProblem,
+        matrices: np.ndarray,
+        n_components: int,
+        totals: np.ndarray,
+        scales: np.ndarray,
+        unit: float,
+    ) -> BalancedFit:
+        """One component at a time; weights, bounds and relaxation are those of the joint problem of each dimension."""
+        joint = [self._solve_on_matrices(make_problem, JointRange(matrices, d)) for d in range(1, n_components + 1)]
+
+        def solve_step(problem: RangeProblem, complement: JointRange) -> SolverResult:
+            return complete_basis(problem, complement, self._run(problem, complement, complement.vertices()))
+
+        found = minimise_nested(np.array([one.best for one in joint]), matrices, solve_step)
+        results = [*(one.result for one in joint), *found.steps]
+        result = dataclasses.replace(
+            joint[-1].result,
+            basis=found.basis,
+            objective=float(found.objectives[-1]),
+            status=found.status,
+            n_iter=sum(one.n_iter for one in results),
+            n_oracle_calls=sum(one.n_oracle_calls for one in results),
+        )
+        solution = dataclasses.replace(joint[-1], result=result, captured=found.captured)
+        bounds = np.minimum([one.result.lower_bound for one in joint], found.objectives)
+        return dataclasses.replace(
+            _in_units(solution, make_problem(solution.best), totals, scales, unit),
+            prefix_objectives=found.objectives * unit,
+            prefix_lower_bounds=bounds * unit,
+        )
 
     def _solve_on_matrices(self, make_problem: MakeProblem, joint: JointRange) -> RangeSolution:
         vertices = joint.vertices()
@@ -272,10 +328,16 @@ feature_names_in_, n_samples_seen_
             return multiplicative_weights(problem, joint, tol=self.tol, max_iter=self.max_iter)
         if self.solver == "sdp":
             return solve_sdp(problem, joint, tol=self.tol)
-        return minimise_on_range(problem, joint, vertices, tol=self.tol, max_iter=self.max_iter, rng=self._rng())
+        result = minimise_on_range(problem, joint, vertices, tol=self.tol, max_iter=self.max_iter, rng=self._rng())
+        if not self.certify:
+            return result
+        seconds = _CERTIFY_SECONDS if self.certify is True else float(self.certify)
+        return tighten_bound(problem, joint, result, tol=self.tol, seconds=seconds)
 
     def _store(self, reduction: Reduction, fit: BalancedFit) -> None:  # type: ignore[override]
         super()._store(reduction, fit)
+        self._store_nested(reduction, fit)
+        self.group_variances_ = fit.totals
         self.group_weights_ = fit.result.weights
         self.relaxed_ = RelaxedProjection(
             components=reduction.lift(fit.relaxed.basis).T.copy(),
@@ -286,23 +348,40 @@ feature_names_in_, n_samples_seen_
             mean=self.mean_,
         )
 
+    def _oriented(self, basis: np.ndarray, form: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+        return (basis, np.diag(form)) if self.nested else super()._oriented(basis, form)
 
-def _in_units(solution: RangeSolution, problem: RangeProblem, totals: np.ndarray, scale: float) -> BalancedFit:
-    """Convert a solution for matrices divided by ``scale`` to the units of the data, in which ``totals`` are given."""
+    def _store_nested(self, reduction: Reduction, fit: BalancedFit) -> None:
+        """Set what only nested components have, or remove what an earlier fit left."""
+        for name in ("prefix_objectives_", "prefix_lower_bounds_", "_score_covariance"):
+            self.__dict__.pop(name, None)
+        if not self.nested:
+            return
+        self.prefix_objectives_, self.prefix_lower_bounds_ = fit.prefix_objectives, fit.prefix_lower_bounds
+        basis, count = fit.result.basis, reduction.total_count
+        signs = np.sign(np.einsum("pi,ip->i", reduction.lift(basis), self.components_))
+        unbiased = count / (count - 1.0) if count > 1 else 1.0
+        self._score_covariance = reduction.pooled_form(basis * signs) * unbiased
+
+
+def _in_units(
+    solution: RangeSolution, problem: RangeProblem, totals: np.ndarray, scales: np.ndarray, unit: float
+) -> BalancedFit:
+    """Convert a solution for matrices divided by ``scales`` to the units of the data, and its objective to ``unit``."""
     result, k = solution.result, len(totals)
     return BalancedFit(
         result=dataclasses.replace(
             result,
-            objective=problem.rescale(result.objective, scale, k),
-            lower_bound=problem.rescale(result.lower_bound, scale, k),
-            weights=result.weights / (1.0 if problem.normalised else scale),
+            objective=problem.rescale(result.objective, unit, k),
+            lower_bound=problem.rescale(result.lower_bound, unit, k),
+            weights=result.weights / (1.0 if problem.normalised else unit),
         ),
         totals=totals,
-        captured=solution.captured * scale,
-        best=solution.best * scale,
+        captured=solution.captured * scales,
+        best=solution.best * scales,
         relaxed=result.relaxed or RelaxedSolution(result.basis, np.ones(result.basis.shape[1])),
-        relaxed_captured=solution.relaxed_captured * scale,
-        relaxed_objective=problem.rescale(problem.value(solution.relaxed_captured), scale, k),
+        relaxed_captured=solution.relaxed_captured * scales,
+        relaxed_objective=problem.rescale(problem.value(solution.relaxed_captured), unit, k),
     )
 
 
@@ -319,7 +398,9 @@ def complete_basis(problem: RangeProblem, joint: JointRange, result: SolverResul
     if used.all() and len(used) == joint.dimension:
         return result
     candidate = extend_by_leading(basis @ vectors[:, used], joint.matrices.sum(axis=0), joint.dimension)
-    value = problem.value(joint.captured(candidate))
-    if value > result.objective and len(used) == joint.dimension:
+    captured = joint.captured(candidate)
+    value = problem.value(captured)
+    rounding = _NOTHING * float(np.abs(captured).sum())
+    if value > result.objective + rounding and len(used) == joint.dimension:
         return result
     return dataclasses.replace(result, basis=candidate, objective=value)

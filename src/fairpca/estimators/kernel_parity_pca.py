@@ -14,15 +14,16 @@ from fairpca._saved import GROUPED, NUMBER, Array
 from fairpca._validation import (
     Groups,
     check_choice,
-    check_groups,
+    check_grouped_rows,
     check_matrix,
     check_number,
-    check_sample_weight,
     check_several_groups,
+    check_wanted_components,
     generator,
     legacy_generator,
 )
 from fairpca.estimators._base import FloatTransformer, label_array
+from fairpca.estimators._dimension import fewest_of_nested
 from fairpca.linalg import canonical_basis, fix_signs, threads_for
 from fairpca.moments import GroupMoments, accumulate
 from fairpca.problems.parity import mean_differences, mean_gaps, mean_parity_basis
@@ -54,7 +55,10 @@ class KernelParityPCA(FloatTransformer):
 
     Parameters
     ----------
-    n_components : int, default=2
+    n_components : int, float or None, default=2
+        Number of dimensions kept. None: all directions of the feature space with equal group means. A share between 0
+        and 1: the fewest with which every group keeps that share of its variance in the feature space, about the mean
+        of all rows.
     kernel : {"rbf", "poly", "linear"}, default="rbf"
         ``exp(-gamma ||x - y||^2)``, ``(gamma x.y + coef0)^degree`` or ``x.y``.
     gamma : float or None, default=None
@@ -123,7 +127,7 @@ class KernelParityPCA(FloatTransformer):
 
     def __init__(
         self,
-        n_components: int = 2,
+        n_components: int | float | None = 2,
         *,
         kernel: str = "rbf",
         gamma: float | None = None,
@@ -148,7 +152,8 @@ class KernelParityPCA(FloatTransformer):
         X : array-like or sparse matrix of shape (n_samples, n_features)
         y : ignored
         sensitive_features : array-like of shape (n_samples,) or (n_samples, n_columns)
-            The group of each row. Required.
+            The group of each row. Required. If X is a data frame: or the name of a column of X, or a list of names,
+            which are then not features.
         sample_weight : array-like of shape (n_samples,), optional
             Counts like repeated rows.
 
@@ -157,9 +162,8 @@ class KernelParityPCA(FloatTransformer):
         self
         """
         self._check_parameters()
-        X = check_matrix(self, X, reset=True, min_samples=2).astype(np.float64)
-        groups = check_groups(sensitive_features, X.shape[0])
-        weights = check_sample_weight(sample_weight, X.shape[0])
+        X, groups, weights = check_grouped_rows(self, X, sensitive_features, sample_weight)
+        X = X.astype(np.float64) if sparse.issparse(X) else np.array(X, dtype=np.float64, order="C")
         self.landmarks_ = X[self._choose_landmarks(X.shape[0], weights)]
         if self.kernel == "linear" and not sparse.issparse(X):
             # Shifting the rows does not change the directions, but rows far from the origin would lose precision.
@@ -199,7 +203,7 @@ class KernelParityPCA(FloatTransformer):
         check_number("coef0", self.coef0, at_least=0)
 
     def _check_parameters(self) -> None:
-        check_number("n_components", self.n_components, at_least=1, integer=True)
+        check_wanted_components(self.n_components)
         self.check_kernel()
         if self.n_landmarks is not None:
             check_number("n_landmarks", self.n_landmarks, at_least=1, integer=True)
@@ -246,12 +250,16 @@ class KernelParityPCA(FloatTransformer):
 
     def _check_dimension(self, moments: GroupMoments, rounding: np.ndarray) -> int:
         available = moments.n_features - mean_differences(moments, rounding).shape[1]
-        if self.n_components > available:
+        if self.n_components is None and available:
+            return available
+        if isinstance(self.n_components, float) and available:
+            return fewest_of_nested(mean_parity_basis(moments, available, rounding), moments, self.n_components)
+        if available < (self.n_components or 1):
             raise ValueError(
                 f"n_components={self.n_components}, but the kernel features of these rows, with {self.n_features_in_} "
                 f"feature(s), have only {available} directions with equal group means; lower n_components."
             )
-        return int(self.n_components)
+        return int(self.n_components or 1)
 
     def _set_components(self, moments: GroupMoments, whitening: np.ndarray, basis: np.ndarray) -> None:
         covariance = moments.pooled_covariance()

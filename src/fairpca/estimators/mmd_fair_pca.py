@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import copy
 import functools
 import numbers
 import warnings
@@ -14,16 +15,18 @@ from sklearn.exceptions import ConvergenceWarning
 from fairpca._saved import LIST, NUMBER, NUMBERS, SEARCHED, Array, optional
 from fairpca._validation import (
     check_choice,
-    check_groups,
+    check_grouped_rows,
     check_matrix,
     check_n_components,
-    check_sample_weight,
     check_several_groups,
+    check_wanted_components,
     generator,
     legacy_generator,
 )
 from fairpca.estimators._base import LinearProjection
 from fairpca.estimators._compared_rows import cells_among, compared_cells, compared_pairs, label_values
+from fairpca.estimators._dimension import all_directions, kept_shares, least_for_own, unreachable
+from fairpca.estimators._mmd_extended import ExtendedSearch
 from fairpca.estimators._mmd_search import DiscrepancySearch, Sample, Scores, SearchSettings
 from fairpca.linalg import threads_for
 from fairpca.moments import GroupedSample, GroupMoments
@@ -35,7 +38,6 @@ from fairpca.moments.dask import (
     distinct_values,
     is_dask,
     moments_from_dask,
-    sample_of,
 )
 from fairpca.moments.kernel_means import exact_means
 from fairpca.problems.mmd import pair_discrepancies, random_level
@@ -64,8 +66,10 @@ class MMDFairPCA(LinearProjection):
 
     Parameters
     ----------
-    n_components : int, default=2
-        Number of dimensions kept, 1 to n_features.
+    n_components : int, float or None, default=2
+        Number of dimensions kept, 1 to n_features; None: all, as in PCA. A share between 0 and 1: the fewest
+        components, tried one by one, that keep that share of every group's variance within the tolerance; an error
+        names the largest share reached if it is out of reach.
     tolerance : "auto" or float, default="auto"
         Largest accepted MMD^2 (biased estimate, on the rows given) between any two groups. "auto": for each pair what
         random groups of its sizes show on average at the returned components. Random groups of rows: a row with a
@@ -139,8 +143,8 @@ feature_names_in_, n_samples_seen_
     MMD^2 is the biased estimate. A tolerance below ``random_level_`` asks for projected groups more alike
     than random halves of one population; the rows at hand can be matched so closely, new rows cannot. A
     warning says so. ``tolerance="auto"`` is that level: ``(sum_i c_i^2) (1 - mean of K_ij over i != j)`` with
-    the signed weights c of a pair. It depends on the components, so they are found for the level at ordinary PCA
-    first and again for the level at what was found, until it no longer changes.
+    the signed weights c of a pair. It depends on the components, so it is part of the constraint: the search keeps
+    ``MMD^2 <= level`` with the level at the same components.
 
     The problem is not convex: the result is the best local solution found, at which the constraint is active.
 
@@ -166,9 +170,12 @@ feature_names_in_, n_samples_seen_
         "penalty_": NUMBER, "tolerance_": optional(NUMBER), "pair_tolerance_": Array("q", optional=True),
     }  # fmt: skip
 
+    #: A basis with fewer columns to start from, during ``fit_extended`` only.
+    _fewer: np.ndarray | None = None
+
     def __init__(
         self,
-        n_components: int = 2,
+        n_components: int | float | None = 2,
         *,
         tolerance: float | str = "auto",
         notion: str = "demographic_parity",
@@ -200,8 +207,8 @@ feature_names_in_, n_samples_seen_
         y : array-like of shape (n_samples,), optional
             A binary label, needed by "equal_opportunity" and "equalized_odds" and ignored otherwise.
         sensitive_features : array-like of shape (n_samples,) or (n_samples, n_columns)
-            The group of each row. Required. With a Dask X: a Dask collection with the same chunks, or the name of a
-            column of X, which is then not a feature.
+            The group of each row. Required. If X is a data frame: or the name of a column of X, or a list of names,
+            which are then not features. With a Dask X: a Dask collection with the same chunks.
         sample_weight : array-like of shape (n_samples,), optional
             Counts like repeated rows.
 
@@ -212,9 +219,7 @@ feature_names_in_, n_samples_seen_
         self._check_parameters()
         if is_dask(X):
             return self._solve(*self._reduce_dask(X, y, sensitive_features, sample_weight))
-        X = check_matrix(self, X, reset=True, min_samples=2)
-        groups = check_groups(sensitive_features, X.shape[0])
-        weights = check_sample_weight(sample_weight, X.shape[0])
+        X, groups, weights = check_grouped_rows(self, X, sensitive_features, sample_weight)
         moments = accumulate(X, groups, weights)
         dimension = self._check_moments(moments)
         cells, used = compared_cells(groups, y, self.notion)
@@ -227,8 +232,8 @@ feature_names_in_, n_samples_seen_
         self, X: Any, y: Any, sensitive_features: Any, sample_weight: Any
     ) -> tuple[GroupMoments, Sample, int, np.random.Generator, Scores]:
         """The arguments of :meth:`_solve`; the rows stay in their chunks where they are many."""
+        check_matrix(self, self._sample_of_features(X, sensitive_features), reset=True)
         X, sensitive_features = as_dask_features(X, sensitive_features)
-        check_matrix(self, sample_of(X), reset=True)
         moments = moments_from_dask(X, sensitive_features, sample_weight)
         dimension, rng = self._check_moments(moments), self._rng()
         data = (X, sensitive_features, sample_weight)
@@ -249,10 +254,13 @@ feature_names_in_, n_samples_seen_
         return moments, sample.subsample(sample.n_rows, draws), dimension, rng, few
 
     def _check_moments(self, moments: GroupMoments) -> int:
+        """The number of components or, for a share, the smallest that might do."""
         check_several_groups(moments.labels, moments.total_count)
-        dimension = check_n_components(self.n_components, moments.n_features)
-        self._warn_about(moments, dimension)
-        return dimension
+        if isinstance(self.n_components, float):
+            return least_for_own(moments.second_moments(), self.n_components)
+        if self.n_components is None:
+            return all_directions(moments)
+        return check_n_components(self.n_components, moments.n_features)
 
     def _rng(self) -> np.random.Generator:
         return generator(self.random_state)
@@ -264,13 +272,41 @@ feature_names_in_, n_samples_seen_
         settings = SearchSettings(
             self.tolerance, self.bandwidth, self.approximation, self.solver, self.max_iter, self.callback
         )
-        search = DiscrepancySearch(settings, moments, sample, pairs, dimension, rng, scores)
-        self._set_result(search, search.solve())
+        kind = DiscrepancySearch if self._fewer is None else functools.partial(ExtendedSearch, self._fewer)
+
+        def solve(d: int) -> tuple[DiscrepancySearch, PenaltyResult]:
+            search = kind(settings, moments, sample, pairs, d, copy.deepcopy(rng), scores)
+            return search, search.solve()
+
+        share = isinstance(self.n_components, float)
+        search, result = self._solve_for_share(solve, moments, dimension) if share else solve(dimension)
+        self._warn_about(moments, search.dimension)
+        self._set_result(search, result)
         return self
+
+    def _solve_for_share(
+        self, solve: Callable[[int], tuple[DiscrepancySearch, PenaltyResult]], moments: GroupMoments, first: int
+    ) -> tuple[DiscrepancySearch, PenaltyResult]:
+        """The first number of components within the tolerance that keeps the share in every group."""
+        share, matrices, reached = float(self.n_components or 0.0), moments.second_moments(), {}
+        for d in range(first, moments.n_features + 1):
+            search, result = solve(d)
+            if not result.feasible:  # with more components, the groups are hardly ever closer together
+                break
+            captured = np.einsum("pi,api->a", result.basis, matrices @ result.basis)
+            reached[d] = float(kept_shares(captured, moments.traces()).min())
+            if reached[d] >= share:
+                return search, result
+        if not reached:
+            raise ValueError(
+                f"n_components={share:g} needs {first} components or more, and no projection with {first} was found "
+                f"within tolerance={self.tolerance!r}; raise tolerance or lower the share."
+            )
+        raise unreachable(share, reached, " within the tolerance")
 
     def _check_parameters(self) -> None:
         """Refuse parameters that no data could suit; nothing is read before."""
-        check_n_components(self.n_components)
+        check_wanted_components(self.n_components)
         legacy_generator(self.random_state)  # refuses what is not a random state
         check_choice("notion", self.notion, _NOTIONS)
         check_choice("approximation", self.approximation, _APPROXIMATIONS)

@@ -9,9 +9,11 @@ import numpy as np
 
 from fairpca._saved import NUMBER
 from fairpca._validation import check_choice, check_number
-from fairpca.estimators._base import Fit, MomentEstimator
-from fairpca.estimators._parity import solve_parity
-from fairpca.moments import Reduction
+from fairpca.estimators._base import Fit
+from fairpca.estimators._dimension import all_directions
+from fairpca.estimators._parity import largest_dimension, solve_parity
+from fairpca.estimators._uncorrelated import UncorrelatedEstimator
+from fairpca.moments import AttributeMoments, Reduction
 from fairpca.problems import best_captured
 from fairpca.problems.parity import covariance_gaps, mean_gaps, parity_problem
 from fairpca.protocols import Status
@@ -29,7 +31,7 @@ class ParityFit(Fit):
     covariance_difference: float
 
 
-class ParityPCA(MomentEstimator):
+class ParityPCA(UncorrelatedEstimator):
     """Principal components that reveal little about the group: equal means and, optionally, similar covariances.
 
     Over orthonormal bases V with d columns it solves (Olfat and Aswani 2019, at rank d)
@@ -37,16 +39,21 @@ class ParityPCA(MomentEstimator):
     ``max <S, V V^T> - mu max_ab ||V^T (Sigma_a - Sigma_b) V||_2``
 
     subject to ``||V^T (m_a - m_b)|| <= delta`` for all pairs of groups a, b, where S is the pooled covariance and
-    m_a, Sigma_a are the mean and covariance of group a.
+    m_a, Sigma_a are the mean and covariance of group a. A continuous sensitive feature z, such as age, adds the limit
+    ``||V^T cov(x, z)|| / sd(z) <= delta``: with ``delta = 0`` the scores are uncorrelated with it.
 
     Parameters
     ----------
-    n_components : int, default=2
+    n_components : int, float or None, default=2
         Number of dimensions kept. With ``mean_tolerance=0`` at most n_features minus the number of independent
-        mean differences (one less than the number of groups).
+        mean differences (one less than the number of groups) and of continuous sensitive features; None keeps that
+        many. A share between 0 and 1: the fewest components with which every group keeps that share of its variance
+        about the pooled mean (``partial_fit`` needs an integer). An error names the largest share reached if it is
+        out of reach.
     mean_tolerance : float, default=0.0
         delta: the largest accepted distance between two group means after projection, in the units of the data.
-        With 0 the means are equal up to rounding.
+        With 0 the means are equal up to rounding. Of a continuous sensitive feature: the largest accepted change of the
+        mean scores per standard deviation of it.
     covariance_penalty : float or None, default=None
         mu: how much variance to give up per unit of covariance difference. It has no units, since both are variances.
         None or 0 requests parity of means only. Around 0.5 the difference begins to vanish, and beyond some value (2 on
@@ -75,6 +82,10 @@ feature_names_in_, n_samples_seen_
         for this group alone.
     mean_difference_ : float
         The largest ``||V^T (m_a - m_b)||`` over all pairs.
+    continuous_ : list of str
+        Names of the continuous sensitive features; empty without any. With these alone, ``groups_`` is ``["all"]``.
+    continuous_slopes_ : ndarray of shape (n_continuous,)
+        ``||V^T cov(x, z)|| / sd(z)`` for each of them.
     covariance_difference_ : float
         The largest ``||V^T (Sigma_a - Sigma_b) V||_2`` over all pairs.
     objective_ : float
@@ -92,6 +103,7 @@ feature_names_in_, n_samples_seen_
     See Also
     --------
     KernelParityPCA : Equal means in the feature space of a kernel.
+    LeacePCA : The same parity by an affine map instead of an orthogonal projection, for at least as much variance.
     fairpca.metrics.adversary_gap : How well a classifier still tells the groups apart.
 
     Notes
@@ -110,6 +122,7 @@ feature_names_in_, n_samples_seen_
 
     Examples
     --------
+    >>> import numpy as np
     >>> from fairpca import ParityPCA
     >>> from fairpca.datasets import load_german_credit
     >>> X, sex = load_german_credit(return_X_s=True)
@@ -121,13 +134,21 @@ feature_names_in_, n_samples_seen_
     >>> closer = ParityPCA(n_components=3, covariance_penalty=1.0).fit(X, sensitive_features=sex)
     >>> bool(closer.covariance_difference_ < 0.5 * pca.covariance_difference_)
     True
+
+    Scores that have equal means by sex and are uncorrelated with age:
+
+    >>> column = list(load_german_credit().feature_names).index("age")
+    >>> age, others = X[:, column], np.delete(X, column, axis=1)
+    >>> both = ParityPCA(n_components=3).fit(others, sensitive_features=sex, continuous=age)
+    >>> bool(abs(np.corrcoef(both.transform(others).T, age)[-1, :-1]).max() < 1e-10)
+    True
     """
 
     _saved_attributes: ClassVar = {"mean_difference_": NUMBER, "covariance_difference_": NUMBER}
 
     def __init__(
         self,
-        n_components: int = 2,
+        n_components: int | float | None = 2,
         *,
         mean_tolerance: float = 0.0,
         covariance_penalty: float | None = None,
@@ -158,10 +179,27 @@ feature_names_in_, n_samples_seen_
         check_number("tol", self.tol, at_least=0)
         check_number("max_iter", self.max_iter, at_least=1, integer=True)
 
+    def _all_components(self, reduction: Reduction) -> int:
+        moments, tolerance = reduction.moments, float(self.mean_tolerance)
+        problem, frame = parity_problem(reduction, 1, penalty=0.0, tolerance=tolerance)
+        scale = moments.pooled_variance() or 1.0
+        possible = largest_dimension(problem.rescale(scale), tol=self.tol, max_iter=self.max_iter, rng=self._rng())
+        excluded = reduction.size - min(possible, frame.shape[1])
+        return max(all_directions(reduction) - excluded, 1)
+
+    def _keeps_more_with_more(self, reduction: Reduction) -> bool:
+        # Leading eigenvectors in the null space of the mean differences: more of them contain the fewer.
+        return self.solver == "auto" and not self.mean_tolerance and not self.covariance_penalty
+
     def _solve(self, reduction: Reduction, n_components: int) -> ParityFit:
         moments = reduction.moments
         penalty, tolerance = float(self.covariance_penalty or 0.0), float(self.mean_tolerance)
-        problem, frame = parity_problem(moments, n_components, penalty=penalty, tolerance=tolerance)
+        if penalty > 0 and isinstance(reduction, AttributeMoments) and len(moments.labels) < 2:
+            raise ValueError(
+                f"covariance_penalty={self.covariance_penalty!r} compares the covariances of groups, but all sensitive "
+                "features are continuous: leave it out, or add a column of groups."
+            )
+        problem, frame = parity_problem(reduction, n_components, penalty=penalty, tolerance=tolerance)
         total = moments.pooled_variance()
         scale = total if total > 0 else 1.0
         result = solve_parity(

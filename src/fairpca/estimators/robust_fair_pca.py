@@ -7,12 +7,13 @@ from typing import Any, ClassVar
 
 import numpy as np
 
-from fairpca._saved import LIST, PER_GROUP
-from fairpca._validation import check_choice, check_number
+from fairpca._saved import LIST, PER_GROUP, optional
+from fairpca._validation import check_choice, check_flag, check_number
 from fairpca.estimators._base import Fit, MomentEstimator
+from fairpca.estimators._group_variance import check_group_variance, has_group_variance
 from fairpca.joint_range import JointRange
-from fairpca.moments import Reduction
-from fairpca.problems import RobustGap, best_captured, check_radius, group_radii
+from fairpca.moments import GroupMoments, Reduction
+from fairpca.problems import RobustGap, best_captured, check_radius, group_radii, group_scales
 from fairpca.protocols import SolverResult
 from fairpca.solvers import descend_pieces, descend_subgradient, sweep_range
 
@@ -46,13 +47,18 @@ class RobustFairPCA(MomentEstimator):
 
     Parameters
     ----------
-    n_components : int, default=2
-        Number of dimensions kept, 1 to n_features.
+    n_components : int, float or None, default=2
+        Number of dimensions kept, 1 to n_features. A share between 0 and 1: the fewest components with which every
+        group keeps that share of its variance tr M_a (``partial_fit`` needs an integer). None: all, as in PCA.
     radius : float, array-like of shape (n_groups,) or dict, default=0.1
         A number alpha gives eps_a = alpha / sqrt(N_a). Or one eps_a per group, in the order of ``groups_``, or
-        a dict from label to eps_a. The eps_a are in squared units of the data: standardise X first.
+        a dict from label to eps_a. The eps_a are in squared units of the data (standardise X first) or, with
+        ``relative=True``, shares of each group's own variance.
     penalty : float, default=1.0
-        The weight lambda >= 0 of the gap. Zero, with radius zero, is ordinary PCA.
+        The weight lambda >= 0 of the gap. Zero, with radius zero, is ordinary PCA (unless ``relative=True``).
+    relative : bool, default=False
+        Whether errors are taken as shares of each group's own variance tr M_a: M_a / tr M_a replaces M_a. Otherwise a
+        group that varies more decides. Every group must have variance then.
     solver : {"auto", "spectral", "subgradient"}, default="auto"
         "spectral" (= "auto"): for two groups a global optimum with an optimality certificate, for three or more the
         best stationary point from several starts. "subgradient" is the paper's Algorithm 1, as a reference: it has no
@@ -80,12 +86,15 @@ class RobustFairPCA(MomentEstimator):
 feature_names_in_, n_samples_seen_
         As in :class:`sklearn.decomposition.PCA`.
     groups_, group_counts_ : ndarray of shape (n_groups,)
+    group_variances_ : ndarray of shape (n_groups,)
+        ``tr M_a``: the error that each group would have without any components.
     group_errors_, group_losses_ : ndarray of shape (n_groups,)
-        Mean squared reconstruction error of each group, and the part of it that is due to sharing the projection.
+        Mean squared reconstruction error of each group, and the part of it that is due to sharing the projection;
+        always in squared units of the data.
     worst_case_group_errors_ : ndarray of shape (n_groups,)
-        ``(sqrt(error) + sqrt(eps))^2``: the largest error of each group within its radius.
+        ``(sqrt(error) + sqrt(eps))^2``: the largest error of each group within its radius, in the same units.
     radii_ : ndarray of shape (n_groups,)
-        The eps_a.
+        The eps_a, in the units of ``radius``.
     group_weights_ : ndarray of shape (n_groups,)
         Weights w, of any sign and with absolute values summing to one, by which the result trades off the errors of
         the groups: usually it is the PCA of ``sum_a w_a M_a``. If the best projection is not the PCA of any weighted
@@ -94,7 +103,8 @@ feature_names_in_, n_samples_seen_
         by raising the error of that group.
     objective_, lower_bound_, duality_gap_ : float
         The minimised quantity at the returned components, a lower bound for any projection, and the difference. For
-        three or more groups the bound comes from a convex relaxation and is tight only for small radii.
+        three or more groups the bound comes from a convex relaxation and is tight only for small radii. With
+        ``relative=True`` in shares of the groups' variances, as is ``history_``.
     history_ : list of dict
         Progress: objective and bound after every split of the sweep; or the objective after every step, with one
         array per start of solver "subgradient".
@@ -136,14 +146,16 @@ feature_names_in_, n_samples_seen_
 
     _saved_attributes: ClassVar = {
         "group_weights_": PER_GROUP, "radii_": PER_GROUP, "worst_case_group_errors_": PER_GROUP, "history_": LIST,
+        "group_variances_": optional(PER_GROUP),
     }  # fmt: skip
 
     def __init__(
         self,
-        n_components: int = 2,
+        n_components: int | float | None = 2,
         *,
         radius: Any = 0.1,
         penalty: float = 1.0,
+        relative: bool = False,
         solver: str = "auto",
         center: str = "pooled",
         retraction: str = "qr",
@@ -156,6 +168,7 @@ feature_names_in_, n_samples_seen_
         self.n_components = n_components
         self.radius = radius
         self.penalty = penalty
+        self.relative = relative
         self.solver = solver
         self.center = center
         self.retraction = retraction
@@ -169,6 +182,7 @@ feature_names_in_, n_samples_seen_
         super()._check_parameters()
         check_radius(self.radius)
         check_number("penalty", self.penalty, at_least=0)
+        check_flag("relative", self.relative)
         check_choice("solver", self.solver, _SOLVERS)
         check_choice("center", self.center, ("pooled", "group"))
         check_choice("retraction", self.retraction, ("qr", "polar"))
@@ -179,31 +193,34 @@ feature_names_in_, n_samples_seen_
     def _depends_on_subspace_only(self) -> bool:
         return self.solver != "subgradient"  # its step length, that of the paper, depends on p
 
+    def _can_learn_from(self, moments: GroupMoments) -> bool:
+        return not self.relative or has_group_variance(moments, self.center, "relative=True")
+
     def _solve(self, reduction: Reduction, n_components: int) -> RobustFit:
+        if self.relative:
+            check_group_variance(reduction, self.center, "relative=True")
         totals = reduction.traces(self.center)
-        scale = float(reduction.shares @ totals)
-        scale = scale if scale > 0 else 1.0  # tol is relative, and so is every threshold in the solvers
+        scales, unit = group_scales(totals, reduction.shares, relative=self.relative)
         radii = group_radii(self.radius, reduction.labels, reduction.counts)
         matrices = reduction.second_moments(self.center)
-        matrices /= scale  # in place: the array was made for this search
+        matrices /= scales[:, None, None]  # in place: the array was made for this search
         joint = JointRange(matrices, n_components)
-        scaled = RobustGap(reduction.shares, radii / scale, self.penalty, totals / scale)
-        result = self._run(scaled, joint)
-        captured = joint.captured(result.basis) * scale
-        problem = RobustGap(reduction.shares, radii, self.penalty, totals)
-        errors = np.maximum(totals - captured, 0.0)
+        result = self._run(RobustGap(reduction.shares, radii / unit, self.penalty, totals / scales), joint)
+        captured = joint.captured(result.basis) * scales
+        problem = RobustGap(reduction.shares, radii, self.penalty, totals * (unit / scales))
+        errors = np.maximum(totals - captured, 0.0) * (unit / scales)
         return RobustFit(
             result=dataclasses.replace(
                 result,
                 objective=problem.value(errors),
-                lower_bound=result.lower_bound * scale,
-                history=[_in_units(record, scale) for record in result.history],
+                lower_bound=result.lower_bound * unit,
+                history=[_in_units(record, unit) for record in result.history],
             ),
             totals=totals,
             captured=captured,
-            best=best_captured(matrices, n_components) * scale,
+            best=best_captured(matrices, n_components) * scales,
             radii=radii,
-            worst_case_errors=problem.worst_case_errors(errors),
+            worst_case_errors=problem.worst_case_errors(errors) * (scales / unit),
         )
 
     def _run(self, problem: RobustGap, joint: JointRange) -> SolverResult:
@@ -221,6 +238,7 @@ feature_names_in_, n_samples_seen_
 
     def _store(self, reduction: Reduction, fit: RobustFit) -> None:  # type: ignore[override]
         super()._store(reduction, fit)
+        self.group_variances_ = fit.totals
         self.radii_ = fit.radii
         self.worst_case_group_errors_ = fit.worst_case_errors
         self.group_weights_ = fit.result.weights

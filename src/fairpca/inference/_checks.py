@@ -13,16 +13,23 @@ from fairpca._validation import (
     Groups,
     check_finite,
     check_groups,
-    check_groups_given,
     check_n_components,
     check_plain_matrix,
     check_sample_weight,
     check_several_groups,
+    split_off_groups,
 )
 from fairpca.moments import ChunkSource, MemorySource, RowSource
 from fairpca.moments.dask import DaskSource, is_dask
 
-__all__ = ["CountedRows", "as_source", "check_clusters", "check_dimensions", "check_one_group_each"]
+__all__ = [
+    "CountedRows",
+    "as_source",
+    "check_clusters",
+    "check_dimensions",
+    "check_one_group_each",
+    "in_memory_rows",
+]
 
 #: With more features than this, the p x p matrices, one per group and fold, would be too large.
 _MANY_FEATURES = 3000
@@ -35,7 +42,7 @@ def as_source(X: Any, sensitive_features: Any, sample_weight: Any) -> RowSource:
     elif sensitive_features is None and not hasattr(X, "shape") and _yields_tuples(X):
         source = ChunkSource(X)
     else:
-        source = _in_memory(X, sensitive_features, sample_weight)
+        source = in_memory_rows(X, sensitive_features, sample_weight)
     if source.n_features > _MANY_FEATURES:
         raise ValueError(
             f"X has {source.n_features} features, too many for a matrix per group and fold (at most {_MANY_FEATURES}). "
@@ -66,8 +73,8 @@ class CountedRows(MemorySource):
         return self.X.shape[0] if self.kept is None else len(self.kept)
 
 
-def _in_memory(X: Any, sensitive_features: Any, sample_weight: Any) -> CountedRows:
-    check_groups_given(sensitive_features)
+def in_memory_rows(X: Any, sensitive_features: Any, sample_weight: Any) -> CountedRows:
+    X, sensitive_features = split_off_groups(None, X, sensitive_features)
     X = check_plain_matrix(X, min_samples=2, finite=False)  # finiteness is checked in accumulate
     groups = check_groups(sensitive_features, X.shape[0])
     weights = check_sample_weight(sample_weight, X.shape[0])

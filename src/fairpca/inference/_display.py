@@ -10,7 +10,7 @@ from typing import Any
 
 from fairpca._optional import require
 
-__all__ = ["TableResult", "number", "p_text", "with_interval"]
+__all__ = ["TableResult", "fixed", "number", "p_text", "percent", "with_interval"]
 
 
 class TableResult:
@@ -78,6 +78,26 @@ def number(value: float) -> str:
     digits = max(0, 2 - int(f"{abs(value):e}".rpartition("e")[2]))
     # Round ties away from zero, as browsers do; Python's own formatting rounds them to even.
     return f"{Decimal(value).quantize(Decimal(1).scaleb(-digits), ROUND_HALF_UP):,}"
+
+
+def fixed(value: float, digits: int) -> str:
+    """So many decimals, ties away from zero, as the HTML report rounds.
+
+    Examples
+    --------
+    >>> from fairpca.inference._display import fixed
+    >>> fixed(0.0625, 3), fixed(-0.0004, 3), fixed(2.5, 0)
+    ('0.063', '0.000', '3')
+    """
+    if not math.isfinite(value):
+        return "-"
+    rounded = Decimal(value).quantize(Decimal(1).scaleb(-digits), ROUND_HALF_UP)
+    return f"{abs(rounded) if rounded == 0 else rounded}"
+
+
+def percent(share: float | None) -> str:
+    """``12.5%``, rounded as on the page."""
+    return "-" if share is None else f"{fixed(100 * share, 1)}%"
 
 
 def p_text(p_value: float, n_permutations: int) -> str:

@@ -73,7 +73,7 @@ def fit_rows(estimator: Any, X: Any, y: Any, groups: np.ndarray, weights: np.nda
 
 
 def is_projection(fitted: Any) -> bool:
-    """Whether it reconstructs rows by an orthogonal projection about its mean, on ``components_``."""
+    """Whether it reconstructs rows from linear scores about its mean, by ``components_``."""
     return isinstance(fitted, LinearProjection) or type(fitted) is PCA
 
 

@@ -15,8 +15,9 @@ from fairpca.inference._folds import Folds
 from fairpca.inference._row_values import N_VALUES, RowValues, ValueSums, values_of
 from fairpca.inference.chance import Noise
 from fairpca.linalg import threads_for, top_eigenpairs
+from fairpca.metrics._components import fitted_encoder
 from fairpca.moments import FoldMoments, GroupMoments, RowSource, Views, row_squares
-from fairpca.problems import group_errors
+from fairpca.problems.erasure import linear_errors
 
 __all__ = ["EIGENPROBLEMS", "FoldStudy", "Judged"]
 
@@ -70,7 +71,7 @@ class FoldStudy:
     def sample_errors(self, whole: Any, moments: GroupMoments) -> np.ndarray:
         """Error of each group on the rows that ``moments`` describe."""
         if is_projection(whole):
-            return group_errors(moments.second_moments(), whole.components_.T)
+            return linear_errors(moments.second_moments(), whole.components_.T, fitted_encoder(whole))
         return self._sums(reconstruction_errors(whole, self._rows.X)[:, None]).means[:, 0]
 
     def judge(self, without: Sequence[Any]) -> Judged:
@@ -167,7 +168,7 @@ class FoldStudy:
         """The share of rows to use: standard errors need about ten thousand per group; clusters are not split."""
         return 1.0 if self.folds.clusters is not None else min(1.0, _ROWS_FOR_ERRORS / self.folds.smallest)
 
-    # Transformers that are not orthogonal projections are evaluated by their reconstructions of rows in memory.
+    # Transformers without such components are evaluated by their reconstructions of rows in memory.
 
     @property
     def _rows(self) -> CountedRows:
@@ -202,4 +203,8 @@ def _leading(matrices: np.ndarray, d: int) -> list[np.ndarray]:
 
 
 def _basis_of(fitted: Any) -> list[np.ndarray]:
-    return [fitted.components_.T] if is_projection(fitted) else []
+    """What a row is reconstructed by and, where scores are not those of an orthogonal projection, what that costs."""
+    if not is_projection(fitted):
+        return []
+    basis, encoder = fitted.components_.T, fitted_encoder(fitted)
+    return [basis] if encoder is None else [basis, basis - encoder]

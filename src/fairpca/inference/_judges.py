@@ -11,7 +11,9 @@ import numpy as np
 from fairpca.inference._fitting import fit_rows, fit_to_moments
 from fairpca.inference._units import Units, group_sums, moments_of
 from fairpca.linalg import top_eigenpairs
+from fairpca.metrics._components import fitted_encoder
 from fairpca.moments import GroupMoments, MemorySource
+from fairpca.problems.erasure import captured_form, captured_variances
 
 __all__ = ["Division", "FixedComponents", "Judge", "RefittedToMoments", "RefittedToRows"]
 
@@ -37,10 +39,10 @@ class FixedComponents:
 
     refits = False
 
-    def __init__(self, units: Units, bases: dict[int, np.ndarray]) -> None:
+    def __init__(self, units: Units, bases: dict[int, np.ndarray], encoder: np.ndarray | None = None) -> None:
         self.dimensions = tuple(bases)
         self._units = units
-        self._projections = np.stack([(basis @ basis.T).ravel() for basis in bases.values()], axis=1)
+        self._projections = np.stack([captured_form(basis, encoder).ravel() for basis in bases.values()], axis=1)
 
     def losses(self, divisions: Sequence[Division], largest: int) -> np.ndarray:
         """All divisions at once if the matrices are small; large ones would take too much memory."""
@@ -76,8 +78,8 @@ class _Refitted:
         moments = moments_of(sums, self._units.center, tuple(range(len(sums))))
         found = []
         for own, estimator in zip(best, self._estimators.values(), strict=True):
-            basis = self._fit(estimator, moments, division, largest).components_.T
-            found.append(own - np.einsum("pi,api->a", basis, matrices @ basis))
+            fitted = self._fit(estimator, moments, division, largest)
+            found.append(own - captured_variances(matrices, fitted.components_.T, fitted_encoder(fitted)))
         return np.stack(found)
 
     def _fit(self, estimator: Any, moments: GroupMoments, division: Division, largest: int) -> Any:

@@ -15,6 +15,7 @@ from fairpca.inference._fitting import fit_rows, fit_to_moments, is_fitted, need
 from fairpca.inference._judges import FixedComponents, Judge, RefittedToMoments, RefittedToRows
 from fairpca.inference._units import BlockUnits, ClusterUnits, RowUnits, Units
 from fairpca.linalg import top_eigenpairs
+from fairpca.metrics._components import fitted_encoder
 from fairpca.metrics.reconstruction import check_projector
 from fairpca.moments import GroupMoments, MemorySource, RandomCells, RowSource, accumulate, cell_moments, row_counts
 
@@ -70,7 +71,7 @@ class PermutedData:
                 "estimator was fitted to the same labels, so they cannot be compared with random labels: pass it "
                 "unfitted (sklearn.base.clone(estimator)), and it is refitted to every random division."
             )
-        return FixedComponents(self.units, {basis.shape[1]: basis})
+        return FixedComponents(self.units, {basis.shape[1]: basis}, fitted_encoder(estimator))
 
     def _has_seen_these_labels(self, estimator: Any) -> bool:
         counts = getattr(estimator, "group_counts_", np.zeros(0))

@@ -143,7 +143,8 @@ class RowValues:
     """Applied to a chunk: sums of the values of its rows, see :func:`values_of`.
 
     ``views`` has four bases for every cell of group and judged fold: own components of the group, own components
-    without the fold, ordinary ones without the fold, the method's without the fold. ``own_weights``, one per group, as
+    without the fold, ordinary ones without the fold, the method's without the fold, and one more for a method that is
+    not an orthogonal projection. ``own_weights``, one per group, as
     in :func:`values_of`. ``share`` is the share of the rows that is used, drawn at random.
     """
 
@@ -195,9 +196,10 @@ def values_of(squares: np.ndarray, own_weight: float) -> np.ndarray:
 
     Parameters
     ----------
-    squares : ndarray of shape (n, 5)
+    squares : ndarray of shape (n, 5) or (n, 6)
         Squared length, and what is captured of it by: own components of the group, own components without the fold,
-        ordinary PCA without the fold, the method without the fold.
+        ordinary PCA without the fold, the method without the fold; and what is to be subtracted from the last, because
+        the scores of the method are not those of an orthogonal projection.
     own_weight : float
         How the group's own optimum lies between what its own components capture in the sample (too much) and without
         the fold (too little).
@@ -207,6 +209,7 @@ def values_of(squares: np.ndarray, own_weight: float) -> np.ndarray:
     ndarray of shape (n, 4)
         Error on new rows; corrected loss; loss against the own optimum; change of the error against ordinary PCA.
     """
-    total, own, own_without, ordinary, method = squares.T
+    total, own, own_without, ordinary, method, *oblique = squares.T
+    method = method - sum(oblique)
     reference = own_weight * own + (1.0 - own_weight) * own_without
     return np.column_stack([total - method, reference - method, own - method, ordinary - method])

@@ -13,10 +13,20 @@ from fairpca._labels import label_text
 from fairpca._validation import Groups, check_n_components, check_several_groups
 from fairpca.inference._checks import as_source
 from fairpca.inference._display import TableResult, number
+from fairpca.linalg import top_eigenpairs
 from fairpca.moments import FoldMoments, GroupMoments, MemorySource, RandomCells, RowSource, accumulate, row_counts
 from fairpca.problems import best_captured, group_losses
 
-__all__ = ["ChanceLoss", "ChanceLosses", "Influence", "Noise", "add_up", "chance_losses", "flow"]
+__all__ = [
+    "ChanceLoss",
+    "ChanceLosses",
+    "Influence",
+    "Noise",
+    "add_up",
+    "chance_losses",
+    "flow",
+    "pca_losses_by_dimension",
+]
 
 #: Steps of the flow from no noise to that of a group; more change the result by less than 1 %.
 _STEPS = 200
@@ -194,6 +204,16 @@ def pca_losses(moments: GroupMoments, basis: np.ndarray) -> np.ndarray:
     """In-sample loss of each group under a basis."""
     matrices = moments.second_moments()
     return np.maximum(group_losses(matrices, basis, best_captured(matrices, basis.shape[1])), 0.0)
+
+
+def pca_losses_by_dimension(moments: GroupMoments, dimensions: Sequence[int]) -> np.ndarray:
+    """In-sample losses under ordinary PCA with several numbers of components: shape (n_dimensions, n_groups)."""
+    matrices = moments.second_moments()
+    basis = top_eigenpairs(moments.pooled_covariance(), max(dimensions))[1]
+    own = np.array([np.linalg.eigvalsh(matrix)[::-1] for matrix in matrices])[:, : basis.shape[1]]
+    shared = np.array([np.einsum("ij,ij->j", basis, matrix @ basis) for matrix in matrices])
+    losses = np.cumsum(own - shared, axis=1).T[[d - 1 for d in dimensions]]
+    return np.maximum(losses, 0.0)
 
 
 @dataclass(frozen=True)

@@ -316,15 +316,23 @@ def _own_optimum_error(judged: Judged, noise: Noise) -> np.ndarray:
 
 def _remarks(study: FoldStudy, units: np.ndarray, noise: Noise) -> list[str]:
     p = study.moments.whole.n_features
-    remarks = [
-        f"{label_text(label)} is too small to be judged ({count:,.0f} {study.folds.unit} for {p} features); its "
-        "corrected loss is too large."
-        for label, count in zip(study.labels, units, strict=True)
-        if count < p
-    ]
+    small = {label_text(label): count for label, count in zip(study.labels, units, strict=True) if count < p}
+    remarks = [_too_small(small, study.folds.unit, p)] if small else []
     if noise.d < p and _few_rows_dominate(study, noise, float(units.min())):
-        remarks.append("a few rows dominate the losses; intervals may be too short. Look at outliers first.")
+        remarks.append("A few rows dominate the losses; intervals may be too short. Look at outliers first.")
     return remarks
+
+
+def _too_small(small: dict[str, float], unit: str, p: int) -> str:
+    """One sentence, however many groups are too small."""
+    if len(small) == 1:
+        ((name, count),) = small.items()
+        return (
+            f"{name} is too small to be judged ({count:,.0f} {unit} for {p} features); its corrected loss is too large."
+        )
+    listed = ", ".join(f"{name} ({count:,.0f})" for name, count in small.items())
+    start = f"These groups are too small to be judged ({unit} for {p} features): {listed}"
+    return f"{start}; their corrected losses are too large."
 
 
 def _few_rows_dominate(study: FoldStudy, noise: Noise, smallest: float) -> bool:

@@ -8,12 +8,12 @@ from typing import Any
 
 import numpy as np
 
-from fairpca._validation import Groups, check_groups, check_n_components, check_plain_matrix, check_several_groups
-from fairpca.inference.chance import pca_losses
+from fairpca._validation import Groups, check_grouped_rows, check_n_components, check_several_groups
+from fairpca.inference.chance import pca_losses_by_dimension
 from fairpca.linalg import top_eigenpairs
-from fairpca.moments import GroupMoments, accumulate
+from fairpca.moments import accumulate
 
-__all__ = ["Dominance", "dominant_parts"]
+__all__ = ["Dominance", "dominant_parts", "dominant_parts_by_dimension"]
 
 #: More than this share of a loss is most of it.
 _MOST = 0.5
@@ -100,63 +100,81 @@ def dominant_parts(
     >>> [(one.group, one.feature, one.rows) for one in dominant_parts(X, groups, n_components=2) if one.feature]
     [('a', 'column 4', 4), ('b', 'column 4', 4)]
     """
-    X = check_plain_matrix(X)
-    groups = check_groups(sensitive_features, X.shape[0])
+    X, groups, _ = check_grouped_rows(None, X, sensitive_features)
     check_several_groups(groups.labels, X.shape[0])
     d = check_n_components(n_components, X.shape[1])
     names = [f"column {j}" for j in range(X.shape[1])] if feature_names is None else feature_names
-    study = _Losses(X, groups, d)
-    return (*study.dominant_features(names), *study.dominant_rows())
+    return dominant_parts_by_dimension(X, groups, [d], names)[d]
+
+
+def dominant_parts_by_dimension(
+    X: np.ndarray, groups: Groups, dimensions: Sequence[int], names: Sequence[str]
+) -> dict[int, tuple[Dominance, ...]]:
+    """:func:`dominant_parts` of several numbers of components; what they share is computed once."""
+    study = _Losses(X, groups, dimensions)
+    features = [list(study.dominant_features(names, i)) for i in range(len(dimensions))]
+    return {d: (*features[i], *study.dominant_rows(i)) for i, d in enumerate(dimensions)}
 
 
 class _Losses:
-    """Losses of all groups under ordinary PCA, as they are and without some features or rows."""
+    """Losses of all groups under ordinary PCA, as they are and without some features or rows.
 
-    def __init__(self, X: np.ndarray, groups: Groups, d: int) -> None:
-        self.X, self.groups, self.d = X, groups, d
+    Of shape (n_dimensions, n_groups).
+    """
+
+    def __init__(self, X: np.ndarray, groups: Groups, dimensions: Sequence[int]) -> None:
+        self.X, self.groups, self.dimensions = X, groups, list(dimensions)
         self.moments = accumulate(X, groups)
-        self.losses = self._losses(self.moments)
+        self.shared = top_eigenpairs(self.moments.pooled_covariance(), max(dimensions))[1]
+        self.losses = pca_losses_by_dimension(self.moments, self.dimensions)
+        self.without = {j: (rows, self._without_feature(j)) for j, rows in self._rare_features()}
 
-    def _losses(self, moments: GroupMoments) -> np.ndarray:
-        return pca_losses(moments, top_eigenpairs(moments.pooled_covariance(), self.d)[1])
+    def _without_feature(self, j: int) -> np.ndarray:
+        """Where all other features are components, the losses as they are: nothing is shown to depend on it."""
+        kept = np.delete(np.arange(self.X.shape[1]), j)
+        possible = [d for d in self.dimensions if d <= len(kept)]
+        losses = self.losses.copy()
+        losses[: len(possible)] = pca_losses_by_dimension(self.moments.select(kept), possible)
+        return losses
 
-    def _notable(self) -> np.ndarray:
+    def _notable(self, i: int) -> np.ndarray:
         """Groups with a loss larger than rounding."""
-        return np.flatnonzero(self.losses > _ROUNDING * np.trace(self.moments.pooled_covariance()))
+        return np.flatnonzero(self.losses[i] > _ROUNDING * np.trace(self.moments.pooled_covariance()))
 
-    def dominant_features(self, names: Sequence[str]) -> Iterator[Dominance]:
-        for j, uncommon in self._rare_features():
-            without = self._losses(self.moments.select(np.delete(np.arange(self.X.shape[1]), j)))
-            for a in self._notable():
-                if without[a] < _MOST * self.losses[a]:
-                    yield self._dominance(a, str(names[j]), uncommon, len(self.X), without[a])
+    def dominant_features(self, names: Sequence[str], i: int) -> Iterator[Dominance]:
+        for j, (uncommon, without) in self.without.items():
+            for a in self._notable(i):
+                if without[i, a] < _MOST * self.losses[i, a]:
+                    yield self._dominance(i, a, str(names[j]), uncommon, len(self.X), without[i, a])
 
     def _rare_features(self) -> Iterator[tuple[int, int]]:
-        """Features with a rare value, and the rows that have it; none where all other features are components."""
-        for j in range(self.X.shape[1]) if self.d < self.X.shape[1] else ():
+        """Features with a rare value, and the rows that have it."""
+        for j in range(self.X.shape[1]) if min(self.dimensions) < self.X.shape[1] else ():
             uncommon = len(self.X) - int(np.unique(self.X[:, j], return_counts=True)[1].max())
             if 0 < uncommon < _FEW_ROWS * len(self.X):
                 yield j, uncommon
 
-    def dominant_rows(self) -> Iterator[Dominance]:
-        shared = top_eigenpairs(self.moments.pooled_covariance(), self.d)[1]
-        for a in self._notable():
+    def dominant_rows(self, i: int) -> Iterator[Dominance]:
+        d = self.dimensions[i]
+        shared = self.shared[:, :d]
+        for a in self._notable(i):
             members = np.flatnonzero(self.groups.codes == a)
             rows = self.X[members] - self.moments.pooled_mean
-            own = top_eigenpairs(self.moments.second_moments()[a], self.d)[1]
+            own = top_eigenpairs(self.moments.second_moments()[a], d)[1]
             few = _fewest_rows(((rows @ own) ** 2).sum(axis=1) - ((rows @ shared) ** 2).sum(axis=1))
             if len(few) > max(_FEW_ROWS * len(rows), 1) or len(few) == len(rows):
                 continue
-            without = self._losses_without(members[few])[a]
-            if without < _MOST * self.losses[a]:
-                yield self._dominance(a, None, len(few), len(rows), without)
+            without = self._losses_without(members[few], d)[a]
+            if without < _MOST * self.losses[i, a]:
+                yield self._dominance(i, a, None, len(few), len(rows), without)
 
-    def _losses_without(self, rows: np.ndarray) -> np.ndarray:
+    def _losses_without(self, rows: np.ndarray, d: int) -> np.ndarray:
         kept = np.delete(np.arange(len(self.X)), rows)
-        return self._losses(accumulate(self.X[kept], Groups(self.groups.labels, self.groups.codes[kept])))
+        moments = accumulate(self.X[kept], Groups(self.groups.labels, self.groups.codes[kept]))
+        return pca_losses_by_dimension(moments, [d])[0]
 
-    def _dominance(self, a: int, feature: str | None, rows: int, of_rows: int, without: float) -> Dominance:
-        return Dominance(self.groups.labels[a], feature, rows, of_rows, float(self.losses[a]), float(without))
+    def _dominance(self, i: int, a: int, feature: str | None, rows: int, of_rows: int, without: float) -> Dominance:
+        return Dominance(self.groups.labels[a], feature, rows, of_rows, float(self.losses[i, a]), float(without))
 
 
 def _fewest_rows(gains: np.ndarray) -> np.ndarray:

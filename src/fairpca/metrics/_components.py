@@ -7,7 +7,7 @@ from typing import Any
 import numpy as np
 from sklearn.utils.validation import check_is_fitted
 
-__all__ = ["fitted_components"]
+__all__ = ["fitted_components", "fitted_encoder"]
 
 
 def fitted_components(projector: Any, name: str) -> np.ndarray:
@@ -21,3 +21,12 @@ def fitted_components(projector: Any, name: str) -> np.ndarray:
             "no linear reconstruction; pass a linear estimator."
         )
     return np.asarray(components, dtype=np.float64)
+
+
+def fitted_encoder(projector: Any) -> np.ndarray | None:
+    """Columns that map centred rows to scores, where they are not the components themselves; None if they are.
+
+    LeacePCA has such a ``projection_``; it reconstructs rows from its scores by its components, as others do.
+    """
+    encoder = getattr(projector, "projection_", None)
+    return None if encoder is None else np.asarray(encoder, dtype=np.float64).T

@@ -16,7 +16,7 @@ from sklearn.utils import check_array, check_random_state
 from threadpoolctl import threadpool_limits
 
 from fairpca._labels import label_texts
-from fairpca._validation import Groups, check_groups, check_several_groups
+from fairpca._validation import Groups, check_groups, check_several_groups, split_off_groups
 from fairpca.metrics._auc import codes_of_units
 
 __all__ = [
@@ -49,6 +49,7 @@ Rows = tuple[np.ndarray, Groups]
 
 def check_rows(Z: Any, sensitive_features: Any) -> Rows:
     """Validate scores and groups of the same rows."""
+    Z, sensitive_features = split_off_groups(None, Z, sensitive_features)
     Z = check_array(Z, dtype=[np.float64, np.float32])
     groups = check_groups(sensitive_features, len(Z))
     check_several_groups(groups.labels, len(Z))

@@ -12,7 +12,7 @@ from sklearn.model_selection import StratifiedShuffleSplit
 from fairpca._validation import Groups, check_choice, check_number, legacy_generator, repeatable, seed_from
 from fairpca.metrics._readers import LinearRule, Rows, check_rows, check_train, make_reader, resolved, train_and_score
 
-__all__ = ["adversary_gap", "permuted_adversary_gaps"]
+__all__ = ["adversary_gap", "adversary_gap_and_draws", "permuted_adversary_gaps"]
 
 _FAMILIES = ("linear", "rbf", "boosting")
 _EVALUATIONS = ("held_out", "in_sample")
@@ -163,11 +163,31 @@ def permuted_adversary_gaps(
     if train is None:
         draws = (adversary_gap(Z, rng.permutation(codes), random_state=rng, **options) for _ in range(n_permutations))
         return np.fromiter(draws, float, n_permutations)
-    classifier, others = _classifier(options.get("family", "linear"), rng), check_train(train, judged)
+    classifier = _classifier(options.get("family", "linear"), rng)
+    return _gap_and_draws(classifier, check_train(train, judged), judged, n_permutations, rng)[1]
+
+
+def adversary_gap_and_draws(
+    Z: Any, sensitive_features: Any, *, train: tuple[Any, Any], n_permutations: int, random_state: Any
+) -> tuple[float, np.ndarray]:
+    """:func:`adversary_gap` of the linear rule trained on ``train``, and its gaps with shuffled groups.
+
+    The rule is trained once for both.
+    """
+    judged = check_rows(Z, sensitive_features)
+    classifier, rng = _classifier("linear", random_state), legacy_generator(random_state)
+    return _gap_and_draws(classifier, check_train(train, judged), judged, n_permutations, rng)
+
+
+def _gap_and_draws(
+    classifier: Any, others: Rows, judged: Rows, n_permutations: int, rng: Any
+) -> tuple[float, np.ndarray]:
+    codes = judged[1].codes
     pairs = combinations(range(len(judged[1])), 2)
     adversaries = [_Adversary(classifier, others, judged[0], pair) for pair in pairs]
     shuffled = (rng.permutation(codes) for _ in range(n_permutations))
-    return np.array([max(adversary.gap(draw) for adversary in adversaries) for draw in shuffled])
+    gaps = [max(adversary.gap(draw) for adversary in adversaries) for draw in (codes, *shuffled)]
+    return gaps[0], np.array(gaps[1:])
 
 
 def _classifier(family: Any, random_state: Any) -> Any:

@@ -10,7 +10,7 @@ from typing import Any
 import numpy as np
 from scipy.special import ndtri
 
-from fairpca._validation import check_groups, check_number, check_several_groups, check_share
+from fairpca._validation import check_groups, check_number, check_sample_weight, check_several_groups, check_share
 
 __all__ = ["GroupRates", "Rate", "RateDifference", "group_rates"]
 
@@ -22,6 +22,9 @@ MIN_ROWS = 20
 class Rate:
     """A share of rows, ``count`` of ``rows``, with Wilson's interval; ``value`` is NaN if there are no rows.
 
+    With weights, ``value`` is the weighted share, and the interval is that of ``effective_rows``, the number of rows
+    of equal weight that would be as informative: ``(sum w)^2 / sum w^2`` (Kish 1965).
+
     Attributes
     ----------
     count : int
@@ -32,6 +35,8 @@ class Rate:
         Their ratio.
     low, high : float
         A confidence interval.
+    effective_rows : float
+        Without weights, the number of rows.
 
     See Also
     --------
@@ -50,6 +55,7 @@ class Rate:
     value: float
     low: float
     high: float
+    effective_rows: float
 
 
 @dataclass(frozen=True)
@@ -121,7 +127,13 @@ class GroupRates:
 
 
 def group_rates(
-    y_true: Any, y_pred: Any, *, sensitive_features: Any, min_rows: int = MIN_ROWS, confidence: float = 0.95
+    y_true: Any,
+    y_pred: Any,
+    *,
+    sensitive_features: Any,
+    min_rows: int = MIN_ROWS,
+    confidence: float = 0.95,
+    sample_weight: Any = None,
 ) -> GroupRates:
     """Compute decision rates per group, and compare the groups if they have enough rows.
 
@@ -133,6 +145,8 @@ def group_rates(
     min_rows : int, default=20
         Rates based on fewer rows are not compared; the difference is then None, and ``rows`` shows why.
     confidence : float, default=0.95
+    sample_weight : array-like of shape (n_samples,), optional
+        Weights of the rows in the rates; intervals use the effective number of rows.
 
     Returns
     -------
@@ -161,10 +175,12 @@ def group_rates(
     check_several_groups(groups.labels, len(truth))
     check_number("min_rows", min_rows, at_least=1, integer=True)
     check_share("confidence", confidence, example=0.95)
+    given = check_sample_weight(sample_weight, len(truth))
+    weights = np.ones(len(truth)) if given is None else given
 
     def rates(among: np.ndarray) -> dict[Any, Rate]:
-        members = [among & (groups.codes == a) for a in range(len(groups.labels))]
-        found = (_rate(int(decision[rows].sum()), int(rows.sum()), confidence) for rows in members)
+        members = [among & (groups.codes == a) & (weights > 0) for a in range(len(groups.labels))]
+        found = (_rate(decision[rows], weights[rows], confidence) for rows in members)
         return dict(zip(groups.labels, found, strict=True))
 
     selected, true_positive, false_positive = rates(np.ones(len(truth), dtype=bool)), rates(truth), rates(~truth)
@@ -183,18 +199,19 @@ def _check_binary(name: str, values: Any) -> np.ndarray:
     return array.astype(bool)
 
 
-def _rate(count: int, rows: int, confidence: float) -> Rate:
-    if rows == 0:
-        return Rate(0, 0, math.nan, 0.0, 1.0)
-    return Rate(count, rows, count / rows, *_wilson(count, rows, confidence))
+def _rate(decisions: np.ndarray, weights: np.ndarray, confidence: float) -> Rate:
+    if not len(decisions):
+        return Rate(0, 0, math.nan, 0.0, 1.0, 0.0)
+    share = float(weights @ decisions / weights.sum())
+    rows = float(weights.sum() ** 2 / (weights @ weights))
+    return Rate(int(decisions.sum()), len(decisions), share, *_wilson(share, rows, confidence), rows)
 
 
-def _wilson(count: int, rows: int, confidence: float) -> tuple[float, float]:
+def _wilson(share: float, rows: float, confidence: float) -> tuple[float, float]:
     z = float(ndtri(0.5 + confidence / 2))
-    share = count / rows
     centre = (share + z * z / (2 * rows)) / (1 + z * z / rows)
     half = z * math.sqrt(share * (1 - share) / rows + (z / (2 * rows)) ** 2) / (1 + z * z / rows)
-    return (0.0 if count == 0 else centre - half), (1.0 if count == rows else centre + half)
+    return (0.0 if share == 0 else centre - half), (1.0 if share == 1 else centre + half)
 
 
 def _difference(rates: dict[Any, Rate], min_rows: int, confidence: float) -> RateDifference:
@@ -206,7 +223,7 @@ def _difference(rates: dict[Any, Rate], min_rows: int, confidence: float) -> Rat
         high, low = list(rates)[:2]
     pairs = len(list(combinations(rates, 2)))
     first, second = rates[high], rates[low]
-    above, below = (_wilson(one.count, one.rows, 1 - (1 - confidence) / pairs) for one in (first, second))
+    above, below = (_wilson(one.value, one.effective_rows, 1 - (1 - confidence) / pairs) for one in (first, second))
     value = first.value - second.value
     return RateDifference(
         value=value,

@@ -3,13 +3,22 @@
 from __future__ import annotations
 
 import warnings
+from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
 from sklearn.utils import check_array
 
-from fairpca._validation import Groups, check_groups, check_number, check_sample_weight, check_several_groups, generator
+from fairpca._validation import (
+    Groups,
+    check_groups,
+    check_number,
+    check_sample_weight,
+    check_several_groups,
+    generator,
+    split_off_groups,
+)
 from fairpca.moments import GroupedSample
 from fairpca.moments.bandwidths import Bandwidth, check_bandwidth, halved_bandwidths, squared_distance_median
 from fairpca.moments.kernel_means import kernel_matrix, kernel_means
@@ -19,6 +28,8 @@ __all__ = ["MMDTest", "median_bandwidth", "mmd2", "mmd2_test"]
 
 #: Permutations need the kernel matrix of the rows; if there are more rows than this, a sample is used.
 _MATRIX_ROWS = 4000
+#: Assignments that share one product with the kernel matrix.
+_BATCH = 50
 
 
 def median_bandwidth(X: Any, *, sample_weight: Any = None, random_state: Any = None) -> float:
@@ -238,18 +249,30 @@ def _permutation_draws(
     part = sample.subsample(_MATRIX_ROWS, rng)
     kernel = kernel_matrix(part.rows, sigma)
     codes = np.repeat(np.arange(len(part.labels)), part.counts)
-    draws = []
-    for _ in range(count):
-        assigned = rng.permutation(codes)
-        indicator = (assigned[:, None] == np.arange(len(part.labels))) / part.counts
-        draws.append(pair_discrepancies(indicator.T @ (kernel @ indicator), pairs).max())
+    sums, draws = kernel.sum(axis=1), []
+    for start in range(0, count, _BATCH):
+        assigned = [rng.permutation(codes) for _ in range(min(_BATCH, count - start))]
+        draws += [pair_discrepancies(means, pairs).max() for means in _assigned_means(kernel, sums, assigned, part)]
     shrink = (1.0 / sample.counts).sum() / (1.0 / part.counts).sum()
     return np.array(draws) * shrink
+
+
+def _assigned_means(
+    kernel: np.ndarray, sums: np.ndarray, assigned: list[np.ndarray], part: GroupedSample
+) -> Iterator[np.ndarray]:
+    """Mean kernels between groups for each assignment; those of the last group are what is left of the row sums."""
+    labels = np.arange(len(part.labels))
+    indicators = [(codes[:, None] == labels) / part.counts for codes in assigned]
+    products = kernel @ np.concatenate([indicator[:, :-1] for indicator in indicators], axis=1)
+    for indicator, others in zip(indicators, np.hsplit(products, len(assigned)), strict=True):
+        last = (sums - others @ part.counts[:-1]) / part.counts[-1]
+        yield indicator.T @ np.column_stack([others, last])
 
 
 def _prepare(
     X: Any, sensitive_features: Any, bandwidth: Any, sample_weight: Any, random_state: Any
 ) -> tuple[GroupedSample, Bandwidth]:
+    X, sensitive_features = split_off_groups(None, X, sensitive_features)
     rows = check_array(X, dtype=np.float64)
     groups: Groups = check_groups(sensitive_features, len(rows))
     weights = check_sample_weight(sample_weight, len(rows))

@@ -10,15 +10,19 @@ import numpy as np
 
 from fairpca._validation import (
     check_choice,
+    check_flag,
     check_groups,
     check_groups_given,
     check_plain_matrix,
     check_sample_weight,
+    split_off_groups,
+    without_sensitive_columns,
 )
 from fairpca.linalg import top_eigenpairs
-from fairpca.metrics._components import fitted_components
+from fairpca.metrics._components import fitted_components, fitted_encoder
 from fairpca.moments import GroupMoments, accumulate
-from fairpca.problems import best_captured, group_errors, group_losses
+from fairpca.problems import best_captured
+from fairpca.problems.erasure import captured_variances, linear_errors
 
 __all__ = [
     "GroupValues",
@@ -91,6 +95,7 @@ def reconstruction_error(
     sample_weight: Any = None,
     center: Center = "pooled",
     mean: Any = None,
+    relative: bool = False,
 ) -> float | GroupValues:
     """Mean squared distance between the rows and their reconstruction.
 
@@ -102,6 +107,8 @@ def reconstruction_error(
         Any data, for example held-out rows.
     projector : fitted estimator or array of shape (n_components, n_features)
         Anything with orthonormal ``components_`` (fairpca's estimators, scikit-learn's PCA), or the matrix itself.
+        For LeacePCA, whose scores are not those of an orthogonal projection, the reconstruction is that of
+        ``inverse_transform(transform(X))``.
     sensitive_features : array-like, optional
         The groups; without them, the value for all rows is returned.
     sample_weight : array-like, optional
@@ -110,6 +117,9 @@ def reconstruction_error(
         Distances about the projector's mean, or about each group's own mean in X.
     mean : array-like of shape (n_features,), optional
         Replaces the projector's mean. A bare matrix has none: then the mean of X is used.
+    relative : bool, default=False
+        Whether to divide by the variance ``tr M_a`` of each group in X, so that values are shares of it, as FairPCA
+        with ``relative=True`` balances them. The value for a group without variance is 0.0.
 
     Returns
     -------
@@ -129,9 +139,12 @@ def reconstruction_error(
     >>> errors = reconstruction_error(X, np.array([[1.0, 0.0]]), sensitive_features=["a", "a", "b", "b"])
     >>> errors["a"], errors["b"], errors.gap, errors.overall
     (0.0, 4.0, 4.0, 2.0)
+    >>> reconstruction_error(X, np.array([[1.0, 0.0]]), sensitive_features=["a", "a", "b", "b"], relative=True)["b"]
+    1.0
     """
     view = _View(X, projector, sensitive_features, sample_weight, center, mean)
-    return view.report(group_errors(view.matrices, view.basis))
+    errors = view.errors(view.matrices)
+    return view.report(errors, view.shares @ errors, relative=check_flag("relative", relative))
 
 
 def reconstruction_loss(
@@ -143,6 +156,7 @@ def reconstruction_loss(
     center: Center = "pooled",
     mean: Any = None,
     reference: tuple[Any, Any] | None = None,
+    relative: bool = False,
 ) -> float | GroupValues:
     """Reconstruction error in excess of the best possible with the same number of components for each group alone.
 
@@ -159,11 +173,13 @@ def reconstruction_loss(
         and a loss may be negative.
     X, projector, sensitive_features, sample_weight, center, mean : as in reconstruction_error
         The rows, the projection, the groups and how they are measured.
+    relative : bool, default=False
+        Whether to divide by the variance of each group in X, as in :func:`reconstruction_error`.
 
     Returns
     -------
     float, or GroupValues when ``sensitive_features`` is given
-        In squared units of the data.
+        In squared units of the data, or a share of the variance if ``relative``.
 
     See Also
     --------
@@ -186,13 +202,12 @@ def reconstruction_loss(
     >>> loss["b"]
     -9.0
     """
+    check_flag("relative", relative)
     view = _View(X, projector, sensitive_features, sample_weight, center, mean)
     if reference is not None:
-        return view.report(*view.losses_against(_reference_moments(reference, view)))
-    losses = group_losses(view.matrices, view.basis, best_captured(view.matrices, view.basis.shape[1]))
-    pooled = view.pooled[None]
-    overall = group_losses(pooled, view.basis, best_captured(pooled, view.basis.shape[1]))[0]
-    return view.report(np.maximum(losses, 0.0), overall=max(float(overall), 0.0))
+        return view.report(*view.losses_against(_reference_moments(reference, view)), relative=relative)
+    losses, overall = view.losses(view.matrices), view.losses(view.pooled[None])[0]
+    return view.report(np.maximum(losses, 0.0), max(float(overall), 0.0), relative=relative)
 
 
 def _reference_moments(reference: Any, view: _View) -> GroupMoments:
@@ -201,10 +216,11 @@ def _reference_moments(reference: Any, view: _View) -> GroupMoments:
         raise TypeError(
             "reference must be a pair (X, sensitive_features), for example the training rows and their groups."
         )
-    rows = check_plain_matrix(reference[0])
+    rows, labels = split_off_groups(None, *reference) if view.grouped else reference
+    rows = check_plain_matrix(rows)
     if rows.shape[1] != view.n_features:
         raise ValueError(f"reference has {rows.shape[1]} features, but X has {view.n_features}: pass the same columns.")
-    labels = reference[1] if view.grouped else np.zeros(rows.shape[0], dtype=np.uint8)
+    labels = labels if view.grouped else np.zeros(rows.shape[0], dtype=np.uint8)
     moments = accumulate(rows, check_groups(labels, rows.shape[0]))
     missing = [label for label in view.labels if label not in moments.labels]
     if missing:
@@ -222,6 +238,7 @@ def reconstruction_gap(
     center: Center = "pooled",
     mean: Any = None,
     reference: tuple[Any, Any] | None = None,
+    relative: bool = False,
 ) -> float:
     """The largest difference between two groups' errors (or losses): ABDiff of Vu et al. (2022) for two groups.
 
@@ -233,11 +250,13 @@ def reconstruction_gap(
         What is compared.
     reference : (X, sensitive_features), optional
         For losses only, as in :func:`reconstruction_loss`.
+    relative : bool, default=False
+        Whether to divide by the variance of each group in X, as in :func:`reconstruction_error`.
 
     Returns
     -------
     float
-        In squared units of the data.
+        In squared units of the data, or a share of the variance if ``relative``.
 
     See Also
     --------
@@ -251,8 +270,11 @@ def reconstruction_gap(
     >>> reconstruction_gap(X, np.array([[1.0, 0.0]]), sensitive_features=["a", "a", "b", "b"])
     4.0
     """
-    check_groups_given(sensitive_features)
-    options = {"sensitive_features": sensitive_features, "sample_weight": sample_weight, "center": center, "mean": mean}
+    check_groups_given(sensitive_features, X)
+    options: dict[str, Any] = {
+        "sensitive_features": sensitive_features, "sample_weight": sample_weight, "center": center, "mean": mean,
+        "relative": relative,
+    }  # fmt: skip
     if check_choice("of", of, ("error", "loss")) == "loss":
         values = reconstruction_loss(X, projector, reference=reference, **options)
     elif reference is not None:
@@ -274,6 +296,7 @@ def explained_variance_ratio(
 ) -> float | GroupValues:
     """Share of the variance that the projection keeps, ``<M_a, V V^T> / tr M_a``: overall and by group.
 
+    It is 1 minus the reconstruction error divided by the variance, and this is what is computed for LeacePCA, too.
     The value for a group without variance is 1.0.
 
     Parameters
@@ -299,17 +322,17 @@ def explained_variance_ratio(
     0.2
     """
     view = _View(X, projector, sensitive_features, sample_weight, center, mean)
-    shares = 1.0 - _ratio(group_errors(view.matrices, view.basis), np.einsum("aii->a", view.matrices))
-    overall = 1.0 - _ratio(group_errors(view.pooled[None], view.basis), np.trace(view.pooled))[0]
-    return view.report(shares, overall=float(overall))
+    errors = view.errors(view.matrices)
+    left_out = _ratio(errors, view.totals), _ratio(view.shares @ errors, view.shares @ view.totals)
+    return view.report(1.0 - left_out[0], 1.0 - float(left_out[1]))
 
 
 def _captured(matrix: np.ndarray, basis: np.ndarray) -> float:
     return float(np.vdot(basis, matrix @ basis))
 
 
-def _ratio(errors: np.ndarray, totals: Any) -> np.ndarray:
-    totals = np.broadcast_to(totals, errors.shape)
+def _ratio(errors: Any, totals: Any) -> np.ndarray:
+    errors, totals = np.asarray(errors, dtype=float), np.asarray(totals, dtype=float)
     return np.divide(errors, totals, out=np.zeros_like(errors), where=totals > 0)
 
 
@@ -319,17 +342,27 @@ class _View:
     def __init__(
         self, X: Any, projector: Any, sensitive_features: Any, sample_weight: Any, center: str, mean: Any
     ) -> None:
-        X = check_plain_matrix(X)
         self.grouped = sensitive_features is not None
-        labels = sensitive_features if self.grouped else np.zeros(X.shape[0], dtype=np.uint8)
-        groups = check_groups(labels, X.shape[0])
+        X, labels = split_off_groups(None, X, sensitive_features) if self.grouped else (X, None)
+        X = check_plain_matrix(without_sensitive_columns(projector, X))
+        groups = check_groups(labels if self.grouped else np.zeros(X.shape[0], dtype=np.uint8), X.shape[0])
         self._moments = accumulate(X, groups, check_sample_weight(sample_weight, X.shape[0]))
-        self.basis = check_projector(projector, X.shape[1])
+        self.basis, self._encoder = check_projector(projector, X.shape[1]), fitted_encoder(projector)
         point = _mean(projector, mean, self._moments)
         check_choice("center", center, ("pooled", "group"))
         self._center = "group" if center == "group" else point
         self.matrices = self._moments.second_moments(self._center)
+        self.totals, self.shares = np.einsum("aii->a", self.matrices), self._moments.shares
         self.labels, self.n_features = self._moments.labels, self._moments.n_features
+
+    def captured(self, matrices: np.ndarray) -> np.ndarray:
+        return captured_variances(matrices, self.basis, self._encoder)
+
+    def errors(self, matrices: np.ndarray) -> np.ndarray:
+        return linear_errors(matrices, self.basis, self._encoder)
+
+    def losses(self, matrices: np.ndarray) -> np.ndarray:
+        return best_captured(matrices, self.basis.shape[1]) - self.captured(matrices)
 
     def losses_against(self, reference: GroupMoments) -> tuple[np.ndarray, float]:
         """Losses relative to components computed from other rows, for each group and for all rows as one group."""
@@ -338,7 +371,7 @@ class _View:
         pooled = np.tensordot(reference.shares, own, axes=1)
         pairs = [*zip(self.matrices, own[positions], strict=True), (self.pooled, pooled)]
         losses = [
-            _captured(matrix, top_eigenpairs(other, d)[1]) - _captured(matrix, self.basis) for matrix, other in pairs
+            _captured(matrix, top_eigenpairs(other, d)[1]) - self.captured(matrix[None])[0] for matrix, other in pairs
         ]
         return np.array(losses[:-1]), float(losses[-1])
 
@@ -346,13 +379,13 @@ class _View:
     def pooled(self) -> np.ndarray:
         return np.tensordot(self._moments.shares, self.matrices, axes=1)
 
-    def report(self, values: np.ndarray, overall: float | None = None) -> float | GroupValues:
-        if overall is None:
-            overall = float(self._moments.shares @ values)
+    def report(self, values: np.ndarray, overall: float, *, relative: bool = False) -> float | GroupValues:
+        """The values by group and of all rows; ``relative``: as shares of the variance of these rows."""
+        if relative:
+            values, overall = _ratio(values, self.totals), float(_ratio(overall, self.shares @ self.totals))
         if not self.grouped:
-            return overall
-        by_group = dict(zip(self._moments.labels, map(float, values), strict=True))
-        return GroupValues(by_group, overall)
+            return float(overall)
+        return GroupValues(dict(zip(self.labels, map(float, values), strict=True)), float(overall))
 
 
 def check_projector(projector: Any, n_features: int) -> np.ndarray:

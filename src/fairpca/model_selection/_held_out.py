@@ -3,24 +3,23 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import asdict, dataclass, fields
+from dataclasses import asdict, dataclass, fields, replace
 from typing import Any
 
 import numpy as np
 from sklearn.linear_model import LogisticRegression
 from sklearn.model_selection import StratifiedGroupKFold, train_test_split
-from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import StandardScaler
 
 from fairpca.metrics import (
     GroupRates,
-    adversary_gap,
+    Rate,
     explained_variance_ratio,
     group_rates,
     mmd2_test,
-    permuted_adversary_gaps,
     readability,
 )
+from fairpca.metrics.adversary import adversary_gap_and_draws
 
 __all__ = ["DIFFERENCES", "Decisions", "HeldOut", "Split", "measure", "sample_rows", "split_rows"]
 
@@ -40,16 +39,25 @@ class Decisions:
     positive: Any
     rates: GroupRates
 
+    def named(self, names: Sequence[str]) -> Decisions:
+        """With the name of the positive class, where y holds positions in ``names``."""
+        return replace(self, positive=names[int(self.positive)])
+
     def as_dict(self, labels: Sequence[str]) -> dict[str, Any]:
         """Plain numbers and text, for JSON."""
         rates = {
-            name: {labels[code]: asdict(rate) for code, rate in getattr(self.rates, name).items()}
+            name: {labels[code]: _plain_rate(rate) for code, rate in getattr(self.rates, name).items()}
             for name in ("selected", "true_positive", "false_positive")
         }
         differences = {name: asdict(getattr(self.rates, name)) for name in DIFFERENCES}
         for one in differences.values():
             one["between"] = None if one["between"] is None else [labels[code] for code in one["between"]]
         return {"positive": str(self.positive), "rates": rates, "differences": differences}
+
+
+def _plain_rate(rate: Rate) -> dict[str, Any]:
+    """Without rows there is no share, and JSON has no NaN."""
+    return asdict(rate) | ({"value": None} if rate.rows == 0 else {})
 
 
 @dataclass(frozen=True)
@@ -65,6 +73,9 @@ class HeldOut:
         How far a linear rule tells the groups apart (0 to 1), and the level of random groups.
     auc, auc_low, auc_high, auc_random : float
         How well gradient boosting reads the group (0.5 to 1), a 95 % interval, and the level of random groups.
+    auc_between, auc_rows : tuple, int
+        The positions of the groups that it tells apart best (the second may be "rest"), and the held-out rows of the
+        smaller of them.
     accuracy, baseline : float or None
         Of a logistic regression that predicts the label from the scores, and of always predicting the most frequent
         class; on all held-out rows.
@@ -79,6 +90,8 @@ class HeldOut:
     auc_low: float
     auc_high: float
     auc_random: float
+    auc_between: tuple[Any, Any]
+    auc_rows: int
     mmd2: float | None = None
     mmd2_random: float | None = None
     accuracy: float | None = None
@@ -103,6 +116,7 @@ class HeldOut:
     def as_dict(self, labels: Sequence[str]) -> dict[str, Any]:
         """Plain numbers and text, for JSON; ``labels`` are the groups in the order of their codes."""
         plain = {field.name: getattr(self, field.name) for field in fields(self) if field.name != "decisions"}
+        plain["auc_between"] = [one if one == "rest" else labels[one] for one in self.auc_between]
         plain |= {name: getattr(self, name) for name in DIFFERENCES}
         plain["decisions"] = None if self.decisions is None else self.decisions.as_dict(labels)
         return plain
@@ -149,20 +163,33 @@ def sample_rows(rows: np.ndarray, strata: np.ndarray, size: int, seed: int) -> n
     return np.sort(train_test_split(rows, train_size=size, stratify=strata[rows], random_state=seed)[0])
 
 
-def measure(estimator: Any, X: np.ndarray, codes: np.ndarray, y: np.ndarray | None, split: Split, seed: int) -> HeldOut:
-    """Values of an estimator that was fitted on the training rows."""
+def measure(
+    estimator: Any,
+    X: np.ndarray,
+    codes: np.ndarray,
+    y: np.ndarray | None,
+    split: Split,
+    seed: int,
+    weights: np.ndarray | None = None,
+) -> HeldOut:
+    """Values of an estimator that was fitted on the training rows; comparisons of groups do not use the weights."""
     scores = {"train": estimator.transform(X[split.train]), "test": estimator.transform(X[split.test])}
     train = _sampled(scores["train"], codes, split.train, split.train_sample)
     judged = _sampled(scores["test"], codes, split.test, split.test_sample)
-    random = permuted_adversary_gaps(*judged, train=train, n_permutations=_PERMUTATIONS, random_state=seed)
+    variance = explained_variance_ratio(X[split.test], estimator, sample_weight=_part(weights, split.test))
+    gap, random = adversary_gap_and_draws(*judged, train=train, n_permutations=_PERMUTATIONS, random_state=seed)
     return HeldOut(
-        explained_variance=float(explained_variance_ratio(X[split.test], estimator)),  # type: ignore[arg-type]
-        adversary=adversary_gap(*judged, train=train, random_state=seed),
+        explained_variance=float(variance),  # type: ignore[arg-type]
+        adversary=gap,
         adversary_random=float(np.quantile(random, _LEVEL)),
         **_reading(judged, train, seed),
         **_distribution(*judged, seed),
-        **({} if y is None else _downstream(scores, codes, y, split)),
+        **({} if y is None else _downstream(scores, codes, y, split, weights)),
     )
+
+
+def _part(weights: np.ndarray | None, rows: np.ndarray) -> np.ndarray | None:
+    return None if weights is None else weights[rows]
 
 
 def _sampled(
@@ -175,7 +202,11 @@ def _sampled(
 def _reading(judged: tuple, train: tuple, seed: int) -> dict[str, Any]:
     """What gradient boosting reads, trained on the rows that the projection was fitted to."""
     found = readability(*judged, train=train, random_state=seed)
-    return {"auc": found.auc, "auc_low": found.low, "auc_high": found.high, "auc_random": found.level}
+    counts = np.bincount(judged[1])
+    first, second = found.groups
+    others = counts.sum() - counts[first] if second == "rest" else counts[second]
+    values = {"auc": found.auc, "auc_low": found.low, "auc_high": found.high, "auc_random": found.level}
+    return values | {"auc_between": found.groups, "auc_rows": int(min(counts[first], others))}
 
 
 def _distribution(scores: np.ndarray, codes: np.ndarray, seed: int) -> dict[str, Any]:
@@ -184,16 +215,23 @@ def _distribution(scores: np.ndarray, codes: np.ndarray, seed: int) -> dict[str,
     return {"mmd2": test.mmd2, "mmd2_random": test.level}
 
 
-def _downstream(scores: dict[str, np.ndarray], codes: np.ndarray, y: np.ndarray, split: Split) -> dict[str, Any]:
+def _downstream(
+    scores: dict[str, np.ndarray], codes: np.ndarray, y: np.ndarray, split: Split, weights: np.ndarray | None
+) -> dict[str, Any]:
     """What is predicted of all held-out rows, after all training rows."""
-    classifier = make_pipeline(StandardScaler(), LogisticRegression(max_iter=1000))
-    classifier.fit(scores["train"], y[split.train])
-    truth, predicted = y[split.test], classifier.predict(scores["test"])
-    classes, counts = np.unique(y[split.train], return_counts=True)
-    baseline = classes[counts.argmax()]
-    found = {"accuracy": float(np.mean(predicted == truth)), "baseline": float(np.mean(truth == baseline))}
+    trained, judged = _part(weights, split.train), _part(weights, split.test)
+    scaler = StandardScaler().fit(scores["train"], sample_weight=trained)
+    classifier = LogisticRegression(max_iter=1000)
+    classifier.fit(scaler.transform(scores["train"]), y[split.train], sample_weight=trained)
+    truth, predicted = y[split.test], classifier.predict(scaler.transform(scores["test"]))
+    classes, members = np.unique(y[split.train], return_inverse=True)
+    baseline = classes[np.bincount(members.reshape(-1), weights=trained).argmax()]
+    found = {
+        "accuracy": float(np.average(predicted == truth, weights=judged)),
+        "baseline": float(np.average(truth == baseline, weights=judged)),
+    }
     if len(np.unique(y)) != 2:
         return found
-    positive = classes[-1]
-    rates = group_rates(truth == positive, predicted == positive, sensitive_features=codes[split.test])
+    positive, groups = classes[-1], codes[split.test]
+    rates = group_rates(truth == positive, predicted == positive, sensitive_features=groups, sample_weight=judged)
     return found | {"decisions": Decisions(positive, rates)}

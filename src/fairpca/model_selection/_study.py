@@ -12,7 +12,7 @@ from fairpca._labels import label_texts
 from fairpca._validation import Groups, check_groups, check_several_groups, seed_from
 from fairpca.estimators._base import label_array
 from fairpca.inference import GroupFigures, LossTest, loss_test
-from fairpca.inference._checks import CountedRows, check_clusters
+from fairpca.inference._checks import CountedRows, check_clusters, in_memory_rows
 from fairpca.inference._cross_fits import fit_without_folds
 from fairpca.inference._fitting import is_projection, needs_moments_only
 from fairpca.inference._fold_study import FoldStudy
@@ -22,9 +22,11 @@ from fairpca.inference.chance import Noise
 from fairpca.inference.cross_validation import group_figures
 from fairpca.linalg import threads_for
 from fairpca.metrics import explained_variance_ratio
+from fairpca.metrics._components import fitted_encoder
 from fairpca.model_selection._held_out import Split, sample_rows, split_rows
 from fairpca.model_selection.methods import Method
 from fairpca.moments import GroupMoments
+from fairpca.problems.erasure import captured_variances
 
 __all__ = ["Study"]
 
@@ -47,21 +49,22 @@ class Study:
         test_size: float,
         seed: int,
         moments: GroupMoments | None,
+        sample_weight: Any = None,
     ) -> None:
-        self.X = check_array(X, dtype=np.float64)
-        self.groups = check_groups(sensitive_features, len(self.X))
-        check_several_groups(self.groups.labels, len(self.X))
-        self.y = _check_label(y, len(self.X))
+        rows = _given_rows(X, sensitive_features, sample_weight, moments)
+        self.X, self.groups, self.weights = rows.X, rows.groups, rows.weights
+        self.y = rows.select(_check_label(y, rows.n_given))
         self.seed, self.independent = seed, clusters is not None or not repeated_rows
         self.labels = label_array(self.groups.labels)[self.groups.codes]
         self.sampled = moments is not None
-        rows = CountedRows(self.X, self.groups)
         self.clusters = check_clusters(clusters, rows)
         self.folds = FoldStudy(rows, make_folds(rows, self._folds_for(n_folds), clusters, seed_from(seed)))
         self.moments = self.folds.moments.whole if moments is None else moments
         _check_sample_of(self.moments, self.groups, self.X.shape[1])
         self.least = LeastErrors(self.moments)
-        self.n_rows = round(self.moments.total_count)
+        #: Rows of each group, whatever their weights.
+        self.row_counts = tuple(map(round, self.moments.counts if self.sampled else np.bincount(self.groups.codes)))
+        self.n_rows = sum(self.row_counts)
         self.split: Split = split_rows(self.groups.codes, self.y, test_size, seed, self.clusters)
         self.held_out = FoldStudy(rows, held_out_part(self.groups, self.split.test, self.clusters))
         self.train_moments = self.held_out.moments.training(0)
@@ -75,6 +78,10 @@ class Study:
         )
         return max(2, min(n_folds, int(np.bincount(pairs).min())))
 
+    def held_out_counts(self) -> tuple[int, ...]:
+        """Rows of each group in the held-out part."""
+        return tuple(np.bincount(self.groups.codes[self.split.test], minlength=len(self.groups.labels)).tolist())
+
     def prepare(self, n_components: int) -> None:
         """Find the groups' own components once, before methods are evaluated in parallel."""
         with threads_for(self.X.size * self.X.shape[1]):
@@ -82,21 +89,30 @@ class Study:
             self.held_out.prepare(n_components)
             self.least.prepare(n_components)
 
-    def fit(self, method: Method, d: int) -> tuple[Any, int]:
+    def fit(self, method: Method, d: int, previous: Any = None) -> tuple[Any, int]:
         """The estimator whose values on all rows are reported, and how many rows it was fitted to.
 
-        A method that is slow on many rows is fitted to a sample of the training rows instead of all rows.
+        A method that is slow on many rows is fitted to a sample of the training rows instead of all rows, and may start
+        from the ``previous`` fit, with fewer components, to the same rows.
         """
         if method.max_rows is None:
-            estimator = method.fit(d, self.seed, self.X, self.labels, self.moments)
+            estimator = method.fit(d, self.seed, self.X, self.labels, self.moments, self.weights)
             return estimator, self.n_rows if needs_moments_only(estimator) else len(self.X)
         rows = sample_rows(self.split.train, self.groups.codes, method.max_rows, self.seed)
-        return method.fit(d, self.seed, self.X[rows], self.labels[rows], self.train_moments), len(rows)
+        if method.extend is not None and previous is not None:
+            estimator, weights = method.make(d, self.seed), self._weights_of(rows)
+            return method.extend(estimator, previous.components_, self.X[rows], self.labels[rows], weights), len(rows)
+        return self._fit_some(method, d, rows), len(rows)
 
     def fit_training_rows(self, method: Method, d: int) -> Any:
         """The method fitted to the training rows only."""
-        train = self.split.train
-        return method.fit(d, self.seed, self.X[train], self.labels[train], self.train_moments)
+        return self._fit_some(method, d, self.split.train)
+
+    def _fit_some(self, method: Method, d: int, rows: np.ndarray) -> Any:
+        return method.fit(d, self.seed, self.X[rows], self.labels[rows], self.train_moments, self._weights_of(rows))
+
+    def _weights_of(self, rows: np.ndarray) -> np.ndarray | None:
+        return None if self.weights is None else self.weights[rows]
 
     def figures(self, method: Method, d: int, whole: Any, partial: Any, confidence: float) -> GroupFigures:
         """Values on new rows: by cross-validation where a fit needs moments only, else on the one held-out part."""
@@ -116,6 +132,7 @@ class Study:
             n_components=dimensions,
             n_permutations=n_permutations,
             clusters=self.clusters,
+            sample_weight=self.weights,
             random_state=self.seed,
         )
 
@@ -124,17 +141,31 @@ class Study:
         if test is not None and not self.sampled:
             return {label: one.expected for label, one in test[d].by_group.items()}
         own = self.folds.moments.whole
-        noise = Noise.from_rows(self.X, own, d)
-        counts = dict(zip(self.moments.labels, self.moments.counts, strict=True))
+        noise = Noise.from_rows(self.X, own, d, self.weights)
+        counts = dict(zip(self.moments.labels, self.row_counts, strict=True))
         return {label: noise.expected_loss(count, self.n_rows) for label, count in counts.items()}
 
     def explained_variance(self, estimator: Any) -> float:
         """Explained variance ratio about the mean of all rows, whichever rows the estimator was fitted to."""
         if self.sampled or is_projection(estimator):  # no other pass over the rows
-            covariance, basis = self.moments.pooled_covariance(), estimator.components_.T
+            covariance = self.moments.pooled_covariance()
             total = float(np.trace(covariance))
-            return float(np.vdot(basis, covariance @ basis)) / total if total > 0 else 1.0
-        return float(explained_variance_ratio(self.X, estimator, mean=self.moments.pooled_mean))  # type: ignore[arg-type]
+            captured = captured_variances(covariance[None], estimator.components_.T, fitted_encoder(estimator))[0]
+            return float(captured) / total if total > 0 else 1.0
+        mean, weights = self.moments.pooled_mean, self.weights
+        return float(explained_variance_ratio(self.X, estimator, mean=mean, sample_weight=weights))  # type: ignore[arg-type]
+
+
+def _given_rows(X: Any, sensitive_features: Any, sample_weight: Any, moments: GroupMoments | None) -> CountedRows:
+    """The rows of positive weight."""
+    X = check_array(X, dtype=np.float64)
+    if sample_weight is not None:
+        if moments is not None:
+            raise ValueError("sample_weight cannot be combined with moments, which describe rows of unknown weights.")
+        return in_memory_rows(X, sensitive_features, sample_weight)
+    groups = check_groups(sensitive_features, len(X))
+    check_several_groups(groups.labels, len(X))
+    return CountedRows(X, groups)
 
 
 def _check_label(y: Any, n_samples: int) -> np.ndarray | None:

@@ -4,29 +4,34 @@ from __future__ import annotations
 
 import time
 import warnings
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
 import sklearn
+from joblib import effective_n_jobs
 
+from fairpca._labels import label_texts
 from fairpca._progress import Report, progress_of
-from fairpca._validation import check_number
+from fairpca._validation import check_number, split_off_groups
 from fairpca._workers import delayed, parallel
-from fairpca.inference import GroupFigures
+from fairpca.inference import GroupFigures, LossTest
 from fairpca.inference._checks import check_dimensions
 from fairpca.linalg import threads_for
+from fairpca.model_selection._features import FeatureStudy, study_features
 from fairpca.model_selection._held_out import HeldOut, measure
 from fairpca.model_selection._study import Study
-from fairpca.model_selection.comparison import Comparison, MethodResult
+from fairpca.model_selection.comparison import Comparison, Label, MethodResult
 from fairpca.model_selection.methods import Method, choose_methods
 from fairpca.moments import GroupMoments
 
-__all__ = ["compare"]
+__all__ = ["compare", "feature_names_of"]
 
 _DEFAULT_DIMENSIONS = (1, 2, 3, 5, 10)
+#: The rows were checked once; many small classifiers need not do it again.
+_TRUSTED: Any = {"assume_finite": True, "skip_parameter_validation": True}
 
 
 def compare(
@@ -46,6 +51,10 @@ def compare(
     n_jobs: int | None = None,
     progress: Report | bool | None = None,
     moments: GroupMoments | None = None,
+    sample_weight: Any = None,
+    feature_names: Sequence[str] | None = None,
+    label_name: str | None = None,
+    class_names: Sequence[str] | None = None,
 ) -> Comparison:
     """Fit several methods, and measure how each affects every group and what it costs.
 
@@ -65,8 +74,8 @@ def compare(
     n_components : int or iterable of int, optional
         Default: those of 1, 2, 3, 5 and 10 that do not exceed the number of features.
     methods : iterable of str or mapping from name to estimator, optional
-        Names as in ``fairpca.model_selection.METHODS`` (default: all), or estimators of your own with a parameter
-        ``n_components``.
+        Names as in ``fairpca.model_selection.METHODS`` (default: all but those marked ``on_request``), or estimators of
+        your own with a parameter ``n_components``.
     clusters : array-like, optional
         The person (household, patient, ...) that each row belongs to. Labels of persons are permuted, and the rows of a
         person stay in one fold.
@@ -85,12 +94,22 @@ def compare(
     n_jobs : int or None, default=None
         Number of fits that run in parallel, as in scikit-learn; the results do not depend on it.
     progress : callable or bool, optional
-        True shows a bar on the terminal; a function is called with the number of completed steps, the total number of
-        steps, and what was done.
+        A bar is shown on a terminal or in a notebook unless this is False; a function is called with the number of
+        completed steps, the total number of steps, and what was done.
     moments : GroupMoments, optional
         Moments of many more rows, of which X is a random sample. Methods that need moments only are then fitted to
         these, and losses in the sample and explained variance describe all rows; values on new rows, with their
         intervals, and p-values come from the sample.
+    sample_weight : array-like of shape (n_samples,), optional
+        Weights, which count like repeated rows in fits, errors, losses, variance, accuracy and decisions; standard
+        errors and p-values take each row for one observation. AUC, MMD^2 and adversary compare the rows without
+        weights. Rows of weight zero are left out. Not with ``moments``.
+    feature_names : sequence of str, optional
+        Default: the columns of a data frame, otherwise x0, x1, ...
+    label_name : str, optional
+        What ``y`` is called in the results; default: the name of a pandas Series, otherwise "label".
+    class_names : sequence of str, optional
+        If ``y`` holds positions 0, 1, ...: the names of the classes.
 
     Returns
     -------
@@ -114,32 +133,28 @@ def compare(
     """
     check_number("n_permutations", n_permutations, at_least=19, integer=True)
     check_number("cv", cv, at_least=2, integer=True)
+    X, sensitive_features = split_off_groups(None, X, sensitive_features)  # names of columns: those are not features
     study = Study(
         X, sensitive_features, y, clusters=clusters, repeated_rows=repeated_rows, n_folds=cv, test_size=test_size,
-        seed=random_state, moments=moments,
+        seed=random_state, moments=moments, sample_weight=sample_weight,
     )  # fmt: skip
     dimensions = list(check_dimensions(n_components, study.X.shape[1], default=_DEFAULT_DIMENSIONS))
+    names = feature_names_of(X, feature_names)
     chosen = choose_methods(methods)
     study.prepare(max(dimensions))
-    with progress_of(progress) as report:
-        steps = _Steps(report, 1 + len(chosen) * len(dimensions))
-        test = study.test(dimensions, n_permutations) if study.independent else None
-        steps.done("random divisions")
+    with progress_of(True if progress is None else progress) as report:
+        steps = _Steps(report, 2 + len(chosen) * len(dimensions))
+        test, features = _describe_rows(study, dimensions, names, n_permutations, steps)
         fits, omitted = _fit_all(study, chosen, dimensions, confidence, n_jobs, steps)
-    settings = {
-        "components": dimensions,
-        "methods": [method.name for method in chosen],
-        "n_permutations": n_permutations,
-        "n_folds": study.folds.folds.n_folds,
-        "confidence": confidence,
-        "test_size": test_size,
-        "random_state": random_state,
-        "clusters": clusters is not None,
-    }
+    settings = _settings(
+        study, dimensions, chosen, n_permutations=n_permutations, confidence=confidence, test_size=test_size,
+        random_state=random_state, clusters=clusters is not None, repeated_rows=repeated_rows,
+        weights=sample_weight is not None,
+    )  # fmt: skip
     return Comparison(
-        results=[fit.result(study) for fit in fits],
+        results=[fit.result(study, class_names) for fit in fits],
         groups=study.groups.labels,
-        counts=tuple(int(count) for count in study.moments.counts),
+        counts=study.row_counts,
         n_samples=study.n_rows,
         n_features=study.X.shape[1],
         omitted=omitted,
@@ -148,7 +163,46 @@ def compare(
         expected_losses={d: study.expected_losses(test, d) for d in dimensions},
         moments=study.moments,
         n_sampled=None if moments is None else len(study.X),
+        features=features,
+        held_out_counts=study.held_out_counts(),
+        label=_label(study.y, label_name or getattr(y, "name", None), class_names),
     )
+
+
+def _settings(study: Study, dimensions: list[int], methods: list[Method], **given: Any) -> dict[str, Any]:
+    """What a reader needs to repeat the comparison."""
+    found = {"components": dimensions, "methods": [method.name for method in methods]}
+    return found | {"n_folds": study.folds.folds.n_folds} | given
+
+
+def feature_names_of(X: Any, given: Sequence[str] | None) -> list[str]:
+    """One name per column: those given, the columns of a data frame, or x0, x1, ..."""
+    count = np.shape(X)[1]
+    if given is None:
+        return [str(name) for name in X.columns] if hasattr(X, "columns") else [f"x{j}" for j in range(count)]
+    if len(given) != count:
+        raise ValueError(f"feature_names has {len(given)} names, but X has {count} columns.")
+    return [str(name) for name in given]
+
+
+def _describe_rows(
+    study: Study, dimensions: list[int], names: list[str], n_permutations: int, steps: _Steps
+) -> tuple[LossTest | None, FeatureStudy]:
+    """What does not depend on the methods: the permutation test of ordinary PCA, and the features."""
+    test = study.test(dimensions, n_permutations) if study.independent else None
+    steps.done("random divisions")
+    with threads_for(study.X.size * study.X.shape[1]), sklearn.config_context(**_TRUSTED):
+        features = study_features(study, dimensions, names)
+    steps.done("features")
+    return test, features
+
+
+def _label(y: np.ndarray | None, name: Any, class_names: Sequence[str] | None) -> Label | None:
+    if y is None:
+        return None
+    found, counts = np.unique(y, return_counts=True)
+    texts = label_texts(found.tolist()) if class_names is None else [class_names[int(code)] for code in found]
+    return Label("label" if name is None else str(name), dict(zip(texts, map(int, counts), strict=True)))
 
 
 class _Steps:
@@ -163,6 +217,10 @@ class _Steps:
         self._progress(self._count, self._total, what)
 
 
+#: Position in the results, number of components, method.
+_Step = tuple[int, int, Method]
+
+
 @dataclass(frozen=True, eq=False)
 class _Fit:
     """A fitted method and what was measured on new rows."""
@@ -175,10 +233,14 @@ class _Fit:
     held_out: HeldOut
     figures: GroupFigures
 
-    def result(self, study: Study) -> MethodResult:
+    def result(self, study: Study, class_names: Sequence[str] | None) -> MethodResult:
+        held_out = self.held_out
+        if class_names is not None and held_out.decisions is not None:
+            held_out = replace(held_out, decisions=held_out.decisions.named(class_names))
         total = float(np.trace(study.moments.pooled_covariance()))
         objective, bound = (_finite(getattr(self.estimator, name, None)) for name in ("objective_", "lower_bound_"))
-        gap = None if objective is None or bound is None or total <= 0 else (objective - bound) / total
+        unit = 1.0 if getattr(self.estimator, "relative", False) else total  # of the objective
+        gap = None if objective is None or bound is None or unit <= 0 else (objective - bound) / unit
         return MethodResult(
             method=self.method.name,
             family=self.method.family,
@@ -192,7 +254,7 @@ class _Fit:
             converged=bool(getattr(self.estimator, "converged_", True)),
             seconds=self.seconds,
             notes=self.notes,
-            held_out=self.held_out,
+            held_out=held_out,
         )
 
 
@@ -200,16 +262,49 @@ def _fit_all(
     study: Study, methods: list[Method], dimensions: list[int], confidence: float, n_jobs: int | None, progress: _Steps
 ) -> tuple[list[_Fit], list[str]]:
     steps = [(d, method) for d in dimensions for method in methods]
-    # Slow methods first, so that none of them is still running on one worker when the others are idle.
-    order = sorted(range(len(steps)), key=lambda i: (steps[i][1].max_rows is None, i))
     outcomes: dict[int, _Fit | ValueError] = {}
-    run = parallel(n_jobs, return_as="generator")(
-        delayed(_try_one)(study, steps[i][1], steps[i][0], confidence) for i in order
-    )
-    for i, outcome in zip(order, run, strict=True):
+    for i, outcome in _outcomes(study, _tasks(steps), confidence, n_jobs):
         outcomes[i] = outcome
         progress.done(f"{steps[i][1].name}, {steps[i][0]} components")
     return _sorted_outcomes(steps, outcomes)
+
+
+def _tasks(steps: list[tuple[int, Method]]) -> list[list[_Step]]:
+    """Steps that can be done in parallel; those of a method that starts from fewer components form one task.
+
+    Slow methods first, so that none of them is still running on one worker when the others are idle.
+    """
+    tasks: dict[Any, list[_Step]] = {}
+    for i, (d, method) in enumerate(steps):
+        tasks.setdefault(method.name if method.extend else i, []).append((i, d, method))
+    return sorted(tasks.values(), key=lambda task: task[0][2].max_rows is None)
+
+
+def _outcomes(
+    study: Study, tasks: list[list[_Step]], confidence: float, n_jobs: int | None
+) -> Iterator[tuple[int, _Fit | ValueError]]:
+    if effective_n_jobs(n_jobs) == 1:
+        for task in tasks:
+            yield from _run_task(study, task, confidence)
+        return
+    run = parallel(n_jobs, return_as="generator_unordered")(
+        delayed(_list_task)(study, task, confidence) for task in tasks
+    )
+    for found in run:
+        yield from found
+
+
+def _list_task(study: Study, task: list[_Step], confidence: float) -> list[tuple[int, _Fit | ValueError]]:
+    return list(_run_task(study, task, confidence))
+
+
+def _run_task(study: Study, task: list[_Step], confidence: float) -> Iterator[tuple[int, _Fit | ValueError]]:
+    previous = None
+    for i, d, method in task:
+        outcome = _try_one(study, method, d, confidence, previous)
+        yield i, outcome
+        converged = isinstance(outcome, _Fit) and getattr(outcome.estimator, "converged_", False)
+        previous = outcome.estimator if isinstance(outcome, _Fit) and converged else None
 
 
 def _sorted_outcomes(
@@ -237,19 +332,19 @@ def _reason(name: str, problems: list[tuple[int, ValueError]]) -> str:
     return f"{name} with {numbers} components: {problems[0][1]}"
 
 
-def _try_one(study: Study, method: Method, d: int, confidence: float) -> _Fit | ValueError:
+def _try_one(study: Study, method: Method, d: int, confidence: float, previous: Any = None) -> _Fit | ValueError:
     """The fit, or the error that prevented it: some methods need more features than components."""
     try:
         with threads_for(study.X.size * study.X.shape[1]):
-            return _fit_one(study, method, d, confidence)
+            return _fit_one(study, method, d, confidence, previous)
     except ValueError as problem:
         return problem
 
 
-def _fit_one(study: Study, method: Method, d: int, confidence: float) -> _Fit:
+def _fit_one(study: Study, method: Method, d: int, confidence: float, previous: Any) -> _Fit:
     start = time.perf_counter()
     with _collected() as notes:
-        estimator, rows_used = study.fit(method, d)
+        estimator, rows_used = study.fit(method, d, previous)
     seconds = time.perf_counter() - start
     if rows_used < study.n_rows:
         notes.insert(
@@ -257,8 +352,8 @@ def _fit_one(study: Study, method: Method, d: int, confidence: float) -> _Fit:
         )
     with _collected() as training_notes:
         partial = estimator if method.max_rows is not None else study.fit_training_rows(method, d)
-        with sklearn.config_context(assume_finite=True, skip_parameter_validation=True):  # many small classifiers
-            held_out = measure(partial, study.X, study.groups.codes, study.y, study.split, study.seed)
+        with sklearn.config_context(**_TRUSTED):
+            held_out = measure(partial, study.X, study.groups.codes, study.y, study.split, study.seed, study.weights)
         figures = study.figures(method, d, estimator, partial, confidence)
     notes += [f"In the fit for the held-out rows: {note}" for note in training_notes]
     return _Fit(method, d, estimator, seconds, tuple(dict.fromkeys(notes)), held_out, figures)

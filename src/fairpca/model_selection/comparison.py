@@ -2,16 +2,23 @@
 
 from __future__ import annotations
 
+import json
 from dataclasses import dataclass, field
+from pathlib import Path
 from typing import Any
 
+from fairpca._files import write_text
 from fairpca._labels import group_sizes, label_texts
 from fairpca.inference import Estimate, GroupEstimates, GroupFigures, LossTest
 from fairpca.inference._display import TableResult
+from fairpca.model_selection._features import FeatureStudy
 from fairpca.model_selection._held_out import HeldOut
 from fairpca.moments import GroupMoments
 
-__all__ = ["Comparison", "MethodResult"]
+__all__ = ["SCHEMA_VERSION", "Comparison", "Label", "MethodResult"]
+
+#: Of the JSON output: the first number changes if a reader of the earlier one would break.
+SCHEMA_VERSION = "1.0"
 
 
 @dataclass(frozen=True)
@@ -107,6 +114,23 @@ class MethodResult:
         return row
 
 
+@dataclass(frozen=True)
+class Label:
+    """The label: its name, and how many rows each class has; of two classes, the last is the positive one."""
+
+    name: str
+    classes: dict[str, int]
+
+    @property
+    def positive(self) -> str | None:
+        """The positive class, where there are two."""
+        return list(self.classes)[-1] if len(self.classes) == 2 else None
+
+    def as_dict(self) -> dict[str, Any]:
+        """Plain numbers and text, for JSON."""
+        return {"name": self.name, "classes": self.classes, "positive": self.positive}
+
+
 @dataclass(frozen=True, repr=False)
 class Comparison(TableResult):
     """The result of :func:`compare`.
@@ -132,6 +156,12 @@ class Comparison(TableResult):
         Number of components -> label -> average loss of random groups of these sizes.
     moments : GroupMoments
         Moments of all rows, from which losses in the sample and explained variance are computed.
+    features : FeatureStudy or None
+        Which features reveal the group, and whether a loss depends on a rare value or a handful of rows.
+    held_out_counts : tuple of int
+        Rows of each group among those held out for decisions and for methods that need rows.
+    label : Label or None
+        Name and classes of ``y``.
 
     See Also
     --------
@@ -158,6 +188,9 @@ class Comparison(TableResult):
     expected_losses: dict[int, dict[Any, float]]
     moments: GroupMoments = field(repr=False)
     n_sampled: int | None = None
+    features: FeatureStudy | None = None
+    held_out_counts: tuple[int, ...] = ()
+    label: Label | None = None
 
     def __getitem__(self, key: tuple[str, int]) -> MethodResult:
         for result in self.results:
@@ -174,20 +207,38 @@ class Comparison(TableResult):
         return sorted({result.n_components for result in self.results})
 
     def as_dict(self) -> dict[str, Any]:
-        """Plain numbers and text, for JSON; labels with the same text, such as 1 and "1", are written as in Python."""
+        """Plain numbers and text, for JSON, as described by :func:`fairpca.report.schema`.
+
+        Labels with the same text, such as 1 and "1", are written as in Python.
+        """
+        labels = label_texts(self.groups)
         return {
-            "groups": dict(zip(label_texts(self.groups), self.counts, strict=True)),
+            "schema_version": SCHEMA_VERSION,
+            "groups": dict(zip(labels, self.counts, strict=True)),
+            "held_out_rows": dict(zip(labels, self.held_out_counts, strict=False)),
             "n_samples": self.n_samples,
             "n_sampled": self.n_sampled,
             "n_features": self.n_features,
+            "label": None if self.label is None else self.label.as_dict(),
             "settings": self.settings,
             "omitted": self.omitted,
             "expected_losses": {
                 str(d): dict(zip(label_texts(values), values.values(), strict=True))
                 for d, values in self.expected_losses.items()
             },
+            "proxies": None if self.features is None else self.features.as_dict(),
+            "influence": {} if self.features is None else self.features.influence_as_dict(),
             "results": [result.as_dict() | {"chance": self.chance(result.n_components)} for result in self.results],
         }
+
+    @property
+    def figures(self) -> dict[str, Any]:
+        """All values as plain numbers and text: the same as :meth:`as_dict`."""
+        return self.as_dict()
+
+    def save(self, path: Any) -> Path:
+        """Write all values as JSON, atomically: the file appears complete or not at all."""
+        return write_text(path, json.dumps(self.as_dict(), indent=2, allow_nan=False) + "\n")
 
     def chance(self, n_components: int) -> dict[str, Any]:
         """For ordinary PCA: p-values, overall and by group, and whether a random division would not show its losses."""

@@ -13,8 +13,9 @@ from fairpca._validation import check_choice, check_n_components, check_number, 
 from fairpca.estimators import FairPCA, RobustFairPCA
 from fairpca.joint_range import JointRange
 from fairpca.linalg import Geodesic, threads_for, top_eigenpairs
+from fairpca.metrics._components import fitted_encoder
 from fairpca.moments import GroupMoments, group_moments
-from fairpca.problems import group_errors
+from fairpca.problems.erasure import linear_errors
 from fairpca.solvers.range.sweep import BoundaryPoint, trace_boundary
 
 __all__ = ["Frontier", "FrontierPoint", "frontier", "frontier_of"]
@@ -206,14 +207,17 @@ class _Study:
         self._joint = JointRange(matrices / self._scale, dimension)
         self._totals = np.einsum("aii->a", self._joint.matrices)
 
-    def point(self, basis: np.ndarray, weights: np.ndarray | None = None) -> FrontierPoint:
-        errors = group_errors(self._matrices, basis)
+    def point(
+        self, basis: np.ndarray, weights: np.ndarray | None = None, encoder: np.ndarray | None = None
+    ) -> FrontierPoint:
+        errors = linear_errors(self._matrices, basis, encoder)
         return FrontierPoint(
             errors, float(self._moments.shares @ errors), float(np.ptp(errors)), basis.T.copy(), weights
         )
 
     def located(self, estimator: Any) -> FrontierPoint:
-        return self.point(estimator.components_.T, getattr(estimator, "group_weights_", None))
+        weights = getattr(estimator, "group_weights_", None)
+        return self.point(estimator.components_.T, weights, fitted_encoder(estimator))
 
     def frontier(self, methods: dict[str, FrontierPoint], n_points: int, penalties: np.ndarray) -> Frontier:
         """The curves, with these methods on them."""

@@ -10,7 +10,8 @@ import numpy as np
 from sklearn.base import clone
 from sklearn.decomposition import PCA
 
-from fairpca.estimators import FairPCA, MMDFairPCA, ParityPCA, RobustFairPCA
+from fairpca.estimators import FairPCA, LeacePCA, MMDFairPCA, ParityPCA, RobustFairPCA
+from fairpca.estimators._mmd_extended import fit_extended
 from fairpca.inference._fitting import fit_rows, fit_to_moments, needs_moments_only
 from fairpca.moments import GroupMoments
 
@@ -31,6 +32,12 @@ class Method:
         Returns an unfitted estimator, given the number of components and the random seed.
     max_rows : int or None
         For methods whose time grows quickly with the number of rows: a comparison fits them to a sample of this size.
+    on_request : bool
+        Whether a comparison includes it only if it is named.
+    objective : str
+        The quantity that it optimises, which a certificate is about.
+    extend : callable or None
+        Fits the estimator, given the components of a fit with fewer of them, the rows, their groups and weights.
 
     See Also
     --------
@@ -50,8 +57,19 @@ class Method:
     aim: str
     make: Callable[[int, int], Any]
     max_rows: int | None = None
+    on_request: bool = False
+    objective: str = "whatever its documentation states."
+    extend: Callable[[Any, np.ndarray, np.ndarray, np.ndarray, np.ndarray | None], Any] | None = None
 
-    def fit(self, n_components: int, seed: int, X: np.ndarray, groups: np.ndarray, moments: GroupMoments) -> Any:
+    def fit(
+        self,
+        n_components: int,
+        seed: int,
+        X: np.ndarray,
+        groups: np.ndarray,
+        moments: GroupMoments,
+        weights: np.ndarray | None = None,
+    ) -> Any:
         """A fitted estimator; ``moments`` describe the rows of X, or all the rows of which X is a sample.
 
         In the latter case, estimators that need moments only are thereby fitted to all rows.
@@ -59,7 +77,7 @@ class Method:
         estimator = self.make(n_components, seed)
         if needs_moments_only(estimator):
             return fit_to_moments(estimator, moments)
-        return fit_rows(estimator, X, None, groups, None)
+        return fit_rows(estimator, X, None, groups, weights)
 
 
 def _pca(n_components: int, seed: int) -> PCA:
@@ -74,6 +92,7 @@ METHODS: dict[str, Method] = {
             "reference",
             "Ordinary PCA: the least error over all rows together; it does not use the groups.",
             _pca,
+            objective="the mean squared error of all rows together, as small as possible.",
         ),
         Method(
             "FairPCA",
@@ -81,6 +100,18 @@ METHODS: dict[str, Method] = {
             "Makes the largest loss of a group as small as possible, where the loss is the error a group has only "
             "because it shares the components with the others.",
             lambda d, seed: FairPCA(d, random_state=seed),
+            objective="the largest loss of a group in these rows, as small as possible; not the errors, the total "
+            "error or what the scores reveal.",
+        ),
+        Method(
+            "FairPCA-relative",
+            "balanced quality",
+            "FairPCA with each group's loss as a share of its own variance, so that a group that varies more does not "
+            "count more.",
+            lambda d, seed: FairPCA(d, relative=True, random_state=seed),
+            on_request=True,
+            objective="the largest loss of a group as a share of its own variance in these rows, as small as possible; "
+            "not the errors, the total error or what the scores reveal.",
         ),
         Method(
             "RobustFairPCA",
@@ -88,6 +119,8 @@ METHODS: dict[str, Method] = {
             "Trades the total error against the difference between the groups' errors, with a margin for groups that "
             "are known from few rows.",
             lambda d, seed: RobustFairPCA(d, random_state=seed),
+            objective="the total error plus the penalty times the difference between the groups' errors, in the worst "
+            "case within the radius; not the losses.",
         ),
         Method(
             "ParityPCA",
@@ -95,6 +128,8 @@ METHODS: dict[str, Method] = {
             "Keeps only directions along which the groups have the same mean, so that no average difference between "
             "them is left in the scores.",
             lambda d, seed: ParityPCA(d, random_state=seed),
+            objective="the variance kept among projections in which the groups have equal means; other differences "
+            "between their distributions may remain.",
         ),
         Method(
             "MMDFairPCA",
@@ -103,15 +138,29 @@ METHODS: dict[str, Method] = {
             "tolerance on MMD².",
             lambda d, seed: MMDFairPCA(d, random_state=seed),
             max_rows=700,
+            objective="the variance kept among projections whose MMD² between groups is within the tolerance, on the "
+            "rows that it was fitted to.",
+            extend=fit_extended,
+        ),
+        Method(
+            "LeacePCA",
+            "parity",
+            "Changes the rows as little as possible so that no linear rule tells the groups apart, then applies "
+            "ordinary PCA. The map is not an orthogonal projection, and keeps at least as much of the variance of "
+            "these rows as ParityPCA.",
+            lambda d, seed: LeacePCA(d),
+            on_request=True,
+            objective="the variance of the erased rows that is kept, on the rows that it was fitted to; not what a "
+            "classifier that is not linear can tell from the scores.",
         ),
     )
 }
 
 
 def choose_methods(methods: Iterable[str] | Mapping[str, Any] | None) -> list[Method]:
-    """Methods by name (None: all), or from a mapping of names to the caller's own estimators."""
+    """Methods by name (None: all but those on request), or from a mapping of names to the caller's own estimators."""
     if methods is None:
-        return list(METHODS.values())
+        return [method for method in METHODS.values() if not method.on_request]
     if isinstance(methods, Mapping):
         return [_own_method(str(name), estimator) for name, estimator in methods.items()]
     names = [methods] if isinstance(methods, str) else list(methods)

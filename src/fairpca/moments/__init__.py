@@ -1,6 +1,7 @@
 """Group statistics: the only place where a group's count, mean and covariance are computed."""
 
 from fairpca.moments._accumulate import accumulate, chunk_moments, group_moments
+from fairpca.moments._attributes import AttributeMoments, accumulate_attributes, attribute_moments
 from fairpca.moments._factors import GroupFactors
 from fairpca.moments._folds import FoldMoments
 from fairpca.moments._group_moments import GroupMoments, Reduction
@@ -21,6 +22,7 @@ from fairpca.moments._sources import (
 from fairpca.moments._streams import RowBlock, moments_from_blocks
 
 __all__ = [
+    "AttributeMoments",
     "Cells",
     "ChunkSource",
     "FoldMoments",
@@ -36,6 +38,8 @@ __all__ = [
     "RowSpace",
     "Views",
     "accumulate",
+    "accumulate_attributes",
+    "attribute_moments",
     "cell_moments",
     "chunk_moments",
     "group_moments",

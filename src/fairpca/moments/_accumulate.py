@@ -16,7 +16,15 @@ from typing import Any
 import numpy as np
 from scipy import sparse
 
-from fairpca._validation import Groups, check_finite, check_groups, check_plain_matrix, check_sample_weight
+from fairpca._validation import (
+    Groups,
+    check_finite,
+    check_grouped_rows,
+    check_groups,
+    check_plain_matrix,
+    check_sample_weight,
+    split_off_groups,
+)
 from fairpca.linalg import blas_threads, single_blas_thread, threads_for
 from fairpca.moments._group_moments import GroupMoments, GroupTotal
 from fairpca.moments._mixed_precision import MixedPrecisionTotal
@@ -88,13 +96,12 @@ def group_moments(X: Any, sensitive_features: Any = None, *, sample_weight: Any 
     """
     if sensitive_features is None:
         return _merge_chunks(X)
-    X = check_plain_matrix(X, finite=False)  # finiteness is checked in accumulate
-    groups = check_groups(sensitive_features, X.shape[0])
-    return accumulate(X, groups, check_sample_weight(sample_weight, X.shape[0]))
+    return accumulate(*check_grouped_rows(None, X, sensitive_features, sample_weight, finite=False))
 
 
 def chunk_moments(X: Any, sensitive_features: Any, sample_weight: Any) -> GroupMoments:
     """Moments of one chunk, which may have no rows or no positive weight."""
+    X, sensitive_features = split_off_groups(None, X, sensitive_features)
     X = check_plain_matrix(X, min_samples=0, finite=False)
     weights = check_sample_weight(sample_weight, X.shape[0], part=True)
     if not X.shape[0]:
@@ -205,6 +212,8 @@ def _from_columns(
     n_rows, n_features = len(columns[0]), len(columns)
     step = min(n_rows, _MIXED_ROWS_OF_COLUMNS if mixed else _block_rows(n_features, mixed))
     buffer = np.empty((n_features, step), dtype=np.float32 if mixed else np.float64)
+    # Rows next to each other give the same sums, bit for bit, as data stored row by row; float32 is rounded anyway.
+    whole_rows = None if mixed else np.empty((step, n_features))
 
     def gather(rows: np.ndarray) -> np.ndarray:
         for column, out in zip(columns, buffer[:, : len(rows)], strict=True):
@@ -212,7 +221,11 @@ def _from_columns(
                 column.take(rows, out=out, mode="clip")
             else:
                 out[:] = column.take(rows)
-        return buffer[:, : len(rows)].T
+        gathered = buffer[:, : len(rows)].T
+        if whole_rows is None:
+            return gathered
+        whole_rows[: len(rows)] = gathered
+        return whole_rows[: len(rows)]
 
     return _sum_blocks(gather, n_features, groups, sample_weight, step, mixed)
 

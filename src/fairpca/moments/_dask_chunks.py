@@ -8,6 +8,7 @@ from typing import Any
 
 import numpy as np
 
+from fairpca._continuous import Measurements, check_measurements
 from fairpca._validation import Groups, check_groups, check_sample_weight, is_dask
 from fairpca.linalg import single_blas_thread
 
@@ -103,6 +104,9 @@ def _slices(name: str, values: Any, X: Any) -> list[Any]:
     if name == "sensitive_features":
         groups = check_groups(values, X.shape[0])
         return [Groups(groups.labels, groups.codes[part]) for part in rows]
+    if name == "continuous":
+        measured = check_measurements(values, X.shape[0])
+        return [Measurements(measured.names, measured.values[part]) for part in rows]
     values = check_sample_weight(values, X.shape[0]) if name == "sample_weight" else np.asarray(values)
     if values.ndim == 0 or len(values) != X.shape[0]:
         raise ValueError(f"{name} has shape {values.shape}, but X has {X.shape[0]} rows: give one entry per row.")

@@ -7,7 +7,9 @@ from typing import Any
 
 import numpy as np
 
-__all__ = ["in_order", "is_scatter"]
+from fairpca._labels import quoted
+
+__all__ = ["check_moments", "in_order"]
 
 #: Entries of a scatter are off by this share of the largest at most, where rows are multiplied in single precision.
 _SCATTER_ROUNDING = 1e-6
@@ -25,7 +27,7 @@ def in_order(name: str, values: Any, labels: tuple[Any, ...]) -> np.ndarray:
     return array
 
 
-def is_scatter(matrix: np.ndarray) -> bool:
+def _is_scatter(matrix: np.ndarray) -> bool:
     """Whether a matrix is symmetric and positive semidefinite, up to the rounding of sums in single precision."""
     slack = _SCATTER_ROUNDING * float(np.abs(matrix).max(initial=0.0))
     if np.abs(matrix - matrix.T).max(initial=0.0) > slack:
@@ -35,3 +37,21 @@ def is_scatter(matrix: np.ndarray) -> bool:
     except np.linalg.LinAlgError:
         return False
     return True
+
+
+def check_moments(labels: tuple[Any, ...], counts: np.ndarray, means: np.ndarray, scatters: np.ndarray) -> None:
+    """Raise unless these can be the moments of data."""
+    unfit = [repr(label) for label, count in zip(labels, counts, strict=True) if not 0 < count < np.inf]
+    if unfit:
+        raise ValueError(
+            f"counts of the groups {', '.join(unfit)} are not positive numbers; leave out groups without rows."
+        )
+    for name, values in (("means", means), ("scatters", scatters)):
+        if not np.isfinite(values).all():
+            raise ValueError(f"{name} contain missing or infinite values; drop or fill them in before summing.")
+    for label, scatter in zip(labels, scatters, strict=True):
+        if not _is_scatter(scatter):
+            raise ValueError(
+                f"scatters of the group {quoted(label)} are not a valid scatter matrix: it must be symmetric "
+                "without negative eigenvalues. Sum (x - mean)(x - mean)^T over the group's rows."
+            )

@@ -12,9 +12,8 @@ import numpy as np
 from scipy import sparse
 from scipy.linalg import blas
 
-from fairpca._labels import quoted
 from fairpca._validation import check_choice, ordered_labels
-from fairpca.moments._given_moments import in_order, is_scatter
+from fairpca.moments._given_moments import check_moments, in_order
 from fairpca.moments._sparse_shift import DENSE_COLUMN
 
 __all__ = ["WIDE", "GroupMoments", "GroupTotal", "Reduction", "fixed_by_group"]
@@ -22,7 +21,8 @@ __all__ = ["WIDE", "GroupMoments", "GroupTotal", "Reduction", "fixed_by_group"]
 #: From this many features on, it pays to compute only one triangle of a symmetric matrix.
 WIDE = 256
 _TILE = 128
-
+#: Rows are added without centring if no squared mean exceeds this share of the mean square.
+_SMALL_MEAN = 0.2
 #: Operations between a row and a mean whose rounding matters even for few rows.
 _ROUNDED_OPERATIONS = 16
 
@@ -38,11 +38,11 @@ class Reduction(ABC):
     means: np.ndarray
     pooled_mean: np.ndarray
 
-    @property
+    @functools.cached_property
     def total_count(self) -> float:
         return float(self.counts.sum())
 
-    @property
+    @functools.cached_property
     def shares(self) -> np.ndarray:
         """``p_a = N_a / N``."""
         return self.counts / self.total_count
@@ -209,7 +209,9 @@ class GroupMoments(Reduction):
         return self.scatters.sum(axis=0) / self.total_count + between
 
     def pooled_form(self, basis: np.ndarray) -> np.ndarray:
-        return basis.T @ self.pooled_covariance() @ basis
+        offsets = (self.means - self.pooled_mean) @ basis
+        within = basis.T @ (self.scatters @ basis).sum(axis=0) / self.total_count
+        return within + (offsets * self.shares[:, None]).T @ offsets
 
     def pooled_variance(self) -> float:
         return float(self.pooled_variances().sum())
@@ -226,20 +228,7 @@ class GroupMoments(Reduction):
             ...
         ValueError: counts of the groups 'b' are not positive numbers; leave out groups without rows.
         """
-        unfit = [repr(a) for a, count in zip(self.labels, self.counts, strict=True) if not 0 < count < np.inf]
-        if unfit:
-            raise ValueError(
-                f"counts of the groups {', '.join(unfit)} are not positive numbers; leave out groups without rows."
-            )
-        for name in ("means", "scatters"):
-            if not np.isfinite(getattr(self, name)).all():
-                raise ValueError(f"{name} contain missing or infinite values; drop or fill them in before summing.")
-        for label, scatter in zip(self.labels, self.scatters, strict=True):
-            if not is_scatter(scatter):
-                raise ValueError(
-                    f"scatters of the group {quoted(label)} are not a valid scatter matrix: it must be symmetric "
-                    "without negative eigenvalues. Sum (x - mean)(x - mean)^T over the group's rows."
-                )
+        check_moments(self.labels, self.counts, self.means, self.scatters)
         return self
 
     def second_moments(self, center: str | np.ndarray = "pooled") -> np.ndarray:
@@ -276,6 +265,15 @@ class GroupMoments(Reduction):
         return GroupMoments(
             self.labels, self.counts, self.means[:, chosen], self.scatters[:, chosen[:, None], chosen[None, :]]
         )
+
+    def sum_columns(self, parts: Sequence[Sequence[int]]) -> GroupMoments:
+        """The moments of features that are sums of the given ones, such as the indicator of several levels."""
+        if all(len(part) == 1 for part in parts):
+            return self.select([part[0] for part in parts])
+        combine = np.zeros((self.n_features, len(parts)))
+        for j, part in enumerate(parts):
+            combine[list(part), j] = 1.0
+        return GroupMoments(self.labels, self.counts, self.means @ combine, combine.T @ self.scatters @ combine)
 
     def pick(self, positions: Sequence[int] | np.ndarray, labels: tuple[Any, ...]) -> GroupMoments:
         """The moments of the groups at the given positions, with new labels."""
@@ -373,6 +371,8 @@ class GroupTotal:
         wide = rows.shape[1] >= WIDE and rows.flags.c_contiguous
         # numpy and scipy each have BLAS threads that spin for a while after a call: use only one of the two per block.
         mean = blas.dgemv(1.0 / count, rows.T, factors) if wide else factors @ rows / count
+        if not wide and weights is None and self._added_uncentred(rows, count, mean):
+            return
         rows -= mean  # a rounding error of the mean changes the scatter only by its square
         if weights is not None:
             rows *= np.sqrt(weights)[:, None]
@@ -382,6 +382,22 @@ class GroupTotal:
         else:
             self._within += np.matmul(rows.T, rows, out=self._product)  # numpy uses a symmetric rank-k update for it
         self._remember(count, mean)
+
+    def _added_uncentred(self, rows: np.ndarray, count: float, mean: np.ndarray) -> bool:
+        """Add rows whose mean is small relative to their spread without centring them; return whether they were added.
+
+        The squares of such rows, and their rounding, are at most a quarter larger than those of the centred ones. The
+        rows before these show whether that is likely; the sums themselves show whether it is.
+        """
+        if not self._counts or (mean**2 > _SMALL_MEAN * self._within.diagonal() / sum(self._counts)).any():
+            return False
+        product = np.matmul(rows.T, rows, out=self._product)
+        if (count * mean**2 > _SMALL_MEAN * product.diagonal()).any():
+            return False
+        product -= np.outer(count * mean, mean)
+        self._within += product
+        self._remember(count, mean)
+        return True
 
     def add_sparse(self, rows: sparse.csr_matrix, weights: np.ndarray | None) -> None:
         """Add sparse rows without converting them to dense, except for columns that are mostly nonzero."""
@@ -410,6 +426,8 @@ class GroupTotal:
         self._means.append(mean)
 
     def finish(self) -> tuple[float, np.ndarray, np.ndarray]:
+        if len(self._counts) == 1 and not self._triangular:
+            return self._counts[0], self._means[0], self._within
         counts, means = np.array(self._counts), np.stack(self._means)
         total = counts.sum()
         mean = means[0] + (counts / total) @ (means - means[0])

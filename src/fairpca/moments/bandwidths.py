@@ -12,6 +12,7 @@ from collections.abc import Iterator
 from typing import Any
 
 import numpy as np
+from scipy.spatial.distance import pdist
 
 __all__ = [
     "Bandwidth",
@@ -113,10 +114,7 @@ def squared_distance_median(scores: np.ndarray, rng: np.random.Generator, weight
     """
     if weights is not None:
         scores, weights = scores[weights > 0], weights[weights > 0]
-    first, second, multiplicity = _row_pairs(len(scores), rng, weights)
-    squares = np.zeros(len(first))
-    for column in scores.T:
-        squares += (column[first] - column[second]) ** 2
+    squares, multiplicity = _squared_distances(scores, rng, weights)
     # Identical rows may differ by rounding after a projection.
     smallest = 1e-20 * float(np.einsum("ij,ij->", scores, scores)) / max(len(scores), 1)
     positive = squares > smallest
@@ -128,14 +126,26 @@ def squared_distance_median(scores: np.ndarray, rng: np.random.Generator, weight
     return 1.0
 
 
+def _squared_distances(
+    scores: np.ndarray, rng: np.random.Generator, weights: np.ndarray | None
+) -> tuple[np.ndarray, np.ndarray | None]:
+    """Of pairs of rows, and how often each counts (None: once)."""
+    if weights is None and len(scores) * (len(scores) - 1) // 2 <= _MOST_PAIRS:
+        return pdist(scores, "sqeuclidean"), None
+    first, second, multiplicity = _row_pairs(len(scores), rng, weights)
+    squares = np.zeros(len(first))
+    for column in scores.T:
+        squares += (column[first] - column[second]) ** 2
+    return squares, multiplicity
+
+
 def _row_pairs(
     n: int, rng: np.random.Generator, weights: np.ndarray | None
 ) -> tuple[np.ndarray, np.ndarray, np.ndarray | None]:
     """Index pairs and how often each counts; a row of weight w is w (w - 1) / 2 pairs with itself."""
     if n * (n - 1) // 2 <= _MOST_PAIRS:
+        assert weights is not None  # without weights, all distances are computed at once
         first, second = np.triu_indices(n, 1)
-        if weights is None:
-            return first, second, None
         own = np.arange(n)
         repeats = np.maximum(0.5 * weights * (weights - 1.0), 0.0)
         multiplicity = np.r_[weights[first] * weights[second], repeats]

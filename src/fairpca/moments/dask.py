@@ -13,8 +13,11 @@ from typing import Any
 
 import numpy as np
 
+from fairpca._continuous import check_continuous, columns_by_name, separate_continuous
+from fairpca._frames import is_column_name, split_columns
 from fairpca._validation import Groups, check_groups, check_plain_matrix, check_sample_weight, is_dask
 from fairpca.moments._accumulate import accumulate
+from fairpca.moments._attributes import AttributeMoments, accumulate_attributes
 from fairpca.moments._dask_chunks import aligned_chunks, compute, count_features, tree, whole_rows
 from fairpca.moments._dask_sample import GATHERED_NUMBERS, GATHERED_ROWS, DaskSample
 from fairpca.moments._group_moments import GroupMoments
@@ -26,8 +29,10 @@ __all__ = [
     "DaskSample",
     "DaskSource",
     "as_dask_features",
+    "attribute_moments_from_dask",
     "distinct_values",
     "is_dask",
+    "map_rows_lazily",
     "moments_from_dask",
     "project_lazily",
     "sample_of",
@@ -40,7 +45,9 @@ def as_dask_features(X: Any, sensitive_features: Any) -> tuple[Any, Any]:
         check_groups(None, 0)  # always raises; reuses the standard message
     _check_dimensions(X)
     if hasattr(X, "columns") and _is_by_name(sensitive_features):
-        X, sensitive_features = _split_off(X, sensitive_features)
+        several = isinstance(sensitive_features, list | tuple)
+        names = list(sensitive_features) if several else [sensitive_features]
+        X, sensitive_features = split_columns(X, names, several)
     _check_numbers(X)
     return X, sensitive_features
 
@@ -48,24 +55,8 @@ def as_dask_features(X: Any, sensitive_features: Any) -> tuple[Any, Any]:
 def _is_by_name(sensitive_features: Any) -> bool:
     """Whether this is one or more column names. It cannot be labels in memory: a frame's chunk lengths are unknown."""
     if isinstance(sensitive_features, list | tuple):
-        return bool(sensitive_features) and all(map(_is_name, sensitive_features))
-    return _is_name(sensitive_features)
-
-
-def _is_name(value: Any) -> bool:
-    return isinstance(value, str | numbers.Number)
-
-
-def _split_off(X: Any, sensitive_features: Any) -> tuple[Any, Any]:
-    several = isinstance(sensitive_features, list | tuple)
-    names = list(sensitive_features) if several else [sensitive_features]
-    for name in names:
-        if name not in X.columns:
-            raise ValueError(
-                f"sensitive_features={name!r} is not a column of X; give the name of a column, or a Dask collection "
-                "with the same chunks as X."
-            )
-    return X.drop(columns=names), X[names if several else names[0]]
+        return bool(sensitive_features) and all(map(is_column_name, sensitive_features))
+    return is_column_name(sensitive_features)
 
 
 def _check_dimensions(X: Any) -> None:
@@ -142,6 +133,48 @@ def moments_from_dask(X: Any, sensitive_features: Any, sample_weight: Any = None
     return moments
 
 
+def attribute_moments_from_dask(
+    X: Any, sensitive_features: Any, continuous: Any, sample_weight: Any = None
+) -> AttributeMoments:
+    """The same with continuous sensitive features; parameters as in :func:`fairpca.moments.attribute_moments`.
+
+    Where ``sensitive_features`` are names of columns of X, ``continuous`` names some of them. Values must be a Dask
+    collection with the same chunks as X, or values in memory if the chunk sizes of X are known.
+    """
+    import dask
+
+    if sensitive_features is None and columns_by_name(continuous) is None:
+        _check_dimensions(X)
+        _check_numbers(X)
+    else:
+        X, sensitive_features = as_dask_features(X, sensitive_features)
+    groups, values = separate_continuous(sensitive_features, continuous)
+    chunk, merge = dask.delayed(_chunk_attributes, pure=True), dask.delayed(_merge_attributes, pure=True)
+    chunks = aligned_chunks(X, sensitive_features=groups, continuous=values, sample_weight=sample_weight)
+    moments = compute(tree(merge, [chunk(*each) for each in chunks]))[0]
+    if moments is None:
+        raise ValueError("X has no rows (of positive weight).")
+    if sample_weight is not None:
+        check_sample_weight([moments.total_count], 1)
+    return moments
+
+
+def _chunk_attributes(X: Any, sensitive_features: Any, continuous: Any, sample_weight: Any) -> AttributeMoments | None:
+    if X.shape[0] == 0:
+        return None
+    X = check_plain_matrix(X, finite=False)
+    groups, measured = check_continuous(sensitive_features, continuous, X.shape[0])
+    weights = _check_chunk_weights(sample_weight, X.shape[0])
+    if weights is not None and not weights.any():
+        return None
+    return accumulate_attributes(X, groups, measured, weights, parallel=False)
+
+
+def _merge_attributes(parts: Sequence[AttributeMoments | None]) -> AttributeMoments | None:
+    present = [part for part in parts if part is not None]
+    return present[0].merge(*present[1:]) if present else None
+
+
 def project_lazily(X: Any, components: np.ndarray, mean: np.ndarray) -> Any:
     """The scores as a Dask array with the chunks of X."""
     rows = whole_rows(X if hasattr(X, "chunks") else X.to_dask_array())
@@ -154,6 +187,12 @@ def project_lazily(X: Any, components: np.ndarray, mean: np.ndarray) -> Any:
         chunks=(rows.chunks[0], (len(components),)),
         meta=np.empty((0, len(components)), dtype=dtype),
     )
+
+
+def map_rows_lazily(X: Any, function: Callable[..., np.ndarray], *arguments: Any) -> Any:
+    """One number per row, ``function(rows, *arguments)``, as a Dask array with the chunks of X."""
+    rows = whole_rows(X if hasattr(X, "chunks") else X.to_dask_array())
+    return rows.map_blocks(function, *arguments, dtype=np.float64, drop_axis=1, meta=np.empty(0))
 
 
 def distinct_values(X: Any, values: Any, name: str) -> np.ndarray:
@@ -220,12 +259,18 @@ def _checked_chunk(X: Any, sensitive_features: Any, sample_weight: Any) -> tuple
         return None
     X = check_plain_matrix(X, finite=False)
     groups = check_groups(sensitive_features, X.shape[0])
-    weights = None if sample_weight is None else np.asarray(sample_weight, dtype=np.float64)
-    if weights is not None:
-        if isinstance(sample_weight, numbers.Number):
-            weights = np.full(X.shape[0], weights)
-        if weights.shape != (X.shape[0],) or not (np.isfinite(weights) & (weights >= 0)).all():
-            check_sample_weight(weights, X.shape[0])  # always raises; reuses the standard message
-        if not weights.any():
-            return None  # only the total weight of all chunks must be positive
+    weights = _check_chunk_weights(sample_weight, X.shape[0])
+    if weights is not None and not weights.any():
+        return None  # only the total weight of all chunks must be positive
     return X, groups, weights
+
+
+def _check_chunk_weights(sample_weight: Any, n_rows: int) -> np.ndarray | None:
+    if sample_weight is None:
+        return None
+    weights = np.asarray(sample_weight, dtype=np.float64)
+    if isinstance(sample_weight, numbers.Number):
+        weights = np.full(n_rows, weights)
+    if weights.shape != (n_rows,) or not (np.isfinite(weights) & (weights >= 0)).all():
+        check_sample_weight(weights, n_rows)  # always raises; reuses the standard message
+    return weights

@@ -8,6 +8,7 @@ own, scikit-learn's PCA, and those passed as ``classes``. Pickle is neither writ
 
 from fairpca._saved import BOOL, INTEGER, NUMBER, TEXT, Array, optional
 from fairpca.persistence.models import SavedModel, load_model, read_model, save_model
+from fairpca.persistence.prepared import PreparedModel
 
 __all__ = [
     "BOOL",
@@ -15,6 +16,7 @@ __all__ = [
     "NUMBER",
     "TEXT",
     "Array",
+    "PreparedModel",
     "SavedModel",
     "load_model",
     "optional",

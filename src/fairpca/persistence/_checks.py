@@ -24,7 +24,7 @@ from fairpca._saved import (
     optional,
     saved_attributes,
 )
-from fairpca._validation import check_number
+from fairpca._validation import check_number, check_wanted_components
 from fairpca.estimators import ESTIMATORS
 from fairpca.persistence._values import NOT_SAVED
 
@@ -110,7 +110,7 @@ def _check_parameters(estimator: Any) -> None:
     for name, value in estimator.get_params(deep=False).items():
         if name not in NOT_SAVED and not _is_of_type(value, hints.get(name, Any)):
             raise TypeError(f"the parameter {name} is {value!r}, which fit does not accept")
-    check_number("n_components", estimator.n_components, at_least=1, integer=True)
+    check_wanted_components(estimator.n_components)
     estimator._check_transform_parameters()
 
 

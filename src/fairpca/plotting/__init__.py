@@ -2,6 +2,7 @@
 
 from fairpca.plotting.biplot import BiplotDisplay
 from fairpca.plotting.communality import CommunalityDisplay
+from fairpca.plotting.components_needed import ComponentsNeededDisplay
 from fairpca.plotting.convergence import ConvergenceDisplay
 from fairpca.plotting.frontier import FrontierDisplay
 from fairpca.plotting.group_error import GroupErrorDisplay
@@ -10,6 +11,7 @@ from fairpca.plotting.projection import ProjectionDisplay
 __all__ = [
     "BiplotDisplay",
     "CommunalityDisplay",
+    "ComponentsNeededDisplay",
     "ConvergenceDisplay",
     "FrontierDisplay",
     "GroupErrorDisplay",

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, Self
 
 import numpy as np
 
@@ -45,7 +45,6 @@ class BiplotDisplay:
     >>> display = BiplotDisplay.from_estimator(pca, feature_names=data.feature_names)
     >>> display.loadings.shape
     (57, 2)
-    >>> ax = display.plot()  # doctest: +SKIP
     """
 
     loadings: np.ndarray
@@ -64,8 +63,12 @@ class BiplotDisplay:
         feature_names: Sequence[str] | None = None,
         components: tuple[int, int] = (0, 1),
         n_features: int = 10,
-    ) -> BiplotDisplay:
-        """Arrows of a fitted estimator with at least two components; with X and groups, also the rows."""
+        ax: Any = None,
+    ) -> Self:
+        """Draw the arrows of a fitted estimator with at least two components; with X and groups, also the rows.
+
+        Returns the display, drawn on ``ax`` or in a new figure.
+        """
         rows = fitted_components(estimator, "estimator")
         if len(rows) < 2:
             raise ValueError(f"A biplot needs two components; the estimator has {len(rows)}.")
@@ -76,13 +79,11 @@ class BiplotDisplay:
         loadings = (rows[chosen] * spread[:, None]).T
         projection = None
         if X is not None and sensitive_features is not None:
-            projection = ProjectionDisplay.from_estimator(
-                estimator, X, sensitive_features=sensitive_features, components=components
-            )
-        return cls(loadings, feature_list(estimator, feature_names), projection, n_features, components)
+            projection = ProjectionDisplay.measured(estimator, X, sensitive_features, components)
+        return cls(loadings, feature_list(estimator, feature_names), projection, n_features, components).plot(ax)
 
-    def plot(self, ax: Any = None) -> Any:
-        """Draw; return the axes."""
+    def plot(self, ax: Any = None) -> Self:
+        """Draw on the given axes, or in a new figure; return the display."""
         ax = axes(ax)
         if self.projection is not None:
             self.projection.plot(ax)
@@ -100,7 +101,7 @@ class BiplotDisplay:
         ax.autoscale_view()
         ax.set(**{f"{axis}label": f"component {c + 1}" for axis, c in zip("xy", self.components, strict=True)})
         self.ax_, self.figure_ = ax, ax.figure
-        return ax
+        return self
 
 
 def _reach(scores: np.ndarray) -> float:

@@ -4,12 +4,12 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, Self
 
 import numpy as np
 
 from fairpca.metrics import communality
-from fairpca.plotting._style import COLOURS, axes, plain
+from fairpca.plotting._style import PCA_COLOUR, axes, method_style, plain
 from fairpca.plotting.biplot import feature_list
 
 __all__ = ["CommunalityDisplay"]
@@ -40,7 +40,6 @@ class CommunalityDisplay:
     >>> display = CommunalityDisplay.from_estimator(pca)
     >>> round(float(display.values["FairPCA"].sum()), 6)
     2.0
-    >>> ax = display.plot()  # doctest: +SKIP
     """
 
     values: dict[str, np.ndarray]
@@ -49,29 +48,39 @@ class CommunalityDisplay:
 
     @classmethod
     def from_estimator(
-        cls, estimator: Any, *, feature_names: Sequence[str] | None = None, n_features: int | None = 15
-    ) -> CommunalityDisplay:
-        """Communalities of a fitted estimator, or of a dict from names to fitted estimators."""
+        cls,
+        estimator: Any,
+        *,
+        feature_names: Sequence[str] | None = None,
+        n_features: int | None = 15,
+        ax: Any = None,
+    ) -> Self:
+        """Draw the communalities of a fitted estimator, or of a dict from names to fitted estimators.
+
+        Returns the display, drawn on ``ax`` or in a new figure.
+        """
         named = estimator if isinstance(estimator, dict) else {type(estimator).__name__: estimator}
         if not named:
             raise ValueError("estimator is an empty dict; give at least one fitted estimator.")
         names = feature_list(next(iter(named.values())), feature_names)
-        return cls({name: communality(one) for name, one in named.items()}, names, n_features)
+        return cls({name: communality(one) for name, one in named.items()}, names, n_features).plot(ax)
 
-    def plot(self, ax: Any = None) -> Any:
-        """Draw; return the axes."""
+    def plot(self, ax: Any = None) -> Self:
+        """Draw on the given axes, or in a new figure; return the display."""
         ax = axes(ax)
         order = np.argsort(-np.max(list(self.values.values()), axis=0), kind="stable")[: self.n_features]
         height = 0.8 / len(self.values)
         for m, (method, values) in enumerate(self.values.items()):
             position = np.arange(len(order)) + (m - (len(self.values) - 1) / 2) * height
-            hatch = ("", "//", "..", "xx")[m % 4]
-            colour = COLOURS[m % len(COLOURS)]
-            ax.barh(position, values[order], height, label=plain(method), color=colour, hatch=hatch, edgecolor="white")
+            style = {"color": method_style(method, self.values)["color"], "edgecolor": "white"}
+            style["hatch"] = ("", "//", "..", "xx")[m % 4]
+            if method == "PCA":
+                style = {"color": "white", "edgecolor": PCA_COLOUR}
+            ax.barh(position, values[order], height, label=plain(method), **style)
         ax.set_yticks(np.arange(len(order)), [plain(self.feature_names[j]) for j in order])
         ax.invert_yaxis()
         ax.set(xlabel="communality")
         if len(self.values) > 1:
             ax.legend()
         self.ax_, self.figure_ = ax, ax.figure
-        return ax
+        return self

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, Self
 
 import numpy as np
 
@@ -42,25 +42,27 @@ class ConvergenceDisplay:
     >>> pca = RobustFairPCA(3).fit(X, sensitive_features=sex)
     >>> [name for name, values in ConvergenceDisplay.from_estimator(pca).curves]
     ['objective', 'lower bound']
-    >>> ax = ConvergenceDisplay.from_estimator(pca).plot()  # doctest: +SKIP
     """
 
     curves: list[tuple[str, np.ndarray]]
 
     @classmethod
-    def from_estimator(cls, estimator: Any) -> ConvergenceDisplay:
-        """Curves of a fitted estimator with a ``history_`` (RobustFairPCA)."""
+    def from_estimator(cls, estimator: Any, *, ax: Any = None) -> Self:
+        """Draw the curves of a fitted estimator with a ``history_`` (RobustFairPCA).
+
+        Returns the display, drawn on ``ax`` or in a new figure.
+        """
         history = getattr(estimator, "history_", None)
         if not history:
             raise ValueError(
                 f"{type(estimator).__name__} keeps no history_. RobustFairPCA does; for MMDFairPCA collect records "
                 "with callback=records.append and draw ConvergenceDisplay.from_records(records)."
             )
-        return cls.from_records(history)
+        return cls.from_records(history, ax=ax)
 
     @classmethod
-    def from_records(cls, records: Sequence[dict[str, Any]]) -> ConvergenceDisplay:
-        """Curves from dicts: one per step, or one per start that holds an array of objectives."""
+    def from_records(cls, records: Sequence[dict[str, Any]], *, ax: Any = None) -> Self:
+        """Draw curves from dicts: one per step, or one per start that holds an array of objectives."""
         if not records:
             raise ValueError("records is empty; there is nothing to draw.")
         curves = []
@@ -70,10 +72,10 @@ class ConvergenceDisplay:
                 curves += [(name, np.asarray(start, dtype=float)) for start in values]
             elif values:
                 curves.append((name, np.array(values, dtype=float)))
-        return cls(curves)
+        return cls(curves).plot(ax)
 
-    def plot(self, ax: Any = None) -> Any:
-        """Draw; return the axes."""
+    def plot(self, ax: Any = None) -> Self:
+        """Draw on the given axes, or in a new figure; return the display."""
         ax = axes(ax)
         names = list(dict.fromkeys(name for name, _ in self.curves))
         drawn: set[str] = set()
@@ -91,4 +93,4 @@ class ConvergenceDisplay:
         ax.set(xlabel="step")
         ax.legend()
         self.ax_, self.figure_ = ax, ax.figure
-        return ax
+        return self

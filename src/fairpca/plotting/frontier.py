@@ -3,14 +3,14 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, field
-from typing import Any
+from typing import Any, Self
 
 import numpy as np
 
 from fairpca.metrics import GroupValues, reconstruction_error
 from fairpca.metrics._components import fitted_components
 from fairpca.model_selection import Frontier, frontier
-from fairpca.plotting._style import COLOURS, MARKERS, axes, plain, plain_label
+from fairpca.plotting._style import axes, method_style, plain, plain_label
 
 __all__ = ["FrontierDisplay"]
 
@@ -40,38 +40,43 @@ class FrontierDisplay:
     >>> display = FrontierDisplay.from_estimator(pca, X, sensitive_features=sex)
     >>> sorted(display.methods)
     ['FairPCA', 'PCA', 'RobustFairPCA']
-    >>> ax = display.plot()  # doctest: +SKIP
     """
 
     curve: Frontier
     methods: dict[str, np.ndarray] = field(default_factory=dict)
 
     @classmethod
-    def from_estimator(cls, estimator: Any, X: Any, *, sensitive_features: Any, **options: Any) -> FrontierDisplay:
-        """The frontier for a fitted estimator's number of components, and where the estimator lies on it.
+    def from_estimator(
+        cls,
+        estimator: Any,
+        X: Any,
+        *,
+        sensitive_features: Any,
+        kind: str = "trade-off",
+        ax: Any = None,
+        **options: Any,
+    ) -> Self:
+        """Draw the frontier for a fitted estimator's number of components, and where the estimator lies on it.
 
-        Errors are those of X about the estimator's mean. ``options`` are passed to
-        :func:`fairpca.model_selection.frontier`.
+        Returns the display, drawn on ``ax`` or in a new figure; ``kind`` as in :meth:`plot`. Errors are those of X
+        about the estimator's mean. ``options`` are passed to :func:`fairpca.model_selection.frontier`.
         """
         n_components = len(fitted_components(estimator, "estimator"))
         curve = frontier(X, sensitive_features, n_components=n_components, **options)
-        display = cls.from_frontier(curve)
+        display = cls(curve, _methods_of(curve))
         errors = reconstruction_error(
             X, estimator, sensitive_features=sensitive_features, center=options.get("center", "pooled")
         )
         assert isinstance(errors, GroupValues)
         display.methods[type(estimator).__name__] = np.array([*errors.values(), errors.overall, errors.gap])
-        return display
+        return display.plot(ax, kind=kind)
 
     @classmethod
-    def from_frontier(cls, curve: Frontier) -> FrontierDisplay:
-        """The frontier with the methods that it holds."""
-        methods = {
-            name: np.array([*point.errors, point.total_error, point.gap]) for name, point in curve.methods.items()
-        }
-        return cls(curve, methods)
+    def from_frontier(cls, curve: Frontier, *, kind: str = "trade-off", ax: Any = None) -> Self:
+        """Draw a frontier with the methods that it holds."""
+        return cls(curve, _methods_of(curve)).plot(ax, kind=kind)
 
-    def plot(self, ax: Any = None, *, kind: str = "trade-off") -> Any:
+    def plot(self, ax: Any = None, *, kind: str = "trade-off") -> Self:
         """Draw ``"trade-off"`` (total error against gap) or, for two groups, ``"errors"`` (one against the other)."""
         if kind not in ("trade-off", "errors"):
             raise ValueError(f"kind={kind!r} is unknown; choose 'trade-off' or 'errors'.")
@@ -85,10 +90,14 @@ class FrontierDisplay:
             line, columns = np.array([self.curve.gap, self.curve.total_error]), (-1, -2)
             names = ["gap between errors", "error of all rows"]
         self.line_ = ax.plot(*line, color="0.4", label="frontier")[0]
-        for i, (name, values) in enumerate(self.methods.items()):
-            mark = {"color": COLOURS[i % len(COLOURS)], "marker": MARKERS[i % len(MARKERS)], "linestyle": "none"}
-            ax.plot(values[columns[0]], values[columns[1]], label=plain(name), markersize=8, **mark)
+        for name, values in self.methods.items():
+            mark = {"linestyle": "none", "markersize": 8, **method_style(name, self.methods)}
+            ax.plot(values[columns[0]], values[columns[1]], label=plain(name), **mark)
         ax.set(xlabel=names[0], ylabel=names[1])
         ax.legend()
         self.ax_, self.figure_ = ax, ax.figure
-        return ax
+        return self
+
+
+def _methods_of(curve: Frontier) -> dict[str, np.ndarray]:
+    return {name: np.array([*point.errors, point.total_error, point.gap]) for name, point in curve.methods.items()}

@@ -4,12 +4,12 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 from dataclasses import dataclass
-from typing import Any, Literal
+from typing import Any, Literal, Self
 
 import numpy as np
 from sklearn.base import clone
 
-from fairpca._validation import check_choice
+from fairpca._validation import check_choice, split_off_groups
 from fairpca.inference._checks import check_dimensions
 from fairpca.metrics import GroupValues, reconstruction_error, reconstruction_loss
 from fairpca.model_selection import Comparison
@@ -61,7 +61,6 @@ class GroupErrorDisplay:
     >>> display = GroupErrorDisplay.from_estimator(FairPCA(), X, **options)
     >>> display.values["FairPCA"].shape
     (3, 2)
-    >>> ax = display.plot()  # doctest: +SKIP
     """
 
     dimensions: np.ndarray
@@ -79,9 +78,11 @@ class GroupErrorDisplay:
         sensitive_features: Any,
         n_components: int | Iterable[int] | None = None,
         of: Value = "error",
-    ) -> GroupErrorDisplay:
-        """Fit copies of an estimator with several numbers of components to X, and measure them on X.
+        ax: Any = None,
+    ) -> Self:
+        """Fit copies of an estimator with several numbers of components to X, measure them on X, and draw.
 
+        Returns the display, drawn on ``ax`` or in a new figure.
         ``estimator`` may be a dict from names to estimators, to compare them; scikit-learn's PCA is accepted too.
         ``n_components`` is 1 to 10 by default, or up to the number of features if that is smaller.
         """
@@ -89,6 +90,7 @@ class GroupErrorDisplay:
         if not named:
             raise ValueError("estimator is an empty dict; give at least one estimator.")
         measure = {"error": reconstruction_error, "loss": reconstruction_loss}[check_choice("of", of, _MEASURES)]
+        X, sensitive_features = split_off_groups(None, X, sensitive_features)
         dimensions = check_dimensions(n_components, np.shape(X)[1], default=range(1, 11))
         values, groups = {}, ()
         for name, one in named.items():
@@ -99,13 +101,13 @@ class GroupErrorDisplay:
                 groups = tuple(found)
                 rows.append(list(found.values()))
             values[name] = np.array(rows)
-        return cls(np.array(dimensions), values, groups, of, f"reconstruction {of}")
+        return cls(np.array(dimensions), values, groups, of, f"reconstruction {of}").plot(ax)
 
     @classmethod
     def from_comparison(
-        cls, comparison: Comparison, *, methods: Iterable[str] | None = None, of: Value = "error"
-    ) -> GroupErrorDisplay:
-        """The values of :func:`fairpca.model_selection.compare`: error or corrected loss on new rows, or loss.
+        cls, comparison: Comparison, *, methods: Iterable[str] | None = None, of: Value = "error", ax: Any = None
+    ) -> Self:
+        """Draw the values of :func:`fairpca.model_selection.compare`: error or corrected loss on new rows, or loss.
 
         Where a method could not be fitted with some number of components, its values and markers are missing.
         """
@@ -118,10 +120,10 @@ class GroupErrorDisplay:
             if result.method in values:
                 row = comparison.dimensions.index(result.n_components)
                 values[result.method][row] = [e.value for e in getattr(result, of).by_group.values()]
-        return cls(np.array(comparison.dimensions), values, comparison.groups, of, _COMPARED[of])
+        return cls(np.array(comparison.dimensions), values, comparison.groups, of, _COMPARED[of]).plot(ax)
 
-    def plot(self, ax: Any = None) -> Any:
-        """Draw; return the axes."""
+    def plot(self, ax: Any = None) -> Self:
+        """Draw on the given axes, or in a new figure; return the display."""
         ax = axes(ax)
         self.lines_ = []
         others = [method for method in self.values if method != "PCA"]
@@ -142,7 +144,7 @@ class GroupErrorDisplay:
         ax.xaxis.get_major_locator().set_params(integer=True)
         ax.legend()
         self.ax_, self.figure_ = ax, ax.figure
-        return ax
+        return self
 
 
 def _fit(estimator: Any, n_components: int, X: Any, sensitive_features: Any) -> Any:

@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, Self
 
 import numpy as np
 
-from fairpca._validation import check_groups
+from fairpca._validation import check_groups, split_off_groups
 from fairpca.plotting._style import COLOURS, MARKERS, axes, check_positions, plain_label
 
 __all__ = ["ProjectionDisplay"]
@@ -41,7 +41,6 @@ class ProjectionDisplay:
     >>> display = ProjectionDisplay.from_estimator(pca, X, sensitive_features=sex)
     >>> display.scores.shape
     (1000, 2)
-    >>> ax = display.plot()  # doctest: +SKIP
     """
 
     scores: np.ndarray
@@ -51,9 +50,24 @@ class ProjectionDisplay:
 
     @classmethod
     def from_estimator(
-        cls, estimator: Any, X: Any, *, sensitive_features: Any, components: tuple[int, ...] = (0, 1)
-    ) -> ProjectionDisplay:
-        """Scores of X under a fitted estimator."""
+        cls,
+        estimator: Any,
+        X: Any,
+        *,
+        sensitive_features: Any,
+        components: tuple[int, ...] = (0, 1),
+        ax: Any = None,
+    ) -> Self:
+        """Draw the scores of X under a fitted estimator.
+
+        Returns the display, drawn on ``ax`` or in a new figure.
+        """
+        return cls.measured(estimator, X, sensitive_features, components).plot(ax)
+
+    @classmethod
+    def measured(cls, estimator: Any, X: Any, sensitive_features: Any, components: tuple[int, ...] = (0, 1)) -> Self:
+        """The display of these scores, not drawn yet."""
+        X, sensitive_features = split_off_groups(None, X, sensitive_features)
         scores = np.asarray(estimator.transform(X))
         groups = check_groups(sensitive_features, len(scores))
         if len(components) > 2:
@@ -63,8 +77,8 @@ class ProjectionDisplay:
         shown = check_positions(components, scores.shape[1])
         return cls(scores[:, list(shown)], groups.codes, groups.labels, shown)
 
-    def plot(self, ax: Any = None) -> Any:
-        """Draw; return the axes. The large markers are the groups' means."""
+    def plot(self, ax: Any = None) -> Self:
+        """Draw on the given axes, or in a new figure; return the display. The large markers are the groups' means."""
         ax = axes(ax)
         flat = self.scores.shape[1] == 1
         for g, group in enumerate(self.groups):
@@ -87,4 +101,4 @@ class ProjectionDisplay:
         ax.set(ylabel="density" if flat else f"component {self.components[1] + 1}")
         ax.legend()
         self.ax_, self.figure_ = ax, ax.figure
-        return ax
+        return self

@@ -8,6 +8,7 @@ from fairpca.problems.balanced import (
     best_captured,
     group_errors,
     group_losses,
+    group_scales,
 )
 from fairpca.problems.robust import RobustGap, check_radius, group_radii
 
@@ -22,4 +23,5 @@ __all__ = [
     "group_errors",
     "group_losses",
     "group_radii",
+    "group_scales",
 ]

@@ -13,7 +13,8 @@ nash        -sum_a log c_a                          sum_a log w_a - k log(phi(w)
 ==========  ======================================  ===============================================
 
 phi(w) is the sum of the d largest eigenvalues of sum_a w_a M_a. The criteria "variance" and "nash" are due to
-Tantipongpipat et al. (2019).
+Tantipongpipat et al. (2019). In relative terms every M_a is divided by t_a first, so that captured variances, errors
+and losses are shares of each group's own variance (:func:`group_scales`).
 """
 
 from __future__ import annotations
@@ -31,6 +32,7 @@ __all__ = [
     "best_captured",
     "group_errors",
     "group_losses",
+    "group_scales",
 ]
 
 CRITERIA = ("loss", "error", "variance", "nash")
@@ -79,6 +81,19 @@ def balanced_problem(criterion: str, totals: np.ndarray, best: np.ndarray) -> Ra
         return NashWelfare()
     offsets = {"loss": best, "error": totals, "variance": np.zeros_like(totals)}
     return Minimax(offsets[criterion])
+
+
+def group_scales(totals: np.ndarray, shares: np.ndarray, *, relative: bool) -> tuple[np.ndarray, float]:
+    """What each M_a is divided by before a search, given the t_a, and the unit of the values that the search returns.
+
+    In relative terms, M_a is divided by t_a, and values are shares. Otherwise all are divided by the total variance,
+    since tolerances and thresholds in solvers are relative to it, and values are in its units.
+    """
+    if relative:
+        return totals.copy(), 1.0
+    scale = float(shares @ totals)
+    scale = scale if scale > 0 else 1.0
+    return np.full_like(totals, scale), scale
 
 
 def best_captured(matrices: np.ndarray, dimension: int) -> np.ndarray:

@@ -17,7 +17,7 @@ from fairpca.moments.fourier import FourierKernel
 from fairpca.moments.kernel_means import Kernel, KernelMeans, PartitionedSample
 from fairpca.protocols import Curvature
 
-__all__ = ["DiscrepancyPoint", "DiscrepancyProblem", "all_pairs", "pair_discrepancies", "random_level"]
+__all__ = ["DiscrepancyPoint", "DiscrepancyProblem", "RandomLevels", "all_pairs", "pair_discrepancies", "random_level"]
 
 
 def all_pairs(n_groups: int) -> np.ndarray:
@@ -31,49 +31,78 @@ def pair_discrepancies(values: np.ndarray, pairs: np.ndarray) -> np.ndarray:
     return np.maximum(values[a, a] + values[b, b] - 2 * values[a, b], 0.0)
 
 
-def random_level(sample: GroupedSample | PartitionedSample, values: np.ndarray, pairs: np.ndarray) -> np.ndarray:
+@dataclass(frozen=True)
+class RandomLevels:
     """The mean of ``MMD^2`` (biased) over random assignments of the rows to groups of the same sizes, for each pair.
 
     With signed weights c that sum to zero, a random permutation has ``E c_i c_j = -sum c^2 / (n (n - 1))``, hence
-    ``E c^T K c = (sum_i c_i^2) (1 - mean of K_ij over i != j)``; no permutation need be drawn.
+    ``E c^T K c = (sum_i c_i^2) (1 - mean of K_ij over i != j)``; no permutation need be drawn. It is an affine function
+    of the kernel means, ``constant - <slopes, M>``, with slopes of shape (n_pairs, 2, 2) for the entries of each pair.
+    ``floor`` keeps it positive where all rows coincide.
     """
-    squares = sample.weight_squares
-    counts = sample.counts.astype(float)
-    levels = []
-    for a, b in pairs:
-        pair_counts = counts[[a, b]]
-        n = pair_counts.sum()
-        total = pair_counts @ values[np.ix_([a, b], [a, b])] @ pair_counts
-        off_diagonal = (total - n) / (n * (n - 1))
-        levels.append((squares[a] + squares[b]) * (1.0 - off_diagonal))
-    return np.maximum(np.array(levels), 0.0)
+
+    pairs: np.ndarray
+    constants: np.ndarray
+    slopes: np.ndarray
+    floor: float = 0.0
+
+    @classmethod
+    def of(cls, sample: GroupedSample | PartitionedSample, pairs: np.ndarray, floor: float = 0.0) -> RandomLevels:
+        counts = sample.counts.astype(float)[pairs]
+        n = counts.sum(axis=1)
+        squares = sample.weight_squares[pairs].sum(axis=1)
+        slopes = (squares / (n * (n - 1.0)))[:, None, None] * counts[:, :, None] * counts[:, None, :]
+        return cls(pairs, squares * (1.0 + 1.0 / (n - 1.0)), slopes, floor)
+
+    def __call__(self, values: np.ndarray) -> np.ndarray:
+        """The level of each pair."""
+        return np.maximum(self._plain(values), self.floor)
+
+    def slopes_at(self, values: np.ndarray) -> np.ndarray:
+        """Minus the derivative of each level by the kernel means of its pair."""
+        return self.slopes * (self._plain(values) > self.floor)[:, None, None]
+
+    def _plain(self, values: np.ndarray) -> np.ndarray:
+        blocks = values[self.pairs[:, :, None], self.pairs[:, None, :]]
+        return self.constants - (self.slopes * blocks).sum(axis=(1, 2))
+
+
+def random_level(sample: GroupedSample | PartitionedSample, values: np.ndarray, pairs: np.ndarray) -> np.ndarray:
+    """The :class:`RandomLevels` at these kernel means."""
+    return RandomLevels.of(sample, pairs)(values)
 
 
 @dataclass(frozen=True)
 class DiscrepancyPoint:
-    """Loss and constraints at a frame; gradients of any combination on demand."""
+    """Loss and constraints at a frame; gradients of any combination on demand.
+
+    ``slopes`` of shape (n_pairs, 2, 2) are the derivatives of the constraints by the kernel means of each pair.
+    """
 
     loss: float
     loss_gradient: np.ndarray
     constraints: np.ndarray
     means: KernelMeans
     pairs: np.ndarray
-    factors: np.ndarray
+    slopes: np.ndarray
 
     def constraint_gradient(self, weights: np.ndarray) -> np.ndarray:
         """Gradient of ``sum_j weights_j h_j``."""
         coefficients = np.zeros_like(self.means.values)
-        for weight, (a, b) in zip(weights * self.factors, self.pairs, strict=True):
-            coefficients[[a, b], [a, b]] += weight
-            coefficients[[a, b], [b, a]] -= weight
+        np.add.at(
+            coefficients,
+            (self.pairs[:, :, None], self.pairs[:, None, :]),
+            weights[:, None, None] * self.slopes,
+        )
         return self.means.gradient(coefficients)
 
 
 class DiscrepancyProblem:
     """``min -<S, V V^T> / tr S`` subject to ``MMD^2(a, b) <= limit(a, b)`` for the given pairs of groups.
 
-    The constraints are ``MMD^2(a, b) * (largest limit) / limit(a, b)``, so that one tolerance, the largest limit,
-    serves all pairs; without ``limits`` they are MMD^2 itself.
+    The constraints are ``MMD^2(a, b) * tolerance / limit(a, b)``, so that one tolerance serves all pairs: the largest
+    limit, unless it is given. Without ``limits`` they are MMD^2 itself. Limits that are :class:`RandomLevels` change
+    with V, and ``tolerance`` is a unit only.
 
     ``invariant`` tells that value and constraints depend on the subspace only; random features do not quite.
     ``features`` (and ``curvature_sample``, if fewer rows will do) are those of the curvature model, without
@@ -90,10 +119,17 @@ class DiscrepancyProblem:
         features: FourierKernel | None = None,
         curvature_sample: GroupedSample | None = None,
         noise: float = 0.0,
-        limits: np.ndarray | None = None,
+        limits: np.ndarray | RandomLevels | None = None,
+        tolerance: float | None = None,
     ) -> None:
         self._sample, self._kernel, self._pairs = sample, kernel, pairs
-        self.limits = np.ones(len(pairs)) if limits is None else limits
+        self._levels = limits if isinstance(limits, RandomLevels) else None
+        # Of the frame evaluated last, if they change; a curvature model takes them from there.
+        self._factors = np.ones(len(pairs))
+        if limits is not None and not isinstance(limits, RandomLevels):
+            tolerance = float(limits.max()) if tolerance is None else tolerance
+            self._factors = tolerance / limits
+        self.tolerance = 1.0 if tolerance is None else tolerance
         self._curvature_sample: Any = sample if curvature_sample is None else curvature_sample
         total = float(np.trace(covariance))
         self._covariance = covariance / (total if total > 0 else 1.0)
@@ -103,21 +139,22 @@ class DiscrepancyProblem:
         self.n_evaluations = 0
 
     @property
-    def tolerance(self) -> float:
-        """What every constraint must stay under."""
-        return float(self.limits.max())
-
-    @property
-    def _factors(self) -> np.ndarray:
-        return self.tolerance / self.limits
+    def n_rows(self) -> int:
+        return self._sample.n_rows
 
     def evaluate(self, basis: np.ndarray) -> DiscrepancyPoint:
         self.n_evaluations += 1
         image = self._covariance @ basis
         means = self._kernel(self._sample, basis, True)
-        constraints = pair_discrepancies(means.values, self._pairs) * self._factors
+        discrepancies = pair_discrepancies(means.values, self._pairs)
+        slopes = np.tile([[1.0, -1.0], [-1.0, 1.0]], (len(self._pairs), 1, 1))
+        if self._levels is not None:
+            levels = self._levels(means.values)
+            self._factors = self.tolerance / levels
+            slopes += (discrepancies / levels)[:, None, None] * self._levels.slopes_at(means.values)
+        constraints, slopes = discrepancies * self._factors, slopes * self._factors[:, None, None]
         loss = -float(np.vdot(basis, image))
-        return DiscrepancyPoint(loss, -2.0 * image, constraints, means, self._pairs, self._factors)
+        return DiscrepancyPoint(loss, -2.0 * image, constraints, means, self._pairs, slopes)
 
     def curvature(self, basis: np.ndarray) -> Curvature | None:
         """Gauss-Newton: h is a squared norm of a difference of feature means, so J^T J with their derivative.

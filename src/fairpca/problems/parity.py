@@ -11,6 +11,9 @@ one pair, and this is the problem of the paper.
 Without the penalty and with delta = 0 the solution is ordinary PCA in the null space of the mean differences
 (Kleindessner et al. 2023). With delta > 0 it depends on V only through ``<S, V V^T>`` and the
 ``||V^T (mu_a - mu_b)||^2``, so it is a problem on a joint range, and for two groups it is solved exactly.
+
+A continuous sensitive feature z adds the limit ``||V^T cov(x, z)|| / sd(z) <= delta``: with delta = 0 the scores are
+uncorrelated with it. For an attribute of two values, cov(x, z) is proportional to the difference of the two means.
 """
 
 from __future__ import annotations
@@ -22,10 +25,11 @@ import numpy as np
 
 from fairpca.joint_range import Minimax
 from fairpca.linalg import orthonormalise, top_eigenpairs
-from fairpca.moments import GroupMoments
+from fairpca.moments import AttributeMoments, GroupMoments, Reduction
 
 __all__ = [
     "MomentParity",
+    "check_available",
     "covariance_bound",
     "covariance_gaps",
     "mean_differences",
@@ -38,26 +42,38 @@ __all__ = [
 ]
 
 
-def mean_differences(moments: GroupMoments, rounding: np.ndarray | float = 0.0) -> np.ndarray:
+def mean_differences(moments: Reduction, rounding: np.ndarray | float = 0.0) -> np.ndarray:
     """Orthonormal basis, of shape (p, r), of the span of all differences between group means.
 
-    Differences within the rounding error of the means are ignored: removing such a direction would cost variance and
-    gain nothing. ``rounding``, one value per feature, is the rounding error of features that were themselves
-    computed; it is added to that of the sums.
+    With continuous sensitive features, the span includes their covariances with the features. Differences within the
+    rounding error of the means are ignored: removing such a direction would cost variance and gain nothing.
+    ``rounding``, one value per feature, is the rounding error of features that were themselves computed; it is added
+    to that of the sums.
     """
-    differences = (moments.means - moments.means[:1])[1:].T
-    level = moments.mean_rounding() + rounding
-    level = np.broadcast_to(np.where(level > 0, level, 1.0), moments.n_features)
+    coordinates = moments.moments
+    differences = (coordinates.means - coordinates.means[:1])[1:]
+    if isinstance(moments, AttributeMoments):
+        differences = np.concatenate([differences, moments.slopes() / moments.slope_rounding()[:, None]])
+    return _significant_span(differences.T, coordinates.mean_rounding() + rounding)
+
+
+def _significant_span(differences: np.ndarray, level: np.ndarray) -> np.ndarray:
+    """Orthonormal basis of the columns, without combinations of them that are below ``level`` in every feature."""
+    n_features = len(differences)
+    level = np.broadcast_to(np.where(level > 0, level, 1.0), n_features)
     # In units of the rounding error, a difference that is only noise has entries below 1.
     _, sizes, combinations = np.linalg.svd(differences / level[:, None], full_matrices=False)
-    kept = differences @ combinations[sizes > np.sqrt(moments.n_features)].T
+    kept = differences @ combinations[sizes > np.sqrt(n_features)].T
     return orthonormalise(kept / np.maximum(np.linalg.norm(kept, axis=0), np.finfo(float).tiny))
 
 
-def null_space(moments: GroupMoments, dimension: int) -> np.ndarray:
-    """Orthonormal basis of the directions along which all group means are equal, at least ``dimension`` of them."""
+def null_space(moments: Reduction, dimension: int) -> np.ndarray:
+    """Orthonormal basis of the directions along which all group means are equal, at least ``dimension`` of them.
+
+    With continuous sensitive features, the directions are uncorrelated with them, too.
+    """
     differences = mean_differences(moments)
-    _check_available(differences, dimension)
+    check_available(differences, dimension)
     return np.linalg.qr(differences, mode="complete")[0][:, differences.shape[1] :]
 
 
@@ -67,7 +83,7 @@ def mean_parity_basis(moments: GroupMoments, dimension: int, rounding: np.ndarra
     Ordinary PCA inside the null space of the mean differences (Kleindessner et al. 2023, in closed form).
     """
     differences = mean_differences(moments, rounding)
-    _check_available(differences, dimension)
+    check_available(differences, dimension)
     covariance = moments.pooled_covariance()
     image = covariance @ differences
     # The eigenvalues of a covariance are not negative; those of the excluded directions are made negative.
@@ -77,12 +93,15 @@ def mean_parity_basis(moments: GroupMoments, dimension: int, rounding: np.ndarra
     return orthonormalise(basis - differences @ (differences.T @ basis))
 
 
-def _check_available(differences: np.ndarray, dimension: int) -> None:
+def check_available(
+    differences: np.ndarray, dimension: int, remedy: str = "lower n_components or allow a positive mean_tolerance"
+) -> None:
+    """Raise if fewer than ``dimension`` directions are orthogonal to all differences."""
     n_features, rank = differences.shape
     if dimension > n_features - rank:
         raise ValueError(
             f"n_components={dimension}, but only {n_features - rank} directions of the {n_features} feature(s) have "
-            "equal group means; lower n_components or allow a positive mean_tolerance."
+            f"equal group means (and are uncorrelated with continuous sensitive features, if any); {remedy}."
         )
 
 
@@ -132,24 +151,28 @@ def covariance_bound(
 
 
 def parity_problem(
-    moments: GroupMoments, dimension: int, *, penalty: float, tolerance: float
+    reduction: Reduction, dimension: int, *, penalty: float, tolerance: float
 ) -> tuple[MomentParity, np.ndarray]:
     """The problem for these moments, and the frame in whose coordinates it is stated.
 
     With tolerance 0 the frame spans the null space of the mean differences, where no limits are needed.
     """
+    moments = reduction.moments
     several = len(moments.labels) > 1
-    span = mean_differences(moments)
+    span = mean_differences(reduction)
+    limited = pair_differences(moments.means)
+    if isinstance(reduction, AttributeMoments):
+        limited = np.concatenate([limited, reduction.slopes()])
     problem = MomentParity(
         moments.pooled_covariance(),
         moments.second_moments("group"),
-        pair_differences(moments.means) @ span @ span.T if span.size else np.zeros((0, moments.n_features)),
+        limited @ span @ span.T if span.size else np.zeros((0, moments.n_features)),
         penalty=penalty if several else 0.0,
         tolerance=tolerance,
     )
     if tolerance > 0 or not span.size:
         return problem, np.eye(moments.n_features)
-    frame = null_space(moments, dimension)
+    frame = null_space(reduction, dimension)
     problem = problem.restrict(frame)
     problem.directions = problem.directions[:0]
     return problem, frame
@@ -165,7 +188,8 @@ class MomentParity:
     group_covariances : ndarray of shape (k, p, p)
         The Sigma_a.
     directions : ndarray of shape (n_limits, p)
-        The mean differences f_j subject to ``||V^T f_j|| <= tolerance``; none where that holds anyway.
+        The mean differences (and slopes on attributes) f_j subject to ``||V^T f_j|| <= tolerance``; none where that
+        holds anyway.
     penalty : float
         mu, without units: the variance given up per unit of covariance difference.
     tolerance : float

@@ -4,5 +4,6 @@ from fairpca._labels import label_text
 from fairpca.inference._display import number
 from fairpca.report._words import outvoted_sentence, sample_sentence
 from fairpca.report.audit import Audit, audit
+from fairpca.report.schema import schema
 
-__all__ = ["Audit", "audit", "label_text", "number", "outvoted_sentence", "sample_sentence"]
+__all__ = ["Audit", "audit", "label_text", "number", "outvoted_sentence", "sample_sentence", "schema"]

@@ -12,6 +12,7 @@ from fairpca._labels import label_text
 from fairpca.inference import GroupEstimates
 from fairpca.inference._display import p_text
 from fairpca.model_selection import METHODS, Comparison, Frontier, MethodResult
+from fairpca.report._feature_words import few_rows_sentence, influence_sentences, proxy_rows, proxy_sentence
 from fairpca.report._words import summary
 
 if TYPE_CHECKING:
@@ -32,8 +33,8 @@ def report_data(audit: Audit) -> dict[str, Any]:
     """Everything the page draws."""
     comparison = audit.comparison
     groups = [
-        {"label": label_text(label), "count": count}
-        for label, count in zip(comparison.groups, comparison.counts, strict=True)
+        {"label": label_text(label), "count": count, "held_out": held_out}
+        for label, count, held_out in zip(comparison.groups, comparison.counts, comparison.held_out_counts, strict=True)
     ]
     return {
         "groups": groups,
@@ -49,6 +50,10 @@ def report_data(audit: Audit) -> dict[str, Any]:
         },
         "chance": {str(d): _chance(comparison, d) for d in comparison.dimensions},
         "confidence": comparison.settings["confidence"],
+        "influence": {str(d): influence_sentences(comparison, d) for d in comparison.dimensions},
+        "proxies": {"sentence": proxy_sentence(comparison), "rows": proxy_rows(comparison)},
+        "few_rows": few_rows_sentence(comparison),
+        "label": None if comparison.label is None else comparison.label.as_dict(),
     }
 
 
@@ -59,8 +64,9 @@ def _key(result: MethodResult) -> str:
 def _method(name: str) -> dict[str, str]:
     known = METHODS.get(name)
     if known is None:
-        return {"name": name, "family": "your own", "aim": "An estimator of your own."}
-    return {"name": name, "family": known.family, "aim": known.aim}
+        own = {"aim": "An estimator of your own.", "objective": "whatever its documentation states."}
+        return {"name": name, "family": "your own", **own}
+    return {"name": name, "family": known.family, "aim": known.aim, "objective": known.objective}
 
 
 def _result(result: MethodResult) -> dict[str, Any]:
@@ -68,10 +74,10 @@ def _result(result: MethodResult) -> dict[str, Any]:
     variances = np.asarray(result.estimator.explained_variance_)
     loadings = components[:2] * np.sqrt(np.maximum(variances[:2], 0.0))[:, None]
     plain = result.as_dict()
-    kept = ("explained_variance", "objective", "lower_bound", "certificate", "converged", "notes")
+    kept = ("explained_variance", "objective", "lower_bound", "certificate", "converged")
     return {
         **{name: plain[name] for name in kept},
-        "seconds": result.seconds,
+        "notes": list(result.notes),  # what concerns the groups, whatever the method, is in the summary
         "held_out": plain["held_out"],
         "n_folds": result.figures.n_folds,
         "sample_error": _sample_error(result),

@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING
 
 from fairpca._labels import group_sizes
 from fairpca.report._data import report_data, script_json
+from fairpca.report._limits import limits
 from fairpca.report._words import sample_sentence
 
 if TYPE_CHECKING:
@@ -35,9 +36,11 @@ def page(audit: Audit) -> str:
         style=style,
         script=script,
         data=script_json(report_data(audit)),
+        made=escape(_made(audit)),
+        limits=_items(limits(audit.comparison)),
         remarks=_items(audit.remarks),
         omitted=_items(audit.comparison.omitted),
-        provenance=_terms(audit.provenance),
+        provenance=_terms(_repeat(audit)),
     )
 
 
@@ -55,6 +58,29 @@ def _overview(audit: Audit) -> str:
         f"{found.n_samples:,} rows, {found.n_features} features. Groups: {group_sizes(found.groups, found.counts)}."
     )
     return overview if found.n_sampled is None else f"{overview} {sample_sentence(found.n_sampled, found.n_samples)}"
+
+
+def _made(audit: Audit) -> str:
+    """When, from what, and how sure: what belongs on the first page."""
+    label, settings = audit.comparison.label, audit.comparison.settings
+    parts = [f"{name.capitalize()}: {audit.provenance[name]}." for name in ("date", "file") if name in audit.provenance]
+    if label is not None:
+        sizes = ", ".join(f"{name} ({count:,})" for name, count in label.classes.items())
+        positive = "" if label.positive is None else f"; positive class: {label.positive}"
+        parts.append(f"Label: {label.name}, classes {sizes}{positive}.")
+    return " ".join([*parts, f"Intervals: {100 * settings['confidence']:g} % confidence."])
+
+
+def _repeat(audit: Audit) -> dict[str, str]:
+    """What a reader needs to repeat the audit."""
+    settings = audit.comparison.settings
+    chosen = {
+        "confidence level": f"{100 * settings['confidence']:g} %",
+        "random divisions": f"{settings['n_permutations']:,}",
+        "folds": str(settings["n_folds"]),
+        "held-out share": f"{100 * settings['test_size']:g} %",
+    }
+    return {**audit.provenance, **chosen}
 
 
 def _items(lines: Iterable[str]) -> str:

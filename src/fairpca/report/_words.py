@@ -11,8 +11,9 @@ from typing import Any
 
 from fairpca._labels import label_text
 from fairpca.inference import Estimate, GroupEstimates
-from fairpca.inference._display import number, with_interval
+from fairpca.inference._display import fixed, number, with_interval
 from fairpca.model_selection import Comparison, MethodResult
+from fairpca.report._feature_words import influence_sentences, proxy_sentence
 
 __all__ = ["outvoted_sentence", "sample_sentence", "summary"]
 
@@ -40,18 +41,20 @@ def summary(comparison: Comparison, d: int) -> list[str]:
         _losses(ordinary, comparison),
         _chance(comparison, d),
         _new_rows(ordinary),
+        *influence_sentences(comparison, d),
         outvoted_sentence(comparison),
         _errors(ordinary),
         *(_balanced(ordinary, present[name]) for name in ("FairPCA", "RobustFairPCA") if name in present),
         *_readable(ordinary, present.values()),
+        proxy_sentence(comparison),
         *ordinary.figures.remarks,
     ]
     return [sentence for sentence in sentences if sentence]
 
 
 def _losses(ordinary: MethodResult, comparison: Comparison) -> str:
-    kept = 100 * ordinary.explained_variance
-    start = f"Ordinary PCA with {_components(ordinary.n_components)} keeps {kept:.1f}\u00a0% of the variance. "
+    kept = fixed(100 * ordinary.explained_variance, 1)
+    start = f"Ordinary PCA with {_components(ordinary.n_components)} keeps {kept}\u00a0% of the variance. "
     values = {label: one.value for label, one in ordinary.loss.by_group.items()}
     if max(values.values()) <= _NEGLIGIBLE * max(ordinary.error.overall, 1e-300):
         return start + "Sharing the components costs no group anything: all losses are zero."
@@ -141,7 +144,7 @@ def _optimum(ordinary: MethodResult, balanced: MethodResult) -> str:
         return "FairPCA cannot lower the largest loss in the sample: ordinary PCA already reaches the optimum."
     proven = balanced.certificate is not None and balanced.certificate <= 1e-6
     proof = ", the least possible for these rows (proven)" if proven else ""
-    points = "less than 0.1 points" if cost < 0.1 else f"{cost:.1f} points"
+    points = "less than 0.1 points" if cost < 0.1 else f"{fixed(cost, 1)} points"
     return (
         f"In the sample FairPCA lowers the largest loss from {number(before)} to {number(after)}{proof}, for {points} "
         "of explained variance; it would lower it for random groups too."
@@ -174,7 +177,7 @@ def _change(label: Any, one: Any) -> str:
 def _readable(ordinary: MethodResult, results: Iterable[MethodResult]) -> list[str]:
     """How well gradient boosting distinguishes the groups by the scores of new rows."""
     before = ordinary.held_out
-    found = f"AUC {before.auc:.2f}; 19 of 20 random divisions stay under {before.auc_random:.2f}"
+    found = f"AUC {fixed(before.auc, 3)}; 19 of 20 random divisions stay under {fixed(before.auc_random, 3)}"
     if before.auc <= before.auc_random:
         return [
             "On new rows gradient boosting does not predict the group from the scores of ordinary PCA any better "
@@ -190,10 +193,12 @@ def _readable(ordinary: MethodResult, results: Iterable[MethodResult]) -> list[s
 def _parity(ordinary: MethodResult, result: MethodResult) -> str:
     cost = max(100 * (ordinary.explained_variance - result.explained_variance), 0.0)
     auc, level = result.held_out.auc, result.held_out.auc_random
-    price = f"for {cost:.1f} points of explained variance"
+    price = f"for {fixed(cost, 1)} points of explained variance"
     if auc <= level:
-        return f"{result.method} brings that to {auc:.2f}, no more than random groups, {price}."
-    return f"{result.method} brings that to {auc:.2f}, still more than random groups ({level:.2f}), {price}."
+        return f"{result.method} brings that to {fixed(auc, 3)}, no more than random groups, {price}."
+    return (
+        f"{result.method} brings that to {fixed(auc, 3)}, still more than random groups ({fixed(level, 3)}), {price}."
+    )
 
 
 def _by_group(values: Mapping[Any, float], comparison: Comparison, *, sizes: bool = True) -> str:

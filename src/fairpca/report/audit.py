@@ -14,11 +14,13 @@ from sklearn.utils import check_array
 
 from fairpca._files import write_text
 from fairpca._progress import Report
-from fairpca._validation import check_groups
+from fairpca._validation import check_groups, split_off_groups
 from fairpca.model_selection import Comparison, Frontier, compare
+from fairpca.model_selection.compare import feature_names_of
 from fairpca.model_selection.frontier import frontier_of
 from fairpca.moments import GroupMoments
 from fairpca.report._page import page
+from fairpca.report._pdf import write_pdf
 
 __all__ = ["Audit", "audit"]
 
@@ -83,6 +85,10 @@ class Audit:
         """Write the report atomically: the file appears complete or not at all."""
         return write_text(path, self.html())
 
+    def save_pdf(self, path: Any) -> Path:
+        """Print the report to a PDF file; needs Chromium, Chrome or Edge on this machine."""
+        return write_pdf(self.html(), path)
+
 
 def audit(
     X: Any,
@@ -135,12 +141,13 @@ def audit(
     >>> found = audit(X, sex, n_components=[2], methods=["PCA", "FairPCA"])
     >>> path = found.save("fairpca-report.html")  # doctest: +SKIP
     """
-    names = _names(X, feature_names)
+    X, sensitive_features = split_off_groups(None, X, sensitive_features)
+    names = feature_names_of(X, feature_names)
     X = check_array(X, dtype=np.float64)
     groups = check_groups(sensitive_features, len(X))
     comparison = compare(
         X, groups, y, n_components=n_components, methods=methods, random_state=random_state,
-        progress=progress, moments=moments, **options,
+        progress=progress, moments=moments, feature_names=names, **options,
     )  # fmt: skip
     rows = _sample(groups.codes, random_state) if points else np.zeros(0, dtype=np.intp)
     scores = {
@@ -148,7 +155,6 @@ def audit(
         for result in comparison.results
         if len(rows)
     }
-    names = names or [f"x{j}" for j in range(X.shape[1])]
     return Audit(
         comparison,
         _frontiers(comparison),
@@ -172,14 +178,6 @@ def _frontier(comparison: Comparison, d: int) -> Frontier:
     fitted = {one.method: one.estimator for one in comparison.results if one.n_components == d}
     linear = {name: estimator for name, estimator in fitted.items() if hasattr(estimator, "components_")}
     return frontier_of(comparison.moments, d, linear, n_points=_FRONTIER_POINTS)
-
-
-def _names(X: Any, feature_names: Sequence[str] | None) -> list[str]:
-    if feature_names is not None:
-        if len(feature_names) != np.shape(X)[1]:
-            raise ValueError(f"feature_names has {len(feature_names)} names, but X has {np.shape(X)[1]} columns.")
-        return [str(name) for name in feature_names]
-    return [str(name) for name in X.columns] if hasattr(X, "columns") else []
 
 
 def _sample(codes: np.ndarray, seed: int) -> np.ndarray:

@@ -2,6 +2,8 @@
 
 from fairpca.tables.encoding import Encoder
 from fairpca.tables.errors import TableError
+from fairpca.tables.missing import MissingTokens
+from fairpca.tables.preparation import Preparation
 from fairpca.tables.preparing import TableData, prepare_table
 from fairpca.tables.reading import read_table
 from fairpca.tables.summary import StreamedTable, stream_table
@@ -9,6 +11,8 @@ from fairpca.tables.table import Table
 
 __all__ = [
     "Encoder",
+    "MissingTokens",
+    "Preparation",
     "StreamedTable",
     "Table",
     "TableData",

@@ -13,6 +13,7 @@ from fairpca._arrow import ArrowFile, arrow_kind, python_values
 from fairpca._labels import join_parts
 from fairpca.tables.errors import Remedy, TableError
 from fairpca.tables.labels import MISSING_LEVEL, value_text
+from fairpca.tables.missing import NO_TOKENS, MissingTokens
 
 __all__ = [
     "check_file",
@@ -97,14 +98,20 @@ def is_text(kind: Any) -> bool:
     return types.is_string(kind) or types.is_large_string(kind)
 
 
-def column_of_arrow(column: Any) -> np.ndarray:
+def column_of_arrow(column: Any, missing: MissingTokens = NO_TOKENS) -> np.ndarray:
     """Convert an Arrow array to float64 (NaN where missing) or to objects of type str ('' where missing)."""
     import pyarrow
 
     column = plain_values(column)
     if not is_number(column.type):
-        return np.array(["" if value is None else str(value) for value in python_values(column)], dtype=object)
-    return np.asarray(column.cast(pyarrow.float64(), safe=False).to_numpy(zero_copy_only=False))
+        texts = ("" if value is None else str(value) for value in python_values(column))
+        return np.array(["" if missing.is_added(text) else text for text in texts], dtype=object)
+    return _without(np.asarray(column.cast(pyarrow.float64(), safe=False).to_numpy(zero_copy_only=False)), missing)
+
+
+def _without(values: np.ndarray, missing: MissingTokens) -> np.ndarray:
+    """NaN in place of numbers that mean a missing value."""
+    return np.where(np.isin(values, missing.numbers), np.nan, values) if missing.numbers else values
 
 
 def plain_values(column: Any) -> Any:
@@ -143,29 +150,30 @@ def csv_values_of_arrow(column: Any) -> list[Any]:
         return column.to_pylist()
 
 
-def numbers_of(column: Any) -> tuple[np.ndarray, np.ndarray | None]:
+def numbers_of(column: Any, missing: MissingTokens = NO_TOKENS) -> tuple[np.ndarray, np.ndarray | None]:
     """The values and a mask of missing ones (None if there are none); float32 stays, others become float64."""
     import pyarrow
     from pyarrow import types
 
     narrow = types.is_float32(column.type) or types.is_float16(column.type)
     kind = pyarrow.float32() if narrow else pyarrow.float64()
-    values = plain_values(column).cast(kind, safe=False).to_numpy(zero_copy_only=False)
+    values = _without(plain_values(column).cast(kind, safe=False).to_numpy(zero_copy_only=False), missing)
     finite = np.isfinite(values)
     return values, None if finite.all() else ~finite
 
 
-def text_codes(column: Any) -> tuple[np.ndarray, list[str | None]]:
+def text_codes(column: Any, missing: MissingTokens = NO_TOKENS) -> tuple[np.ndarray, list[str | None]]:
     """Codes and texts of a column, without a Python object per row; the last text is None, for missing values."""
     encoded = column if hasattr(column, "dictionary") else column.dictionary_encode()
     texts = [value_text(value) for value in python_values(encoded.dictionary)]
     codes = encoded.indices.fill_null(len(texts)).to_numpy(zero_copy_only=False)
-    return codes.astype(np.int64), [*texts, None]
+    known = [None if text is None or missing.is_added(text) else text for text in texts]
+    return codes.astype(np.int64), [*known, None]
 
 
-def one_hot(column: Any, levels: Sequence[str]) -> list[np.ndarray]:
+def one_hot(column: Any, levels: Sequence[str], missing: MissingTokens = NO_TOKENS) -> list[np.ndarray]:
     """One column of zeros and ones per level."""
-    codes, texts = text_codes(column)
+    codes, texts = text_codes(column, missing)
     named = [MISSING_LEVEL if text is None else text for text in texts]
     return [np.array([text == level for text in named], dtype=np.float32)[codes] for level in levels]
 

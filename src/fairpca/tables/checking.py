@@ -2,17 +2,22 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection, Sequence
+from collections.abc import Collection, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
 
 import numpy as np
 
+from fairpca._validation import check_choice, check_number
 from fairpca.tables.errors import Remedy, TableError
+from fairpca.tables.rare import check_min_level
 from fairpca.tables.table import Table
 
 __all__ = [
     "MAX_GROUPS",
     "MAX_LEVELS",
     "MIN_GROUP_ROWS",
+    "Roles",
     "check_any_feature",
     "check_class_counts",
     "check_classes",
@@ -21,7 +26,9 @@ __all__ = [
     "check_group_counts",
     "check_levels",
     "check_magnitude",
+    "check_options",
     "check_roles",
+    "check_weights",
     "exceeds_chance",
     "is_too_large",
     "no_complete_rows_error",
@@ -38,29 +45,94 @@ _LARGEST = 1e150
 _OTHER_LABEL = Remedy("name another column", "label")
 
 
-def check_roles(
-    table: Table, sensitive: Sequence[str], label: str | None, drop: Sequence[str], clusters: str | None = None
-) -> set[str]:
-    """Return the columns that are not features; raises an error if a named column is missing or unusable."""
-    for name in sensitive:
+@dataclass(frozen=True)
+class Roles:
+    """The columns that are not features, and what they are."""
+
+    sensitive: tuple[str, ...]
+    label: str | None = None
+    clusters: str | None = None
+    weights: str | None = None
+    drop: tuple[str, ...] = ()
+
+    @property
+    def labels(self) -> tuple[str, ...]:
+        """Columns of groups and classes."""
+        return (*self.sensitive, *([self.label] if self.label is not None else []))
+
+    @property
+    def needed(self) -> tuple[str, ...]:
+        """Columns that must not be missing in a complete row."""
+        return (*self.labels, *(name for name in (self.clusters, self.weights) if name is not None))
+
+    @property
+    def not_features(self) -> tuple[str, ...]:
+        return tuple(dict.fromkeys([*self.needed, *self.drop]))
+
+
+def check_options(
+    sensitive: Sequence[str],
+    label: str | None,
+    min_level: float | None,
+    positive: str | None,
+    merge_small: int,
+    impute: str | None,
+) -> None:
+    """Raise an error if the options of a preparation are inconsistent; the data is not needed for that."""
+    if not sensitive:
+        raise TableError("No sensitive column was given", Remedy("name at least one", "sensitive"))
+    check_min_level(min_level)
+    check_number("merge_small", merge_small, at_least=0, integer=True)
+    if positive is not None and label is None:
+        problem = f"The positive class {positive!r} was given without a label"
+        raise TableError(problem, Remedy("name the column of classes", "label"))
+    if impute is not None:
+        check_choice("impute", impute, ("median",))
+
+
+def check_roles(table: Table, roles: Roles) -> None:
+    """Raise an error if a named column is missing or unusable, or has two roles that exclude each other."""
+    for name in roles.sensitive:
         table.values(name, "the sensitive column")
-    for name in drop:
+    for name in roles.drop:
         table.column(name, "a column to drop")
-    if label is not None:
-        table.values(label, "the label")
-        if label in sensitive:
-            problem = f"Column {label!r} cannot be both the sensitive column and the label"
+    if roles.label is not None:
+        table.values(roles.label, "the label")
+        if roles.label in roles.sensitive:
+            problem = f"Column {roles.label!r} cannot be both the sensitive column and the label"
             raise TableError(problem, _OTHER_LABEL)
-    if clusters is not None:
-        table.values(clusters, "the cluster column")
-    return {*sensitive, *drop, *(name for name in (label, clusters) if name)}
+    if roles.clusters is not None:
+        table.values(roles.clusters, "the cluster column")
+    if roles.weights is not None:
+        table.values(roles.weights, "the weights")
+        if roles.weights in (*roles.labels, roles.clusters):
+            problem = f"Column {roles.weights!r} cannot be both the weights and a group, label or cluster"
+            raise TableError(problem, Remedy("name another column", "weights"))
 
 
-def check_any_feature(file: str, left: Collection[str], roles: Collection[str]) -> None:
-    """Raise an error if no feature is left."""
+def check_weights(table: Table, name: str) -> np.ndarray:
+    """The weights of the rows, NaN where missing; raises an error unless they are numbers that are not negative."""
+    column, remedy = table.columns[name], Remedy("name another column", "weights")
+    if column.dtype == object:
+        text = next(value for value in column if value)
+        raise TableError(f"The weights {name!r} of {table.name} must be numbers, but contain {text!r}", remedy)
+    if (column < 0).any():
+        least = float(np.nanmin(column))
+        raise TableError(f"The weights {name!r} of {table.name} are negative in places ({least:g})", remedy)
+    if not (column > 0).any():
+        raise TableError(f"The weights {name!r} of {table.name} are zero in every row", remedy)
+    return column
+
+
+def check_any_feature(
+    file: str, left: Collection[Any], roles: Collection[str], left_out: Mapping[str, str] | None = None
+) -> None:
+    """Raise an error if no feature is left; ``left_out`` says why other columns are none."""
     if not left:
+        reasons = [f"{name!r}: {reason}" for name, reason in (left_out or {}).items()]
+        why = f" ({'; '.join(reasons[:3])}{'; ...' if len(reasons) > 3 else ''})" if reasons else ""
         raise TableError(
-            f"{file} has no feature left besides {', '.join(map(repr, sorted(roles)))}",
+            f"{file} has no feature left besides {', '.join(map(repr, sorted(roles)))}{why}",
             "add columns that vary within the groups",
             Remedy("leave fewer out", "drop"),
         )
@@ -84,7 +156,7 @@ def check_group_counts(sensitive: Sequence[str], labels: Sequence[str] | np.ndar
         raise TableError(
             f"Group {str(labels[int(counts.argmin())])!r} of {what} has {counts.min():g} rows; results based on "
             f"fewer than {MIN_GROUP_ROWS} are meaningless",
-            "merge it with another group",
+            Remedy("merge it with others", "merge_small"),
             "drop its rows",
         )
 
@@ -97,17 +169,19 @@ def check_few_groups(sensitive: Sequence[str], count: int, *, so_far: bool = Fal
             f"{what} has {'at least ' if so_far else ''}{count} different values; at most {MAX_GROUPS} groups are "
             "supported",
             "if it is a measurement such as age, add a column to the file that bins it into a few ranges",
+            Remedy("merge the small ones", "merge_small"),
             Remedy("name another column", "sensitive"),
         )
 
 
 def check_classes(label: str, classes: np.ndarray) -> None:
     """Raise an error if a classifier cannot be trained on this label."""
-    check_class_counts(label, *np.unique(classes.astype(str), return_counts=True))
+    names, counts = np.unique(classes.astype(str), return_counts=True)
+    check_class_counts(label, names.tolist(), counts)
 
 
-def check_class_counts(label: str, names: np.ndarray, counts: np.ndarray) -> None:
-    found = names.tolist()
+def check_class_counts(label: str, names: Sequence[str], counts: np.ndarray) -> None:
+    found = list(names)
     if len(found) < 2:
         problem = f"The label {label!r} has a single value, {found[0]!r}, but at least two classes are needed"
         raise TableError(problem, _OTHER_LABEL)

@@ -12,11 +12,10 @@ from typing import Any
 import numpy as np
 
 from fairpca.tables.labels import is_number, number_text
+from fairpca.tables.missing import USUAL_TOKENS, MissingTokens
 
 __all__ = ["CsvColumn", "exact_values", "read_column"]
 
-#: Text that means "missing".
-_MISSING = frozenset({"", "?", "na", "n/a", "nan", "null", "none"})
 #: A column with more different numbers is a measurement: how each one was written does not matter.
 _MOST_WRITTEN = 10_000
 _EXPONENT = r"(?:[eE][+-]?\d+)?"
@@ -38,8 +37,12 @@ class CsvColumn:
     doubt: str = ""
 
 
-def read_column(texts: Sequence[str], delimiter: str = ",") -> CsvColumn:
+def read_column(
+    texts: Sequence[str], delimiter: str = ",", missing: MissingTokens = USUAL_TOKENS, *, label: bool = False
+) -> CsvColumn:
     """Read a column as numbers if every non-missing value is a number, otherwise as text.
+
+    ``label`` says that it holds groups or classes, in which fewer texts mean that a value is missing.
 
     Examples
     --------
@@ -49,10 +52,11 @@ def read_column(texts: Sequence[str], delimiter: str = ",") -> CsvColumn:
     >>> read_column(["01", "1"]).written.tolist(), read_column(["0,5", "1,25"]).values
     (['01', '1'], array([0.5 , 1.25]))
     """
-    if len(set(texts[: 2 * _MOST_WRITTEN])) > _MOST_WRITTEN and "_" not in "".join(texts):
+    many = len(set(texts[: 2 * _MOST_WRITTEN])) > _MOST_WRITTEN
+    if many and not missing.numbers and "_" not in "".join(texts):
         with contextlib.suppress(ValueError):
             return CsvColumn(np.array(texts, dtype=np.float64))
-    known = {text: _known(text) for text in set(texts)}
+    known = {text: missing.known(text, label=label) for text in set(texts)}
     found = set(known.values()) - {""}
     as_text = np.array([known[text] for text in texts], dtype=object)
     if all(map(is_number, found)):
@@ -68,12 +72,6 @@ def read_column(texts: Sequence[str], delimiter: str = ",") -> CsvColumn:
     drop, point = (".", ",") if commas == "decimal points" else (",", ".")
     plain = {text: text.replace(drop, "").replace(point, ".") for text in found}
     return CsvColumn(_numbers(as_text, plain), as_text, commas)
-
-
-def _known(text: str) -> str:
-    """The text without surrounding whitespace; empty if it means a missing value."""
-    text = text.strip()
-    return "" if text.lower() in _MISSING else text
 
 
 def _numbers(known: np.ndarray, plain: dict[str, str]) -> np.ndarray:
@@ -101,7 +99,7 @@ def exact_values(texts: Sequence[str]) -> list[Any]:
     >>> exact_values(["1", "", "1000000000000000001"]), exact_values(["0.5", "2"]), exact_values(["007", "8"])
     ([1, None, 1000000000000000001], [0.5, 2.0], ['007', '8'])
     """
-    known = [text if _known(text) else None for text in texts]
+    known = [text if USUAL_TOKENS.known(text) else None for text in texts]
     given = [text for text in known if text is not None]
     if all(_is_whole(text) and -(2**63) <= int(text) < 2**63 for text in given):
         return [None if text is None else int(text) for text in known]

@@ -3,12 +3,15 @@
 from __future__ import annotations
 
 import math
+from collections.abc import Sequence
 from decimal import Decimal
 from typing import Any
 
 import numpy as np
 
-__all__ = ["MISSING_LEVEL", "class_values", "is_number", "number_text", "value_text"]
+from fairpca.tables.errors import Remedy, TableError
+
+__all__ = ["MISSING_LEVEL", "class_values", "decided_classes", "is_number", "number_text", "value_text"]
 
 MISSING_LEVEL = "(missing)"
 #: Whole numbers below this are exact in double precision.
@@ -70,3 +73,36 @@ def class_values(texts: np.ndarray) -> np.ndarray:
         return texts
     whole = (numbers == np.round(numbers)).all() and np.abs(numbers).max() < _EXACT_INTEGERS
     return (numbers.astype(np.int64) if whole else numbers)[codes.reshape(-1)]
+
+
+def decided_classes(
+    label: str, texts: np.ndarray, found: Sequence[str], positive: str | None
+) -> tuple[np.ndarray, tuple[str, ...]]:
+    """The class of each row, and the names of the classes in ascending order, of which the last is positive.
+
+    With a ``positive`` class, the classes are 0 and 1, and all others count as negative. ``found`` lists the classes of
+    all rows, of which ``texts`` may be a sample.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from fairpca.tables.labels import decided_classes
+    >>> decided_classes("risk", np.array(["good", "bad"], dtype=object), ["bad", "good"], "bad")
+    (array([0, 1]), ('good', 'bad'))
+    """
+    if positive is None:
+        values = class_values(np.array(found, dtype=object))
+        names = tuple(found[i] for i in np.argsort(values, kind="stable"))
+        return values[np.searchsorted(found, texts)] if values.dtype != object else texts, names
+    wanted = next((text for text in found if text == positive or _equal_numbers(text, positive)), None)
+    if wanted is None:
+        known = ", ".join(map(repr, found[:12]))
+        problem = f"The label {label!r} has no class {positive!r}; it has {known}{', ...' if len(found) > 12 else ''}"
+        raise TableError(problem, Remedy("name one of them", "positive"))
+    rest = [text for text in found if text != wanted]
+    name = rest[0] if len(rest) == 1 else f"not {wanted}"
+    return (texts == wanted).astype(np.int64), (name, wanted) if rest else (wanted,)
+
+
+def _equal_numbers(first: str, second: str) -> bool:
+    return is_number(first) and is_number(second) and float(first) == float(second)

@@ -31,6 +31,7 @@ from fairpca.tables.arrow import (
 )
 from fairpca.tables.checking import (
     MAX_LEVELS,
+    Roles,
     check_any_feature,
     check_few_classes,
     check_few_groups,
@@ -42,7 +43,10 @@ from fairpca.tables.checking import (
 from fairpca.tables.encoding import Encoder
 from fairpca.tables.errors import TableError
 from fairpca.tables.labels import MISSING_LEVEL
-from fairpca.tables.remarks import missing_remark, without_row_index
+from fairpca.tables.missing import MissingTokens
+from fairpca.tables.preparation import OTHER_GROUP, Dropped
+from fairpca.tables.preparing import small_groups
+from fairpca.tables.reasons import missing_reason, without_row_index
 from fairpca.tables.sampling import LabelledBlock
 from fairpca.tables.table import Table
 from fairpca.tables.watching import FewValues, SeenNumbers, SeenTexts
@@ -54,6 +58,8 @@ STREAM_NUMBERS = 20_000_000
 #: How many numbers are decoded at a time.
 _BATCH_NUMBERS = 2_000_000
 _SURVEY = "finding levels"
+#: More groups than this are not counted, even if the small ones are to be merged.
+_MOST_SMALL_GROUPS = 1000
 
 
 def is_large(path: Any) -> bool:
@@ -74,10 +80,10 @@ class TableStream:
     ----------
     encoder : Encoder
         Converts the file's columns to features, not yet standardised.
-    remarks : list of str
+    left_out : dict of str to str
         Which columns were left out, and why.
-    n_dropped : int
-        Rows of the last pass that lack a group, label or number.
+    merged : dict of str to int
+        Small groups that the blocks contain as "other", and the rows of each.
     class_counts : Counter
         Number of complete rows per class in the last pass.
     few_values : dict of str to FewValues
@@ -92,44 +98,72 @@ class TableStream:
         *,
         drop: Sequence[str] = (),
         max_levels: int = MAX_LEVELS,
+        merge_small: int = 0,
+        missing: MissingTokens | None = None,
         progress: Report | None = None,
     ) -> None:
         if not file.n_rows:
             raise TableError(f"{file.name} has no rows")
-        self.file, self.sensitive, self.label = file, list(sensitive), label
-        self.remarks: list[str] = []
-        self._progress, self._max_levels = progress or _silent, max_levels
+        self.file, self.roles = file, Roles(tuple(sensitive), label, drop=tuple(drop))
+        self.missing = MissingTokens((), missing.added if missing else ())
+        self.left_out: dict[str, str] = {}
+        self.merged: dict[str, int] = {}
+        self._progress, self._max_levels, self._merge_small = progress or _silent, max_levels, merge_small
         outline = _outline(file)
-        self._roles = check_roles(outline, sensitive, label, drop)
-        names = [name for name in outline.columns if name not in self._roles]
-        names = without_row_index(names, row_index(file.schema), self.remarks)
+        check_roles(outline, self.roles)
+        names = [name for name in outline.columns if name not in self.roles.not_features]
+        names = without_row_index(names, row_index(file.schema), self.left_out)
         for name in names:
             outline.values(name, "a feature")
         names = self._mostly_known(names)
         self._numeric = [name for name in names if is_number(file.schema.field(name).type)]
         self._levels = self._survey([name for name in names if name not in self._numeric])
-        check_any_feature(file.name, [*self._numeric, *self._levels], self._roles)
+        check_any_feature(file.name, [*self._numeric, *self._levels], self.roles.not_features, self.left_out)
         self._start_pass()
 
     @property
     def encoder(self) -> Encoder:
-        size = len(self._numeric) + sum(map(len, self._levels.values()))
-        return Encoder(tuple(self._numeric), self._levels, np.zeros(size), np.ones(size))
+        return Encoder.plain(self._numeric, self._levels)
+
+    @property
+    def dropped(self) -> Dropped:
+        """Rows of the last pass that lack a group, label or number."""
+        numeric = {name: seen.n_missing for name, seen in self._seen.items()}
+        by_column = {name: self._without[name] for name in self.roles.needed} | numeric
+        lost = dict(sorted((label, count) for label, count in self._lost.items() if label is not None))
+        return Dropped(
+            self._lost.total(), {name: count for name, count in by_column.items() if count}, lost, self._lost[None]
+        )
+
+    def row_number_columns(self) -> dict[str, str]:
+        """Numeric columns that only count or identify the rows, and the reason to leave each out, after a pass."""
+        return {name: reason for name, seen in self._seen.items() if (reason := seen.row_numbers.reason())}
 
     def _start_pass(self) -> None:
-        self.n_dropped, self.class_counts, self._groups = 0, Counter[str](), set[str]()
+        self.class_counts, self._groups = Counter[str](), set[str]()
+        self._lost, self._without = Counter[str | None](), Counter[str]()
         self.few_values = {name: FewValues() for name in self._numeric}
-        self._seen = {name: SeenNumbers() for name in self._numeric}
+        self._seen = {name: SeenNumbers(name) for name in self._numeric}
         self._too_large: dict[str, float] = {}
 
-    def blocks(self) -> Iterator[LabelledBlock]:
+    def find_small_groups(self) -> None:
+        """Take a pass to find the groups to be merged, if any are to be."""
+        self.merged, counts = {}, Counter[str]()
+        if not self._merge_small:
+            return
+        for block in self.blocks(counting=True):
+            labels = block.groups.labels
+            found = np.bincount(block.groups.codes, minlength=len(labels)).tolist()
+            counts.update(dict(zip(labels, found, strict=True)))
+        self.merged = small_groups(counts, self._merge_small)
+
+    def blocks(self, *, counting: bool = False) -> Iterator[LabelledBlock]:
         """The complete rows; progress is reported along the way."""
         self._start_pass()
-        names = [*self._numeric, *self._levels, *self._needed]
+        names = [*self._numeric, *self._levels, *self.roles.needed]
         for batch in self._read(names, "rows read", width=len(names) + len(self.encoder.offsets)):
             block = self._prepare(batch)
-            self.n_dropped += batch.num_rows - len(block)
-            self._watch(block)
+            self._watch(block, counting)
             if len(block):
                 yield self._summable(block)
 
@@ -137,7 +171,7 @@ class TableStream:
         """Whether to repeat the pass because it dropped rows for a missing value in a column that is not a feature."""
         unfit = self._without_unfit({name: seen for name, seen in self._seen.items() if seen.n_missing})
         if unfit:
-            check_any_feature(self.file.name, [*self._numeric, *self._levels], self._roles)
+            check_any_feature(self.file.name, [*self._numeric, *self._levels], self.roles.not_features, self.left_out)
         return unfit
 
     def check_magnitudes(self, numeric: Sequence[str]) -> None:
@@ -145,26 +179,21 @@ class TableStream:
         for name in numeric:
             check_magnitude(self.file.name, name, np.array([self._too_large.get(name, 0.0)]))
 
-    @property
-    def _needed(self) -> list[str]:
-        """Columns that must not be missing in a complete row."""
-        return [*self.sensitive, *([self.label] if self.label else [])]
-
     def _mostly_known(self, names: list[str]) -> list[str]:
         """Leave out columns that are mostly missing according to the file's statistics or the column's type."""
         counts, kept = self.file.null_counts(), []
         for name in names:
             count = self.file.n_rows if str(self.file.schema.field(name).type) == "null" else counts.get(name, 0)
             if count > 0.5 * self.file.n_rows:
-                self.remarks.append(missing_remark(name, count / self.file.n_rows))
+                self.left_out[name] = missing_reason(count / self.file.n_rows)
             else:
                 kept.append(name)
         return kept
 
     def _without_unfit(self, seen: Mapping[str, SeenNumbers]) -> bool:
         """Leave out numeric columns that are constant or mostly missing; returns whether there were any."""
-        found = {name: remark for name, column in seen.items() if (remark := column.unfit_remark(name))}
-        self.remarks += found.values()
+        found = {name: reason for name, column in seen.items() if (reason := column.unfit_reason())}
+        self.left_out |= found
         self._numeric = [name for name in self._numeric if name not in found]
         return bool(found)
 
@@ -178,7 +207,7 @@ class TableStream:
         seen = {name: SeenTexts(self._max_levels) for name in names}
         for batch in self._read(names, _SURVEY):
             for name, column in seen.items():
-                column.add(*text_codes(batch.column(name)))
+                column.add(*text_codes(batch.column(name), self.missing))
             if any(column.too_many and self._is_mostly_known(column) for column in seen.values()):
                 break
         levels = {name: column.texts for name, column in seen.items()}
@@ -192,9 +221,9 @@ class TableStream:
         return column.n_known >= 0.5 * self.file.n_rows
 
     def _is_feature(self, name: str, column: SeenTexts) -> bool:
-        remark = column.unfit_remark(name)
-        self.remarks += [remark] if remark else []
-        return remark is None
+        reason = column.unfit_reason()
+        self.left_out |= {} if reason is None else {name: reason}
+        return reason is None
 
     def _checked_levels(self, name: str, texts: set[str | None]) -> tuple[str, ...]:
         levels = {MISSING_LEVEL if text is None else text for text in texts}
@@ -206,11 +235,11 @@ class TableStream:
     ) -> tuple[dict[str, SeenTexts], dict[str, set[str | None]]]:
         """Texts in all rows and in complete rows; columns in ``certain`` are known to be features if they vary."""
         seen, complete = ({name: SeenTexts(self._max_levels) for name in names} for _ in "12")
-        numbers = {name: SeenNumbers() for name in self._numeric}
-        for batch in self._read([*names, *self._numeric, *self._needed], _SURVEY):
+        numbers = {name: SeenNumbers(name) for name in self._numeric}
+        for batch in self._read([*names, *self._numeric, *self.roles.needed], _SURVEY):
             kept = ~self._incomplete(batch, numbers)
             for name in names:
-                codes, texts = text_codes(batch.column(name))
+                codes, texts = text_codes(batch.column(name), self.missing)
                 seen[name].add(codes, texts)
                 complete[name].add(codes[kept], texts)
                 if name in certain:
@@ -223,12 +252,11 @@ class TableStream:
         """Rows with a missing number, group or label; also updates ``numbers``."""
         incomplete = np.zeros(batch.num_rows, dtype=bool)
         for name, column in numbers.items():
-            values, absent = numbers_of(batch.column(name))
+            values, absent = numbers_of(batch.column(name), self.missing)
             column.add(values, absent)
             incomplete |= False if absent is None else absent
-        for name in self._needed:
-            codes, texts = text_codes(batch.column(name))
-            incomplete |= np.array([text is None for text in texts])[codes]
+        for name in self.roles.needed:
+            incomplete |= _is_absent(*text_codes(batch.column(name), self.missing))
         return incomplete
 
     def _read(self, names: list[str], doing: str, *, width: int | None = None) -> Iterator[Any]:
@@ -245,28 +273,43 @@ class TableStream:
         """The complete rows of a batch, encoded."""
         columns, incomplete = [], np.zeros(batch.num_rows, dtype=bool)
         for name, seen in self._seen.items():
-            values, absent = numbers_of(batch.column(name))
+            values, absent = numbers_of(batch.column(name), self.missing)
             columns.append(values)
             seen.add(values, absent)
             incomplete |= False if absent is None else absent
         for name, levels in self._levels.items():
-            columns += one_hot(batch.column(name), levels)
-        roles = [combined_codes([text_codes(batch.column(name)) for name in self.sensitive])]
-        roles += [combined_codes([text_codes(batch.column(self.label))])] if self.label else []
+            columns += one_hot(batch.column(name), levels, self.missing)
+        roles = self._labels_of(batch)
         for codes, labels in roles:
             incomplete |= codes == len(labels)
+        self._count_dropped(incomplete, *roles[0])
         kept = ~incomplete if incomplete.any() else slice(None)
         groups, *classes = [groups_from_codes(codes[kept], labels) for codes, labels in roles]
         return LabelledBlock([values[kept] for values in columns], groups, classes=classes[0] if classes else None)
 
-    def _watch(self, block: LabelledBlock) -> None:
+    def _labels_of(self, batch: Any) -> list[tuple[np.ndarray, list[str]]]:
+        """Codes and labels of the groups, and of the classes if there is a label; missing ones have the last code."""
+        encoded = {name: text_codes(batch.column(name), self.missing) for name in self.roles.labels}
+        self._without.update({name: int(_is_absent(*found).sum()) for name, found in encoded.items()})
+        groups, labels = combined_codes([encoded[name] for name in self.roles.sensitive])
+        if self.merged:
+            groups, labels = _merge_labels(groups, labels, self.merged)
+        label = self.roles.label
+        return [(groups, labels), *([] if label is None else [combined_codes([encoded[label]])])]
+
+    def _count_dropped(self, incomplete: np.ndarray, codes: np.ndarray, labels: Sequence[str]) -> None:
+        counts = np.bincount(codes[incomplete], minlength=len(labels) + 1).tolist()
+        self._lost.update({label: count for label, count in zip([*labels, None], counts, strict=True) if count})
+
+    def _watch(self, block: LabelledBlock, counting: bool) -> None:
         self._groups.update(block.groups.labels)
-        check_few_groups(self.sensitive, len(self._groups), so_far=True)
+        if not counting or len(self._groups) > _MOST_SMALL_GROUPS:
+            check_few_groups(self.roles.sensitive, len(self._groups), so_far=True)
         for name, values in zip(self._numeric, block.columns, strict=False):  # one-hot columns follow
             if name in self.few_values and not self.few_values[name].add(values, block.groups):
                 del self.few_values[name]
-        if self.label and block.classes is not None:
-            self._count_classes(self.label, block.classes)
+        if self.roles.label and block.classes is not None:
+            self._count_classes(self.roles.label, block.classes)
 
     def _count_classes(self, label: str, classes: Groups) -> None:
         counts = np.bincount(classes.codes, minlength=len(classes)).tolist()
@@ -294,3 +337,15 @@ def _outline(file: ArrowFile) -> Table:
 
 def _silent(done: int, total: int, doing: str) -> None:
     """Report no progress."""
+
+
+def _is_absent(codes: np.ndarray, texts: Sequence[str | None]) -> np.ndarray:
+    return np.array([text is None for text in texts])[codes]
+
+
+def _merge_labels(codes: np.ndarray, labels: list[str], merged: Mapping[str, int]) -> tuple[np.ndarray, list[str]]:
+    """Replace the labels of small groups; the code after the last label stays that of a missing group."""
+    names = [OTHER_GROUP if label in merged else label for label in labels]
+    found = sorted(set(names))
+    positions = np.array([*(found.index(name) for name in names), len(found)], dtype=codes.dtype)
+    return positions[codes], found

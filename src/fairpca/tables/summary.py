@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import os
 from collections.abc import Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 
 import numpy as np
 
@@ -18,17 +18,22 @@ from fairpca.tables.arrow import open_arrow
 from fairpca.tables.checking import (
     MAX_LEVELS,
     MIN_GROUP_ROWS,
+    check_any_feature,
     check_class_counts,
     check_classes,
     check_group_counts,
+    check_options,
     exceeds_chance,
     no_complete_rows_error,
 )
 from fairpca.tables.encoding import Encoder
 from fairpca.tables.errors import Remedy, TableError
-from fairpca.tables.labels import class_values
+from fairpca.tables.labels import decided_classes
+from fairpca.tables.missing import MissingTokens
+from fairpca.tables.preparation import Preparation
 from fairpca.tables.preparing import TableData
-from fairpca.tables.remarks import constant_remark, copy_remark, describe_columns, dropped_remark
+from fairpca.tables.rare import POOLED_LEVEL, LevelPool, pool_levels, rows_of_min_level
+from fairpca.tables.reasons import ALL_RARE, CONSTANT, REVEALS_GROUP
 from fairpca.tables.sampling import RowSample
 from fairpca.tables.streaming import STREAM_NUMBERS, TableStream
 from fairpca.tables.table import Table
@@ -56,6 +61,10 @@ def stream_table(
     drop: str | Sequence[str] = (),
     standardise: bool = True,
     max_levels: int = MAX_LEVELS,
+    min_level: float | None = None,
+    positive: str | None = None,
+    merge_small: int = 0,
+    missing: MissingTokens | None = None,
     sample_rows: int = 0,
     seed: int = 0,
     progress: Report | None = None,
@@ -76,6 +85,10 @@ def stream_table(
         Whether to divide each feature by its standard deviation over all rows.
     max_levels : int
         The largest number of different values that a text column may have.
+    min_level, positive, merge_small
+        As in :func:`prepare_table`; merging groups takes one more pass.
+    missing : MissingTokens, optional
+        Texts and numbers that mean a missing value; only those that were added to the usual ones count.
     sample_rows : int
         How many rows to draw at random for ``X``, ``groups`` and ``label``; all rows are equally likely.
     seed : int
@@ -111,31 +124,38 @@ def stream_table(
     """
     sensitive = [sensitive] if isinstance(sensitive, str) else list(sensitive)
     drop = [drop] if isinstance(drop, str) else list(drop)
-    stream = TableStream(open_arrow(path), sensitive, label, drop=drop, max_levels=max_levels, progress=progress)
+    check_options(sensitive, label, min_level, positive, merge_small, None)
+    stream = TableStream(
+        open_arrow(path), sensitive, label,
+        drop=drop, max_levels=max_levels, merge_small=merge_small, missing=missing, progress=progress,
+    )  # fmt: skip
     moments, sample = _reduce(stream, sample_rows, seed)
     check_group_counts(sensitive, moments.labels, moments.counts)
-    if label is not None:
-        names, counts = zip(*sorted(stream.class_counts.items()), strict=True)
-        check_class_counts(label, np.array(names), np.array(counts))
-    kept = _usable_columns(stream, moments)
-    encoder = _chosen(stream.encoder, kept)
+    classes = () if label is None else _classes(label, stream, positive)
+    least = rows_of_min_level(min_level, round(moments.total_count))
+    columns = _columns(stream, moments, least)
+    encoder = columns.encoder()
     stream.check_magnitudes(encoder.numeric)
-    moments, encoder = _standardise(moments.select(kept), encoder, standardise)
-    remarks = _remarks(stream)
-    describe_columns(encoder, [*sensitive, *([label] if label else []), *drop], standardise, remarks)
+    moments, encoder = _standardise(moments.sum_columns(columns.parts), encoder, standardise)
+    preparation = Preparation(
+        file=stream.file.name, missing=stream.missing.all, rows=stream.file.n_rows,
+        groups={label: round(count) for label, count in zip(moments.labels, moments.counts, strict=True)},
+        numeric=encoder.numeric, levels=encoder.levels, standardised=standardise,
+        not_features=stream.roles.not_features, left_out=stream.left_out, dropped=stream.dropped, min_level=least,
+        pooled={name: pool for name, pool in columns.pools.items() if pool.rare}, merged=stream.merged,
+        label=label, classes=classes,
+    )  # fmt: skip
     if not sample_rows:
-        nothing = np.zeros((0, len(kept))), np.zeros(0, dtype=str), None
-        return StreamedTable(*nothing, encoder, Table(stream.file.name, {}, ""), remarks, moments=moments)
-    X, groups, classes = sample.rows()
-    _check_sample(moments, groups, label, classes)
-    classes = classes if classes is None else class_values(classes)
-    remarks.append(
+        nothing = np.zeros((0, len(encoder.offsets))), np.zeros(0, dtype=str), None
+        return StreamedTable(*nothing, encoder, Table(stream.file.name, {}, ""), preparation, moments=moments)
+    X, groups, target = _sampled(stream, sample, moments, positive)
+    sampled = (
         f"read batch by batch; a random sample of {len(X):,} of {moments.total_count:,.0f} rows (seed {seed}) is "
         "used where rows are needed"
     )
-    X = (X[:, kept] - encoder.offsets) / encoder.scales
+    X = (columns.combine(X) - encoder.offsets) / encoder.scales
     table = Table(stream.file.name, {}, stream.file.sha256())
-    return StreamedTable(X, groups, classes, encoder, table, remarks, moments=moments)
+    return StreamedTable(X, groups, target, encoder, table, replace(preparation, sampled=sampled), moments=moments)
 
 
 def _reduce(stream: TableStream, sample_rows: int, seed: int) -> tuple[GroupMoments, RowSample]:
@@ -144,6 +164,7 @@ def _reduce(stream: TableStream, sample_rows: int, seed: int) -> tuple[GroupMome
         names = stream.encoder.feature_names
         # No more rows than would be read into memory anyway.
         sample = RowSample(min(sample_rows, max(STREAM_NUMBERS // len(names), 1)), seed)
+        stream.find_small_groups()
         moments = moments_from_blocks(sample.watch(stream.blocks()), names)
         if not stream.leave_out_unfit():
             break
@@ -152,50 +173,98 @@ def _reduce(stream: TableStream, sample_rows: int, seed: int) -> tuple[GroupMome
     return moments, sample
 
 
-def _usable_columns(stream: TableStream, moments: GroupMoments) -> np.ndarray:
-    """Features that vary and do not reveal the group; remarks on the others are added to the stream."""
-    kept: list[int] = []
-    start = 0
-    for name, count in _widths(stream.encoder):
-        columns = np.arange(start, start + count)
-        start += count
-        if name in stream.encoder.levels:
-            in_groups = np.rint(moments.means[:, columns] * moments.counts[:, None]) > 0  # levels are zeros and ones
-            columns = columns[in_groups.any(axis=0)]  # others occur in incomplete rows only
-            n_values, tells_group = len(columns), bool((in_groups.sum(axis=0) <= 1).all())
+def _classes(label: str, stream: TableStream, positive: str | None) -> tuple[str, ...]:
+    """The classes of all rows, in ascending order."""
+    found = sorted(stream.class_counts)
+    texts = np.array(found, dtype=object)
+    codes, names = decided_classes(label, texts, found, positive)
+    counts = [sum(stream.class_counts[text] for text in texts[codes == code]) for code in np.unique(codes)]
+    check_class_counts(label, names, np.array(counts))
+    return names
+
+
+def _sampled(
+    stream: TableStream, sample: RowSample, moments: GroupMoments, positive: str | None
+) -> tuple[np.ndarray, np.ndarray, np.ndarray | None]:
+    """Features, groups and classes of the sampled rows."""
+    X, groups, texts = sample.rows()
+    _check_sample(moments, groups, stream.roles.label, texts)
+    if texts is None or stream.roles.label is None:
+        return X, groups, None
+    return X, groups, decided_classes(stream.roles.label, texts, sorted(stream.class_counts), positive)[0]
+
+
+@dataclass(frozen=True)
+class _Columns:
+    """Features made of the stream's columns: numeric ones, and levels, each the sum of one or more indicators."""
+
+    numeric: list[str]
+    pools: dict[str, LevelPool]
+    parts: list[list[int]]
+
+    def encoder(self) -> Encoder:
+        levels = {name: pool.kept for name, pool in self.pools.items() if pool.kept}
+        pooled = {name: tuple(self.pools[name].rare) for name in levels if self.pools[name].rare}
+        return Encoder.plain(self.numeric, levels, pooled=pooled)
+
+    def combine(self, X: np.ndarray) -> np.ndarray:
+        """The features of rows of the stream."""
+        combined = X[:, [part[0] for part in self.parts]]
+        for j, part in enumerate(self.parts):
+            if len(part) > 1:
+                combined[:, j] = X[:, part].sum(axis=1)
+        return combined
+
+
+def _columns(stream: TableStream, moments: GroupMoments, least: int) -> _Columns:
+    """Features that vary and do not reveal the group; why others are left out is added to the stream."""
+    left_out = stream.left_out
+    left_out |= stream.row_number_columns()
+    found = _Columns([], {}, [])
+    for j, name in enumerate(stream.encoder.numeric):
+        values = stream.few_values.get(name)
+        if name in left_out:
+            continue
+        if values is not None and len(values) == 1:
+            left_out[name] = CONSTANT
+        elif values is not None and exceeds_chance(len(values), moments.counts):
+            left_out[name] = REVEALS_GROUP
         else:
-            found = stream.few_values.get(name)
-            n_values, tells_group = (2, False) if found is None else (len(found), True)
-        if n_values == 1:
-            stream.remarks.append(constant_remark(name))
-        elif tells_group and exceeds_chance(n_values, moments.counts):
-            stream.remarks.append(copy_remark(name))
-        else:
-            kept += columns.tolist()
-    if not kept:
-        raise TableError(
-            f"{stream.file.name} has no feature left that varies within the groups",
-            "add such columns",
-            Remedy("leave fewer out", "drop"),
-        )
-    return np.array(kept)
+            found.numeric.append(name)
+            found.parts.append([j])
+    start = len(stream.encoder.numeric)
+    for name, levels in stream.encoder.levels.items():
+        positions = np.arange(start, start + len(levels))
+        start += len(levels)
+        counts = np.rint(moments.means[:, positions] * moments.counts[:, None])  # levels are zeros and ones
+        reason = _add_levels(found, name, levels, positions, counts, moments.counts, least)
+        left_out |= {} if reason is None else {name: reason}
+    check_any_feature(stream.file.name, found.parts, stream.roles.not_features, left_out)
+    return found
 
 
-def _widths(encoder: Encoder) -> list[tuple[str, int]]:
-    """Columns of the file and the number of features per column, in the encoder's order."""
-    return [*((name, 1) for name in encoder.numeric), *((name, len(found)) for name, found in encoder.levels.items())]
-
-
-def _chosen(encoder: Encoder, kept: np.ndarray) -> Encoder:
-    """Select features by position, because a name such as 'a=b=c' may be a level of more than one column."""
-    positions = set(kept.tolist())
-    numeric = tuple(name for j, name in enumerate(encoder.numeric) if j in positions)
-    levels, start = {}, len(encoder.numeric)
-    for name, found in encoder.levels.items():
-        levels[name] = tuple(level for j, level in enumerate(found, start) if j in positions)
-        start += len(found)
-    levels = {name: found for name, found in levels.items() if found}
-    return Encoder(numeric, levels, np.zeros(len(kept)), np.ones(len(kept)))
+def _add_levels(
+    found: _Columns,
+    name: str,
+    levels: Sequence[str],
+    positions: np.ndarray,
+    counts: np.ndarray,
+    sizes: np.ndarray,
+    least: int,
+) -> str | None:
+    """Add the levels of a column, or return the reason to leave it out; ``counts`` has the rows per group and level."""
+    totals = counts.sum(axis=0).astype(int)
+    present = {level: int(total) for level, total in zip(levels, totals, strict=True) if total}
+    if len(present) == 1:
+        return CONSTANT
+    if (np.count_nonzero(counts, axis=0) <= 1).all() and exceeds_chance(len(present), sizes):
+        return REVEALS_GROUP
+    pool = found.pools[name] = pool_levels(present, least)
+    position = dict(zip(levels, positions.tolist(), strict=True))
+    for level in pool.kept:
+        pooled = [*([level] if level in present and level not in pool.rare else []), *pool.rare]
+        found.parts.append([position[text] for text in (pooled if level == POOLED_LEVEL else [level])])
+    return None if pool.kept else ALL_RARE
 
 
 def _standardise(moments: GroupMoments, encoder: Encoder, standardise: bool) -> tuple[GroupMoments, Encoder]:
@@ -204,12 +273,7 @@ def _standardise(moments: GroupMoments, encoder: Encoder, standardise: bool) -> 
     deviations = np.sqrt(moments.pooled_variances())
     scales = np.where(deviations > 0, deviations, 1.0)
     offsets = moments.pooled_mean
-    return moments.standardised(offsets, scales), Encoder(encoder.numeric, encoder.levels, offsets, scales)
-
-
-def _remarks(stream: TableStream) -> list[str]:
-    dropped = [dropped_remark(stream.n_dropped, stream.file.n_rows)] if stream.n_dropped else []
-    return [*stream.remarks, *dropped]
+    return moments.standardised(offsets, scales), replace(encoder, offsets=offsets, scales=scales)
 
 
 def _check_sample(moments: GroupMoments, groups: np.ndarray, label: str | None, classes: np.ndarray | None) -> None:
@@ -219,7 +283,7 @@ def _check_sample(moments: GroupMoments, groups: np.ndarray, label: str | None, 
             raise TableError(
                 f"Group {group!r} has {count} rows in the random sample of {len(groups):,}",
                 Remedy("draw more rows", "sample_rows"),
-                "merge it with another group",
+                Remedy("merge it with others", "merge_small"),
             )
     if label is not None and classes is not None:
         check_classes(label, classes)

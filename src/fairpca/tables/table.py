@@ -2,13 +2,15 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
+from collections.abc import Sequence
+from dataclasses import dataclass, field, replace
 from typing import Any
 
 import numpy as np
 
 from fairpca.tables.errors import TableError
 from fairpca.tables.labels import MISSING_LEVEL, is_number, number_text
+from fairpca.tables.missing import NO_TOKENS, MissingTokens
 
 __all__ = ["Table", "as_text", "is_missing"]
 
@@ -17,11 +19,12 @@ __all__ = ["Table", "as_text", "is_missing"]
 class Table:
     """Columns of a file: arrays of float64 (NaN where missing) or of str ('' where missing).
 
-    ``rows_before`` is the number of rows that precede these in the file, if the table is part of a file. ``unusable``
-    has the error to raise for each column that cannot be used. ``row_index`` lists the index columns of a pandas data
-    frame. ``kept`` holds some columns unchanged: Arrow arrays, or the texts of a CSV file. ``written`` holds the
-    original texts of numeric columns in which different texts have the same float64 value ('01' and '1'), and
-    ``commas`` says how commas in a numeric column were interpreted.
+    ``unusable`` has the error to raise for each column that cannot be used. ``row_index`` lists the index columns of a
+    pandas data frame. ``kept`` holds some columns unchanged: Arrow arrays, or the texts of a CSV file. ``written``
+    holds the original texts of numeric columns in which different texts have the same float64 value ('01' and '1'), and
+    ``commas`` says how commas in a numeric column were interpreted. ``as_label`` holds columns in which a text such as
+    "None" is a missing value, as they are to be read if they hold groups or classes, where it is not: values, and the
+    original texts of numbers, if needed. ``delimiter`` and ``missing`` say how the file was read.
 
     See Also
     --------
@@ -43,12 +46,14 @@ class Table:
     name: str
     columns: dict[str, np.ndarray]
     sha256: str
-    rows_before: int = 0
     unusable: dict[str, TableError] = field(default_factory=dict)
     row_index: tuple[str, ...] = ()
     kept: dict[str, Any] = field(default_factory=dict)
     written: dict[str, np.ndarray] = field(default_factory=dict)
     commas: dict[str, str] = field(default_factory=dict)
+    as_label: dict[str, tuple[np.ndarray, np.ndarray | None]] = field(default_factory=dict)
+    delimiter: str | None = None
+    missing: MissingTokens = NO_TOKENS
 
     @property
     def n_rows(self) -> int:
@@ -68,6 +73,14 @@ class Table:
         if name in self.unusable:
             raise self.unusable[name]
         return column
+
+    def for_labels(self, names: Sequence[str]) -> Table:
+        """The same table, with these columns read as groups or classes."""
+        found = {name: self.as_label[name] for name in names if name in self.as_label}
+        columns = self.columns | {name: values for name, (values, _) in found.items()}
+        written = {name: texts for name, texts in self.written.items() if name not in found}
+        written |= {name: texts for name, (_, texts) in found.items() if texts is not None}
+        return replace(self, columns=columns, written=written) if found else self
 
     def texts(self, name: str, purpose: str) -> np.ndarray:
         """Return the column as text, each value as written in the file."""

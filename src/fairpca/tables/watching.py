@@ -8,7 +8,8 @@ import numpy as np
 
 from fairpca._validation import Groups
 from fairpca.tables.checking import MAX_GROUPS
-from fairpca.tables.remarks import unfit_remark
+from fairpca.tables.reasons import unfit_reason
+from fairpca.tables.row_numbers import RowNumbers
 
 __all__ = ["FewValues", "SeenNumbers", "SeenTexts"]
 
@@ -19,9 +20,10 @@ _FIRST_ROWS = 1000
 class SeenNumbers:
     """Statistics of a numeric column over all rows, complete or not."""
 
-    def __init__(self) -> None:
+    def __init__(self, name: str) -> None:
         self.n_known = self.n_missing = 0
         self._smallest, self._largest = np.inf, -np.inf
+        self.row_numbers = RowNumbers(name)
 
     @property
     def magnitude(self) -> float:
@@ -30,15 +32,16 @@ class SeenNumbers:
 
     def add(self, values: np.ndarray, absent: np.ndarray | None) -> None:
         known = values if absent is None else values[~absent]
+        self.row_numbers.add(values, absent)
         self.n_known += len(known)
         self.n_missing += len(values) - len(known)
         self._smallest = min(self._smallest, float(known.min(initial=np.inf)))
         self._largest = max(self._largest, float(known.max(initial=-np.inf)))
 
-    def unfit_remark(self, name: str) -> str | None:
+    def unfit_reason(self) -> str | None:
         """Why the column is not a feature, once all rows were seen."""
         n_rows = self.n_known + self.n_missing
-        return unfit_remark(name, self.n_known, n_rows, varies=self._smallest < self._largest)
+        return unfit_reason(self.n_known, n_rows, varies=self._smallest < self._largest)
 
 
 class SeenTexts:
@@ -60,9 +63,9 @@ class SeenTexts:
         if not self.too_many:
             self.texts.update(text for text, count in zip(texts, counts, strict=True) if count)
 
-    def unfit_remark(self, name: str) -> str | None:
+    def unfit_reason(self) -> str | None:
         """Why the column is not a feature, once all rows were seen."""
-        return unfit_remark(name, self.n_known, self.n_rows, varies=len(self.texts - {None}) > 1)
+        return unfit_reason(self.n_known, self.n_rows, varies=len(self.texts - {None}) > 1)
 
 
 class FewValues:

@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
+import functools
+
 import numpy as np
 import pytest
 from tests.solvers.cases import random_moments
 
 from fairpca.joint_range import JointRange, Minimax
-from fairpca.protocols import Expansion
-from fairpca.solvers.range.fantope import _fantope_derivatives, _fermi_level, _occupation, solve_fantope
+from fairpca.solvers.range.fantope import _fermi_level, _occupation, _SmoothSupport, solve_fantope
 from fairpca.solvers.range.subspace_sqp import refine_subspace
 
 
@@ -35,11 +36,7 @@ def test_smoothed_support_derivatives(rng):
     joint = JointRange(random_moments(rng), 3)
     weights, mu, step = rng.random(3), 0.05, 1e-5
 
-    def support(w):
-        spectrum = joint.spectrum(w)
-        value, occupation = _fermi_level(spectrum.values, 3, mu)
-        return Expansion(value, *_fantope_derivatives(spectrum.rotated, occupation, mu))
-
+    support = functools.partial(_SmoothSupport(joint), mu=mu)
     here = support(weights)
     for a in range(3):
         ahead, behind = support(weights + step * np.eye(3)[a]), support(weights - step * np.eye(3)[a])
@@ -62,3 +59,21 @@ def test_fantope_solution_is_feasible_and_optimal(rng):
     assert 0 <= problem.value(captured) - bounds[1] < 1e-5
     attained = refine_subspace(problem, joint, solution.vectors[:, :2], solution.weights).value
     assert -1e-12 <= attained - bounds[1] < 1e-10  # this case has an optimum of rank 2
+
+
+def test_drift_is_the_derivative_of_the_gradient_along_mu(rng):
+    support, weights, mu = _SmoothSupport(JointRange(random_moments(rng), 3)), rng.random(3), 0.05
+    ahead, behind = support(weights, mu + 1e-6), support(weights, mu - 1e-6)
+    support(weights, mu)
+    assert np.allclose((ahead.gradient - behind.gradient) / 2e-6, support.drift(mu), rtol=1e-5)
+
+
+def test_curvature_may_leave_out_pairs_of_empty_eigenvectors(rng):
+    """For a small mu, most eigenvectors are empty; the curvature without their pairs still is the derivative."""
+    joint = JointRange(random_moments(rng, k=4, size=12), 3)
+    support, weights, mu, step = _SmoothSupport(joint), rng.random(4), 1e-4, 1e-5
+    here = support(weights, mu)
+    assert (support.occupation < 1e-3).sum() >= 6
+    for a, unit in enumerate(np.eye(4)):
+        ahead, behind = support(weights + step * unit, mu), support(weights - step * unit, mu)
+        assert np.allclose((ahead.gradient - behind.gradient) / (2 * step), here.curvature[a], rtol=0.02, atol=1e-3)

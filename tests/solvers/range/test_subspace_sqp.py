@@ -50,6 +50,19 @@ def test_refinement_descends_to_a_stationary_point(rng, smooth):
 
 
 @pytest.mark.parametrize("seed", range(4))
+def test_descents_end_quadratically_where_the_relaxation_needs_extra_rank(seed):
+    """The Hessian is indefinite there; steps with its absolute value gained a constant share each (60 steps)."""
+    matrices = random_moments(np.random.default_rng(seed), k=20, size=20)
+    joint = JointRange(matrices, 3)
+    problem = Minimax(joint.traces)
+    start = joint.point(np.full(20, 0.05)).basis
+    end = refine_subspace(problem, joint, start, np.full(20, 0.05), max_iter=200)
+    again = refine_subspace(problem, joint, end.basis, end.multipliers, max_iter=200)
+    assert end.n_iter <= 40
+    assert end.value - again.value <= 1e-13
+
+
+@pytest.mark.parametrize("seed", range(4))
 def test_pieces_descend_to_a_stationary_point(seed):
     matrices, problem = random_case(seed, 3, 6, 0.05)
     joint = JointRange(matrices, 2)
@@ -78,6 +91,7 @@ def test_simplex_program_meets_its_optimality_conditions(seed):
     slopes = linear - quadratic @ weights
     assert slopes.max() - weights @ slopes <= 1e-8
     start = np.full(m, 1 / m)
+    assert np.allclose(factor.T @ maximise_on_simplex(linear, quadratic, start=start), factor.T @ weights, atol=1e-6)
     other = minimize(
         lambda w: 0.5 * w @ quadratic @ w - linear @ w,
         start,

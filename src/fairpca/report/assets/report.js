@@ -5,7 +5,7 @@
   const data = JSON.parse(document.getElementById("data").textContent);
   // Okabe and Ito's colours, distinguishable with any kind of colour vision; marks and dashes repeat the distinction.
   const COLOURS = ["#0072b2", "#d55e00", "#009e73", "#cc79a7", "#e69f00", "#56b4e9", "#000000"];
-  const MARKS = ["circle", "square", "triangle", "diamond", "cross"];
+  const MARKS = ["circle", "square", "triangle", "diamond", "cross", "down", "saltire"];
   const DASHES = ["", "7 4", "2 3", "9 3 2 3", "4 2"];
   const state = { dimension: startDimension(), method: startMethod(), figure: "corrected_loss", allFeatures: false };
 
@@ -18,7 +18,12 @@
   }
   const result = (method, dimension) => data.results[`${method}|${dimension}`];
   const colour = (index) => COLOURS[index % COLOURS.length];
-  const mark = (index) => MARKS[index % MARKS.length];
+  // From the eighth on, colours repeat with other marks.
+  const mark = (index) => MARKS[(index + Math.floor(index / COLOURS.length)) % MARKS.length];
+  // Ordinary PCA is black and hollow, here and in fairpca.plotting; the other methods have the colours in order.
+  const others = data.methods.map((method) => method.name).filter((name) => name !== "PCA");
+  const methodColour = (name) => (name === "PCA" ? "#000000" : colour(others.indexOf(name)));
+  const methodMark = (name) => (name === "PCA" ? "circle" : mark(others.indexOf(name)));
 
   // ---- numbers -------------------------------------------------------------------------------------------------
   function number(value) {
@@ -58,6 +63,9 @@
     const points = {
       square: [[-1, -1], [1, -1], [1, 1], [-1, 1]].map(([a, b]) => [0.9 * a, 0.9 * b]),
       triangle: [[0, -1.2], [1.1, 0.9], [-1.1, 0.9]],
+      down: [[0, 1.2], [1.1, -0.9], [-1.1, -0.9]],
+      saltire: [[0, -0.5], [0.7, -1.2], [1.2, -0.7], [0.5, 0], [1.2, 0.7], [0.7, 1.2], [0, 0.5], [-0.7, 1.2], [-1.2, 0.7], [-0.5, 0],
+        [-1.2, -0.7], [-0.7, -1.2]],
       diamond: [[0, -1.3], [1.1, 0], [0, 1.3], [-1.1, 0]],
       cross: [[-1.2, -0.4], [-0.4, -0.4], [-0.4, -1.2], [0.4, -1.2], [0.4, -0.4], [1.2, -0.4], [1.2, 0.4], [0.4, 0.4],
         [0.4, 1.2], [-0.4, 1.2], [-0.4, 0.4], [-1.2, 0.4]],
@@ -93,10 +101,30 @@
   }
   function hover(element, text, onSelect) {
     element.classList.add("hit");
+    if (onSelect) selectable(element, text, onSelect);
     element.addEventListener("pointermove", (event) => showTip(event, text));
     element.addEventListener("pointerdown", (event) => showTip(event, text));
     element.addEventListener("pointerleave", () => { tip.hidden = true; });
-    if (onSelect) element.addEventListener("click", onSelect);
+  }
+  // A mark that can be chosen with the mouse, by touch or with the keyboard.
+  function selectable(element, text, onSelect) {
+    const label = text.split("\n").join(", ");
+    for (const [name, value] of Object.entries({ tabindex: 0, role: "button", "aria-label": `${label}. Choose.` })) element.setAttribute(name, value);
+    element.addEventListener("click", onSelect);
+    element.addEventListener("keydown", (event) => {
+      if (event.key !== "Enter" && event.key !== " ") return;
+      event.preventDefault();
+      const marks = [...element.closest(".chart").querySelectorAll("[role=button]")];
+      const chart = element.closest(".chart").id;
+      onSelect();
+      byId(chart).querySelectorAll("[role=button]")[marks.indexOf(element)]?.focus();
+    });
+    element.addEventListener("focus", () => {
+      if (!element.matches(":focus-visible")) return;
+      const { left, bottom } = element.getBoundingClientRect();
+      showTip({ clientX: left, clientY: bottom - 12 }, text);
+    });
+    element.addEventListener("blur", () => { tip.hidden = true; });
   }
   document.addEventListener("scroll", () => { tip.hidden = true; }, { passive: true });
 
@@ -124,8 +152,7 @@
     const width = Math.max(280, box.clientWidth);
     const height = options.height(width);
     const margin = { left: 58, right: 14, top: 12, bottom: 46 };
-    const picture = svg("svg", { viewBox: `0 0 ${width} ${height}`, width, height, role: "img" }, box);
-    svg("title", {}, picture, options.title);
+    const picture = svg("svg", { viewBox: `0 0 ${width} ${height}`, width, height, role: "group", "aria-label": `Chart: ${options.title}` }, box);
     const [x0, x1] = options.x;
     const [y0, y1] = options.y;
     const toX = (value) => margin.left + ((value - x0) / (x1 - x0)) * (width - margin.left - margin.right);
@@ -220,13 +247,15 @@
     });
     for (const spot of spots) {
       const chosen = spot.method === state.method;
-      drawMark(f.picture, mark(spot.index), f.toX(spot.gap), f.toY(spot.total), chosen ? 8 : 5.5, colour(spot.index), { stroke: "#fff", "stroke-width": 1.2, class: "spot" });
+      const hollow = spot.method === "PCA";
+      const paint = methodColour(spot.method);
+      drawMark(f.picture, methodMark(spot.method), f.toX(spot.gap), f.toY(spot.total), chosen ? 8 : 5.5, hollow ? "#fff" : paint, { stroke: hollow ? paint : "#fff", "stroke-width": hollow ? 2 : 1.2, class: "spot" });
       const target = svg("circle", { cx: f.toX(spot.gap), cy: f.toY(spot.total), r: 12 }, f.picture);
       hover(target, `${spot.method}\ngap ${number(spot.gap)}\nerror of all rows ${number(spot.total)}`, () => choose({ method: spot.method }));
     }
     legend("frontier-legend", [
       { text: curve.exact ? "frontier (exact)" : "frontier (best found)", colour: "#5a6068", line: true, dash: curve.exact ? "" : "6 4" },
-      ...spots.map((spot) => ({ text: spot.method, colour: colour(spot.index), mark: mark(spot.index) })),
+      ...spots.map((spot) => ({ text: spot.method, colour: methodColour(spot.method), mark: methodMark(spot.method), hollow: spot.method === "PCA" })),
     ]);
     byId("frontier-note").textContent = (curve.exact
       ? `With ${components(state.dimension)}, no projection lies below the line: it is the least error over all rows for every gap between the groups' errors, from ordinary PCA at one end to the smallest gap at the other. `
@@ -315,8 +344,8 @@
     const row = 24;
     const nameWidth = Math.min(220, Math.round(0.4 * width));
     const height = entries.length * row + 46;
-    const picture = svg("svg", { viewBox: `0 0 ${width} ${height}`, width, height, role: "img" }, box);
-    svg("title", {}, picture, xLabel);
+    const listed = entries.map((entry) => `${entry.name} ${number(entry.value)}`).join("; ");
+    const picture = svg("svg", { viewBox: `0 0 ${width} ${height}`, width, height, role: "img", "aria-label": `Chart: ${xLabel}. ${listed}` }, box);
     const values = entries.flatMap((entry) => [entry.value, entry.reference ?? entry.value]);
     const low = Math.min(0, ...values);
     const high = Math.max(low + 1e-9, ...values, 0);
@@ -338,7 +367,7 @@
       svg("rect", { class: "bar", x: from, y: y + 5, width: Math.max(0.5, to - from), height: row - 10, fill: colour(0) }, picture);
       if (entry.reference !== undefined) {
         const x = toX(entry.reference);
-        svg("line", { x1: x, x2: x, y1: y + 2, y2: y + row - 2, stroke: colour(1), "stroke-width": 3 }, picture);
+        svg("line", { x1: x, x2: x, y1: y + 2, y2: y + row - 2, stroke: methodColour("PCA"), "stroke-width": 3 }, picture);
       }
       const figures = entry.reference === undefined ? number(entry.value) : `${entry.value.toFixed(3)} / ${entry.reference.toFixed(3)}`;
       svg("text", { class: "tick", x: width, y: y + 16, "text-anchor": "end" }, picture, figures);
@@ -367,11 +396,18 @@
     for (const row of rows) {
       const line = html("tr", null, body);
       if (row.chosen) line.className = "chosen";
-      for (const cell of row.cells) {
-        const [main, small] = Array.isArray(cell) ? cell : [cell, null];
-        const entry = html("td", main, line);
-        if (small) html("small", small, entry);
-      }
+      row.cells.forEach((cell, column) => {
+        const [main, ...below] = Array.isArray(cell) ? cell : [cell];
+        const entry = html(column ? "td" : "th", main, line);
+        if (!column) entry.scope = "row";
+        for (const small of below) if (small) html("small", small, entry);
+      });
+    }
+  }
+  // A visible hint where a table is wider than the page.
+  function drawHints() {
+    for (const box of document.querySelectorAll(".scroll")) {
+      box.classList.toggle("wide", box.scrollWidth > box.clientWidth + 1);
     }
   }
   function present() {
@@ -384,17 +420,28 @@
     const chance = data.chance[state.dimension];
     const p = ordinary && chance.p;
     byId("group-choice").textContent = `${ordinary ? "Ordinary PCA" : method}, ${components(state.dimension)}`;
-    table("group-table", ["group", "rows", "error on new rows", "loss in the sample", ...(ordinary ? ["expected by chance"] : []), "corrected loss", ...(p ? ["adjusted p"] : [])],
+    table("group-table", ["group", "rows", "rows held out", "error on new rows", "loss in the sample", ...(ordinary ? ["expected by chance"] : []), "corrected loss", ...(p ? ["adjusted p"] : [])],
       data.groups.map((group, index) => ({
-        cells: [group.label, group.count.toLocaleString("en"), withRange(figures.error.groups[index]), number(figures.loss.groups[index][0]),
+        cells: [group.label, group.count.toLocaleString("en"), group.held_out.toLocaleString("en"), withRange(figures.error.groups[index]), number(figures.loss.groups[index][0]),
           ...(ordinary ? [number(chance.expected[index])] : []), withRange(figures.corrected_loss.groups[index]), ...(p ? [p[index]] : [])],
       })));
   }
+  function drawInfluence() {
+    const list = byId("influence");
+    list.replaceChildren();
+    for (const sentence of data.influence[state.dimension]) html("li", sentence, list);
+    byId("no-influence").hidden = data.influence[state.dimension].length > 0;
+  }
+  function drawProxies() {
+    const found = data.proxies;
+    byId("proxies-section").hidden = !found;
+    if (!found) return;
+    byId("proxies-sentence").textContent = found.sentence;
+    byId("proxies-scroll").hidden = !found.rows.length;
+    table("proxies-table", ["feature alone", "AUC", "95 % interval", "groups told apart best", "rows of the smaller group"], found.rows.map((cells) => ({ cells })));
+  }
   const withRange = (figure) => [number(figure[0]), range(figure)];
-  function drawTables() {
-    const text = `${components(state.dimension)}; the chosen method is marked`;
-    byId("table-choice").textContent = text;
-    const gapName = { corrected_loss: "gap of corrected losses", loss: "gap of losses", error: "gap of errors" }[state.figure];
+  function drawQuality(gapName) {
     table("quality-table",
       ["method", ...data.groups.map((group) => `${state.figure === "error" ? "error" : "loss"} of ${group.label}`), gapName,
         ...data.groups.map((group) => `error of ${group.label} against PCA`), "explained variance", "certificate"],
@@ -405,23 +452,47 @@
           ...method.figures.change.groups.map((figure) => (method.name === "PCA" ? "–" : [signed(figure[0]), range(figure)])),
           percent(method.figures.explained_variance), certificate(method)],
       })));
+  }
+  // With many groups: one row per group, one column per method.
+  function drawTurned(gapName) {
+    const methods = present();
+    const value = state.figure === "error" ? "error" : "loss";
+    const row = (head, cell) => ({ cells: [head, ...methods.map(cell)] });
+    table("quality-table", ["", ...methods.map((method) => (method.name === state.method ? `${method.name} (chosen)` : method.name))], [
+      ...data.groups.map((group, index) => row(`${value} of ${group.label}`, (method) => withRange(method.figures[state.figure].groups[index]))),
+      row(gapName, (method) => withRange(method.figures[state.figure].gap)),
+      ...data.groups.map((group, index) => row(`error of ${group.label} against PCA`, (method) => {
+        const figure = method.figures.change.groups[index];
+        return method.name === "PCA" ? "–" : [signed(figure[0]), range(figure)];
+      })),
+      row("explained variance", (method) => percent(method.figures.explained_variance)),
+      row("certificate", certificate),
+    ]);
+  }
+  function drawTables() {
+    const text = `${components(state.dimension)}; the chosen method is marked`;
+    byId("table-choice").textContent = text;
+    const gapName = { corrected_loss: "gap of corrected losses", loss: "gap of losses", error: "gap of errors" }[state.figure];
+    if (data.groups.length > 3) drawTurned(gapName);
+    else drawQuality(gapName);
     const split = present().filter((method) => method.figures.n_folds === 1).map((method) => method.name);
     byId("quality-note").textContent = `Shown: ${VALUES[state.figure]}. Below the values: ${Math.round(100 * data.confidence)} % intervals; those of gaps hold for all pairs of groups together. `
       + "The gap is the difference between the groups with the largest and the smallest value; where its interval reaches below zero, no difference is shown. "
       + "Against PCA: how the method changes a group's error on new rows; a negative change is better for the group. "
       + (split.length ? `${split.join(", ")}: evaluated on one held-out part of the rows; the others by cross-validation on all rows.` : "");
     const shown = present();
-    const optional = [["auc", "AUC of boosting", "auc_random"], ["mmd2", "MMD²", "mmd2_random"], ["adversary", "adversary", "adversary_random"], ["accuracy", "accuracy of a label"],
+    const optional = [["auc", "AUC of boosting", "auc_random"], ["mmd2", "MMD²", "mmd2_random"], ["adversary", "adversary", "adversary_random"], ["accuracy", `accuracy for “${data.label ? data.label.name : "label"}”`],
       ...["demographic_parity", "equal_opportunity", "equalized_odds"].map((key) => [key, `Δ ${key.replace("_", " ")}`])]
       .filter(([key]) => shown.some((method) => (key in DECIDED ? method.figures.held_out.decisions : method.figures.held_out[key]) !== null));
     table("held-out-table", ["method", "explained variance", ...optional.map(([, head]) => head)], shown.map((method) => ({
       chosen: method.name === state.method,
       cells: [method.name, percent(method.figures.held_out.explained_variance), ...optional.map(([key, , level]) => heldOut(method.figures.held_out, key, level))],
     })));
-    byId("held-out-note").textContent = "AUC: how well gradient boosting predicts the group from the scores of new rows (0.5: not at all, 1: perfectly). Adversary: how well a linear classifier, trained to distinguish the groups by their scores, separates them on new rows (0: not at all, 1: perfectly). "
+    byId("few-rows").textContent = data.few_rows;
+    byId("held-out-note").textContent = "AUC: how well gradient boosting predicts the group from the scores of new rows (0.5: not at all, 1: perfectly), with a 95 % interval and the held-out rows of the smaller group. Adversary: how well a linear classifier, trained to distinguish the groups by their scores, separates them on new rows (0: not at all, 1: perfectly). "
       + (optional.some(([key]) => key === "mmd2") ? "MMD²: distance between the groups' distributions of scores. " : "")
-      + "Below each value: the level that 19 of 20 random divisions into groups stay under; values below it are consistent with chance. "
-      + (optional.some(([key]) => key === "accuracy") ? "Accuracy: of a logistic regression that predicts the label from the scores; below it, that of always predicting the most frequent class. The differences Δ are between the groups in its decisions, with intervals that hold for all pairs of groups together." : "");
+      + "Random: the level that 19 of 20 random divisions into groups stay under; values below it are consistent with chance. "
+      + (optional.some(([key]) => key === "accuracy") ? "Accuracy: of a logistic regression that predicts the label from the scores; below it, that of always predicting the most frequent class. The differences Δ are between the groups in its decisions, with intervals that hold for all pairs of groups together and the rows of the smallest group behind them; with fewer than 20 there is no value." : "");
     drawDecisions();
   }
   function drawDecisions() {
@@ -432,12 +503,12 @@
     const { selected, true_positive: hits, false_positive: alarms } = decisions.rates;
     table("decisions-table", ["group", "held-out rows", "positive decisions", `of rows that are “${decisions.positive}”`, "of the other rows"],
       Object.keys(selected).map((label) => ({ cells: [label, selected[label].rows.toLocaleString("en"), ...[selected, hits, alarms].map((rates) => rate(rates[label]))] })));
-    byId("decisions-note").textContent = `${state.method}, ${components(state.dimension)}. The positive class is “${decisions.positive}”. Below each share: the rows it rests on, and a 95 % interval. `
+    byId("decisions-note").textContent = `${state.method}, ${components(state.dimension)}. The label is “${data.label ? data.label.name : "label"}”, its positive class “${decisions.positive}”. Always predicting the most frequent class is right in ${percent(figures.held_out.baseline)} of these rows, the classifier in ${percent(figures.held_out.accuracy)}. Below each share: the rows it rests on, and a 95 % interval. `
       + "Groups are compared only where every rate rests on 20 rows or more.";
   }
   function rate(one) {
     if (one.rows === 0) return "no rows";
-    return [percent(one.value), `${one.count} of ${one.rows}; ${percent(one.low)} to ${percent(one.high)}`];
+    return [percent(one.value), `${one.count.toLocaleString("en")} of ${one.rows.toLocaleString("en")} rows`, `${percent(one.low)} to ${percent(one.high)}`];
   }
   function heldOut(figures, key, level) {
     const value = figures[key];
@@ -445,16 +516,22 @@
     if (key in DECIDED) {
       if (!figures.decisions) return "–";
       const { value: difference, low, high, rows } = figures.decisions.differences[key];
-      return difference === null ? `too few rows (${rows})` : [difference.toFixed(3), `${low.toFixed(3)} to ${high.toFixed(3)}`];
+      return difference === null ? `too few rows (${rows})` : [difference.toFixed(3), `${low.toFixed(3)} to ${high.toFixed(3)}`, `${rows.toLocaleString("en")} rows`];
     }
     const main = key === "mmd2" ? number(value) : value === null ? "–" : value.toFixed(3);
+    if (key === "auc") {
+      const [first, second] = figures.auc_between;
+      const between = data.groups.length > 2 ? `${first} against ${second === "rest" ? "the rest" : second}: ` : "";
+      return [main, `${figures.auc_low.toFixed(3)} to ${figures.auc_high.toFixed(3)}`, `random ${figures[level].toFixed(3)}`, `${between}${figures.auc_rows.toLocaleString("en")} rows`];
+    }
     return level ? [main, `random ${key === "mmd2" ? number(figures[level]) : figures[level].toFixed(3)}`] : main;
   }
   function certificate(method) {
     const { certificate: gap } = method.figures;
     if (method.name === "PCA") return "closed form";
     if (gap === null) return method.figures.converged ? "no bound" : "not converged";
-    return [gap < 1e-6 ? "optimal for its criterion, these rows" : "bound, not tight", `gap ${gap < 1e-16 ? "0" : gap.toExponential(0)}`];
+    const size = `gap ${gap < 1e-16 ? "0" : gap.toExponential(0)}`;
+    return gap < 1e-6 ? ["optimal", "for its own criterion, on these rows", size] : ["bound, not tight", size];
   }
   function drawMethods() {
     const box = byId("methods");
@@ -465,18 +542,21 @@
       const family = html("span", `(${method.family})`, head);
       family.className = "family";
       html("p", method.aim, article);
+      html("p", `What it optimises: ${method.objective}`, article);
       html("code", method.figures.parameters, html("p", null, article));
       html("p", proof(method), article);
       for (const note of method.figures.notes) html("p", `Note: ${note}`, article).className = "warning";
     }
   }
   function proof(method) {
-    const { objective, lower_bound: bound, certificate: gap, seconds } = method.figures;
-    const time = ` Fitted in ${seconds < 0.095 ? `${Math.max(1, Math.round(1000 * seconds))} ms` : `${seconds.toFixed(1)} s`}.`;
-    if (method.name === "PCA") return `The optimum in closed form.${time}`;
-    if (gap === null) return `No bound is available: a stationary point, the best of the starts tried.${time}`;
-    const closed = gap < 1e-6 ? "proven optimal for its own criterion on these rows" : "the bound comes from a relaxation, so the distance to the optimum is at most this";
-    return `Objective ${number(objective)}, bound that no projection can beat ${number(bound)}: a gap of ${gap < 1e-16 ? "0" : gap.toExponential(0)} of the total variance (${closed}).${time}`;
+    const { objective, lower_bound: bound, certificate: gap } = method.figures;
+    if (method.name === "PCA") return "The optimum in closed form: optimal for this objective, whatever it means for a group.";
+    if (gap === null) return "No bound is available: a stationary point, the best of the starts tried.";
+    const size = gap < 1e-16 ? "0" : gap.toExponential(0);
+    const closed = gap < 1e-6
+      ? "proven optimal: no projection has a better value of this objective on these rows. That says nothing about another objective, nor about new rows"
+      : "the bound comes from a relaxation, so the distance to the optimum is at most this";
+    return `Objective ${number(objective)}, bound that no projection can beat ${number(bound)}: a gap of ${size} of the total variance (${closed}).`;
   }
 
   // ---- summary and controls ------------------------------------------------------------------------------------
@@ -502,6 +582,8 @@
     tip.hidden = true;
     drawSummary();
     drawGroupTable();
+    drawInfluence();
+    drawProxies();
     drawGroups();
     drawTables();
     drawFrontier();
@@ -509,6 +591,7 @@
     drawBiplot();
     drawCommunality();
     drawMethods();
+    drawHints();
   }
   for (const d of data.dimensions) option(byId("dimension"), String(d), String(d));
   for (const method of data.methods) option(byId("method"), method.name, method.name);

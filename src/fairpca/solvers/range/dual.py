@@ -8,6 +8,7 @@ full-size oracle call at the weights found there gives the bound and, if the gap
 from __future__ import annotations
 
 import dataclasses
+import logging
 from collections.abc import Iterator, Sequence
 
 import numpy as np
@@ -22,13 +23,19 @@ from fairpca.solvers.range.subspace_sqp import refine_subspace
 
 __all__ = ["minimise_on_range"]
 
+_log = logging.getLogger(__name__)
+
 #: The subspace method pays off if the full problem is this many times larger than the first subspace ...
 _REDUCTION = 3
 #: ... and larger than this.
 _SMALL = 100
 _SUBSPACE_STEPS = 30
-#: Number of random roundings tried if the relaxed optimum has rank above d.
-_ROUNDINGS = 8
+#: Number of random roundings tried if the relaxed optimum has rank above d: at least, and at most, ...
+_ROUNDINGS = (8, 100)
+#: ... and in between this number of multiplications, divided by those of one product of all matrices with a basis.
+_ROUNDING_WORK = 1e7
+#: Roundings end if this many of them led to the same best value, up to this share of the gap.
+_AGREEING, _SAME = 3, 1e-3
 
 
 def minimise_on_range(
@@ -45,7 +52,7 @@ def minimise_on_range(
         return _single(problem, joint, vertices[0])
     width = sum(point.basis.shape[1] + point.below.shape[1] for point in vertices)
     if joint.size <= max(_SMALL, _REDUCTION * width):
-        return _solve_dense(problem, joint, tol=tol, max_iter=max_iter, rng=rng)
+        return _solve_dense(problem, joint, vertices, tol=tol, max_iter=max_iter, rng=rng)
     with scipy_threads_only():
         return _solve_in_subspaces(problem, joint, vertices, tol=tol, max_iter=max_iter, rng=rng)
 
@@ -56,14 +63,27 @@ def _single(problem: RangeProblem, joint: JointRange, point: RangePoint) -> Solv
 
 
 def _solve_dense(
-    problem: RangeProblem, joint: JointRange, *, tol: float, max_iter: int, rng: np.random.Generator
+    problem: RangeProblem,
+    joint: JointRange,
+    vertices: Sequence[RangePoint] | None = None,
+    *,
+    tol: float,
+    max_iter: int,
+    rng: np.random.Generator,
 ) -> SolverResult:
     if joint.n_matrices == 2:
         return solve_pair(problem, joint, tol=tol, max_iter=max_iter)
-    return _solve_many(problem, joint, tol=tol, rng=rng)
+    return _solve_many(problem, joint, vertices or joint.vertices(), tol=tol, rng=rng)
 
 
-def _solve_many(problem: RangeProblem, joint: JointRange, *, tol: float, rng: np.random.Generator) -> SolverResult:
+def _solve_many(
+    problem: RangeProblem,
+    joint: JointRange,
+    vertices: Sequence[RangePoint],
+    *,
+    tol: float,
+    rng: np.random.Generator,
+) -> SolverResult:
     """Three or more matrices: the relaxation gives the bound, and rounding the best subspace of dimension d."""
     fantope = solve_fantope(problem, joint, tol=0.1 * tol)
     found = Incumbent(problem, joint)
@@ -72,18 +92,30 @@ def _solve_many(problem: RangeProblem, joint: JointRange, *, tol: float, rng: np
     def try_weights(weights: np.ndarray) -> None:
         found.try_point(joint.point(weights / weights.sum() if problem.normalised else weights))
 
-    for weights in (fantope.weights, *np.eye(joint.n_matrices)):
-        try_weights(weights)
+    try_weights(fantope.weights)
+    for vertex in vertices:
+        found.try_point(vertex)
+    _log.info("relaxation of %d matrices: bound %.9g", joint.n_matrices, found.bound)
     wanted = _prescribed(problem, fantope.weights, found.bound)
     relaxed = reduce_rank(joint.matrices, fantope.vectors, fantope.eigenvalues, wanted)
-    for start in _roundings(relaxed, fantope.vectors[:, : joint.dimension], joint.dimension, rng):
-        if found.gap <= tol:
+    agreeing = 0
+    for start in _roundings(relaxed, fantope.vectors[:, : joint.dimension], joint, rng):
+        if found.gap <= tol or agreeing == _AGREEING:
             break
         end = refine_subspace(problem, joint, start, fantope.weights, to_beat=found.value - tol)
+        agreeing = _count_agreeing(agreeing, end.value, found)
+        _log.info("rounding: value %.9g after %d steps, best %.9g", end.value, end.n_iter, min(end.value, found.value))
         if found.try_basis(end.value, end.basis):
             try_weights(end.multipliers)
             try_weights(np.where(end.multipliers > 1e-7 * end.multipliers.max(), end.multipliers, 0.0))
     return found.result(tol, Status.GAP, relaxed)
+
+
+def _count_agreeing(count: int, value: float, found: Incumbent) -> int:
+    """How many roundings led to the best value so far, including the last one with its ``value``."""
+    if abs(value - found.value) <= _SAME * found.gap:
+        return count + 1
+    return 1 if value < found.value else count
 
 
 def _prescribed(problem: RangeProblem, weights: np.ndarray, bound: float) -> np.ndarray:
@@ -92,8 +124,14 @@ def _prescribed(problem: RangeProblem, weights: np.ndarray, bound: float) -> np.
     return np.where(weights > 1e-7 * weights.max(), captured, np.nan)
 
 
-def _roundings(relaxed: RelaxedSolution, leading: np.ndarray, d: int, rng: np.random.Generator) -> Iterator[np.ndarray]:
-    """Subspaces of dimension d near the relaxed optimum: leading eigenvectors, then random ones in its face."""
+def _roundings(
+    relaxed: RelaxedSolution, leading: np.ndarray, joint: JointRange, rng: np.random.Generator
+) -> Iterator[np.ndarray]:
+    """Subspaces of dimension d: leading eigenvectors of the relaxed optimum, then random ones, every other in its face.
+
+    The best subspace is usually near the face, but not always.
+    """
+    d = joint.dimension
     yield relaxed.basis[:, :d]
     yield leading
     whole = relaxed.eigenvalues > 1 - 1e-6
@@ -101,9 +139,11 @@ def _roundings(relaxed: RelaxedSolution, leading: np.ndarray, d: int, rng: np.ra
     missing = d - fixed.shape[1]
     if not 0 < missing < face.shape[1]:
         return
-    for _ in range(_ROUNDINGS):
+    affordable = _ROUNDING_WORK / (joint.n_matrices * joint.size**2 * d)
+    for _ in range(int(np.clip(affordable, *_ROUNDINGS)) // 2):
         mixed = face @ orthonormalise(rng.standard_normal((face.shape[1], missing)))
         yield np.hstack([fixed, mixed])
+        yield orthonormalise(rng.standard_normal(leading.shape))
 
 
 def _solve_in_subspaces(

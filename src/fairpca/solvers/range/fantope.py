@@ -12,21 +12,26 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass
+from typing import NamedTuple
 
 import numpy as np
 
-from fairpca.joint_range import JointRange, Spectrum
+from fairpca.joint_range import JointRange
 from fairpca.protocols import Expansion, RangeProblem
 
-__all__ = ["FantopeSolution", "maximise_weights", "solve_fantope"]
+__all__ = ["Centre", "FantopeSolution", "maximise_weights", "solve_fantope"]
 
 #: The smooth approximation of phi at (w, mu).
 Support = Callable[[np.ndarray, float], Expansion]
 
+#: The central path begins here, and mu shrinks by this factor.
+_FIRST_MU, _SHRINK = 0.1, 0.1
 _NEWTON_STEPS = 12
 _BACKTRACKS = 8
 #: Changes below this share of the value are lost in rounding: such Newton steps are accepted unchecked.
 _ROUNDING = 1e-13
+#: The curvature leaves out pairs of eigenvectors that both contribute less than this to P.
+_EMPTY = 1e-3
 
 
 @dataclass(frozen=True)
@@ -45,54 +50,42 @@ def solve_fantope(problem: RangeProblem, joint: JointRange, *, tol: float) -> Fa
     P itself is less accurate on a face of tied eigenvalues, where it depends only weakly on the weights; `reduce_rank`
     restores its accuracy.
     """
-    last: list[tuple[Spectrum, np.ndarray]] = []
-
-    def support(weights: np.ndarray, mu: float) -> Expansion:
-        spectrum = joint.spectrum(weights)
-        value, occupation = _fermi_level(spectrum.values, joint.dimension, mu)
-        last[:] = [(spectrum, occupation)]
-        return Expansion(value, *_fantope_derivatives(spectrum.rotated, occupation, mu))
-
-    k = joint.n_matrices
+    support, k = _SmoothSupport(joint), joint.n_matrices
     weights = np.full(k, 1.0 / k)
     if not problem.normalised:
         level = float(np.linalg.eigvalsh(joint.combine(weights))[-joint.dimension :].sum())
         weights = problem.scaled_weights(weights, level)
-    end = max(tol, 1e-13) / (2 * joint.size + k)
-    weights, steps = maximise_weights(problem, support, weights, start=0.1, end=end)
-    spectrum, occupation = last[0]
-    return FantopeSolution(weights, spectrum.vectors, occupation, steps)
-
-
-def maximise_weights(
-    problem: RangeProblem,
-    support: Support,
-    weights: np.ndarray,
-    *,
-    start: float,
-    end: float,
-    shrink: float = 0.1,
-) -> tuple[np.ndarray, int]:
-    """Follow the central path ``a(w) - support(w) + mu sum log w`` from mu = start to end."""
-    mu, steps = start, 0
+    mu, steps, end = _FIRST_MU, 0, max(tol, 1e-13) / (2 * joint.size + k)
     while True:
-        weights, taken = _centre(problem, support, weights, mu)
-        steps += taken
+        centre = maximise_weights(problem, support, weights, mu)
+        steps += centre.n_iter
         if mu <= end:
-            return weights, steps
-        mu = max(mu * shrink, end)
+            return FantopeSolution(centre.weights, support.vectors, support.occupation, steps)
+        smaller = max(_SHRINK * mu, end)
+        weights = _predict(problem, centre, support.drift(mu), mu, smaller)
+        mu = smaller
 
 
-def _centre(problem: RangeProblem, support: Support, weights: np.ndarray, mu: float) -> tuple[np.ndarray, int]:
+class Centre(NamedTuple):
+    """The maximiser for one mu, with the expansion of the maximised function (its curvature with the sign changed)."""
+
+    weights: np.ndarray
+    expansion: Expansion
+    n_iter: int
+
+
+def maximise_weights(problem: RangeProblem, support: Support, weights: np.ndarray, mu: float) -> Centre:
+    """Newton's method for ``a(w) - support(w, mu) + mu sum log w``, to a small part of mu."""
     barrier = mu if problem.normalised else 0.0  # the Nash dual contains a logarithm itself
 
     def evaluate(w: np.ndarray) -> Expansion:
-        """The maximised function, its gradient, and minus its Hessian."""
         dual, smooth = problem.dual(w), support(w, mu)
+        curvature = smooth.curvature.copy()
+        curvature.flat[:: len(w) + 1] += barrier / w**2 - dual.curvature
         return Expansion(
             dual.value - smooth.value + barrier * np.log(w).sum(),
             dual.gradient - smooth.gradient + barrier / w,
-            smooth.curvature + np.diag(barrier / w**2 - dual.curvature),
+            curvature,
         )
 
     here = evaluate(weights)
@@ -100,9 +93,8 @@ def _centre(problem: RangeProblem, support: Support, weights: np.ndarray, mu: fl
         direction = _newton_direction(here, problem.normalised)
         gain = float(here.gradient @ direction)
         if not gain > 1e-3 * mu:
-            return weights, step
-        shrinking = direction < 0
-        length = min(1.0, 0.95 * float(np.min(-weights[shrinking] / direction[shrinking], initial=np.inf)))
+            return Centre(weights, here, step)
+        length = min(1.0, 0.95 * _length_to_zero(weights, direction))
         for _ in range(_BACKTRACKS):
             trial = weights + length * direction
             if problem.normalised:
@@ -113,9 +105,22 @@ def _centre(problem: RangeProblem, support: Support, weights: np.ndarray, mu: fl
             length *= 0.3
         else:
             evaluate(weights)  # the support function remembers its last point, which must be the returned one
-            return weights, step
+            return Centre(weights, here, step)
         weights, here = trial, there
-    return weights, _NEWTON_STEPS
+    return Centre(weights, here, _NEWTON_STEPS)
+
+
+def _predict(problem: RangeProblem, centre: Centre, drift: np.ndarray, mu: float, smaller: float) -> np.ndarray:
+    """The maximiser for a smaller mu, along the tangent of the central path, which is straight as mu vanishes."""
+    change = (1.0 / centre.weights if problem.normalised else 0.0) - drift
+    tangent = _newton_direction(centre.expansion._replace(gradient=change), problem.normalised)
+    direction = (smaller - mu) * tangent
+    return centre.weights + min(1.0, 0.95 * _length_to_zero(centre.weights, direction)) * direction
+
+
+def _length_to_zero(weights: np.ndarray, direction: np.ndarray) -> float:
+    shrinking = direction < 0
+    return float(np.min(-weights[shrinking] / direction[shrinking], initial=np.inf))
 
 
 def _newton_direction(here: Expansion, normalised: bool) -> np.ndarray:
@@ -127,8 +132,7 @@ def _newton_direction(here: Expansion, normalised: bool) -> np.ndarray:
     matrix.flat[:: len(scale) + 1] += 1e-14
     if not normalised:
         return scale * np.linalg.solve(matrix, scale * gradient)
-    plain = scale * np.linalg.solve(matrix, scale * gradient)
-    ones = scale * np.linalg.solve(matrix, scale)
+    plain, ones = scale * np.linalg.solve(matrix, np.column_stack([scale * gradient, scale])).T
     return plain - ones * (plain.sum() / ones.sum())
 
 
@@ -165,15 +169,36 @@ def _susceptibility(occupation: np.ndarray, mu: float) -> np.ndarray:
     return 1.0 / (mu / occupation**2 + mu / rest**2)
 
 
-def _fantope_derivatives(rotated: np.ndarray, occupation: np.ndarray, mu: float) -> tuple[np.ndarray, np.ndarray]:
-    """Gradient <A_a, P> and curvature of phi_mu; divided differences of x(lambda) in closed form."""
-    rest = np.maximum(1.0 - occupation, 1e-17)
-    response = 1.0 / (mu * (1.0 / np.outer(rest, rest) + 1.0 / np.outer(occupation, occupation)))
-    diagonal = np.einsum("aii->ai", rotated)
-    curvature = np.einsum("aij,bij,ij->ab", rotated, rotated, response, optimize=True)
-    own = np.diag(response)
-    total = own.sum()
-    if total > 0:
-        shift = diagonal @ own
-        curvature = curvature - np.outer(shift, shift) / total
-    return diagonal @ occupation, curvature
+class _SmoothSupport:
+    """phi_mu with its derivatives; remembers the last point."""
+
+    def __init__(self, joint: JointRange) -> None:
+        self._joint = joint
+
+    def __call__(self, weights: np.ndarray, mu: float) -> Expansion:
+        spectrum = self._joint.spectrum(weights)
+        self.vectors = spectrum.vectors
+        value, self.occupation = _fermi_level(spectrum.values, self._joint.dimension, mu)
+        return Expansion(value, self._captured(self.occupation), self._curvature(mu))
+
+    def drift(self, mu: float) -> np.ndarray:
+        """Derivative of the gradient with respect to mu, at the last point."""
+        own = _susceptibility(self.occupation, mu)
+        push = 1.0 / self.occupation - 1.0 / np.maximum(1.0 - self.occupation, 1e-17)
+        return self._captured(own * (push - own @ push / max(own.sum(), np.finfo(float).tiny)))
+
+    def _captured(self, eigenvalues: np.ndarray) -> np.ndarray:
+        """``<A_a, U diag(eigenvalues) U^T>``."""
+        return self._joint.flat @ ((self.vectors * eigenvalues) @ self.vectors.T).ravel()
+
+    def _curvature(self, mu: float) -> np.ndarray:
+        """Divided differences of x(lambda) in closed form; negligible between two nearly empty eigenvectors."""
+        x, rest = self.occupation, np.maximum(1.0 - self.occupation, 1e-17)
+        used = max(int((x > _EMPTY).sum()), self._joint.dimension)
+        response = 1.0 / (mu * (1.0 / np.outer(rest[:used], rest) + 1.0 / np.outer(x[:used], x)))
+        coupling = self._joint.forms(self.vectors[:, :used], self.vectors)
+        own = np.diag(response)
+        shift = np.einsum("aii->ai", coupling[:, :, :used]) @ own
+        response[:, used:] *= 2.0  # these pairs stand for both orders
+        factors = (coupling * np.sqrt(response)).reshape(len(coupling), -1)
+        return factors @ factors.T - np.outer(shift, shift) / max(own.sum(), np.finfo(float).tiny)

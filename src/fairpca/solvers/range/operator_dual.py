@@ -57,12 +57,12 @@ def minimise_on_operators(
     operators: MomentOperators,
     dimension: int,
     *,
-    scale: float,
+    scale: float | np.ndarray,
     tol: float,
     max_iter: int,
     rng: np.random.Generator,
 ) -> RangeSolution:
-    """Minimise F(c(V)) for the matrices divided by ``scale``; ``make_problem`` takes the b_a.
+    """Minimise F(c(V)) for the matrices divided by ``scale``, one or one each; ``make_problem`` takes the b_a.
 
     The search uses sums of Ritz values for the b_a. These are never too large, so its lower bound holds for the exact
     b_a. The objective is computed with upper bounds on the b_a, so it is never too small, and the gap covers both.
@@ -155,8 +155,10 @@ def _lifted(inside: _Inside, span: _Span, proof: _Proof, *, tol: float, n_iter: 
 class _Span:
     """An orthonormal basis Q, the products A_a Q and the forms Q^T A_a Q."""
 
-    def __init__(self, operators: MomentOperators, scale: float, width: int, rng: np.random.Generator) -> None:
-        self._operators, self._scale = operators, scale
+    def __init__(
+        self, operators: MomentOperators, scale: float | np.ndarray, width: int, rng: np.random.Generator
+    ) -> None:
+        self._operators, self._scale = operators, np.reshape(scale, (-1, 1, 1))
         self.n_matrices = operators.n_matrices
         self.products = 0
         self.outside = np.inf

@@ -28,9 +28,15 @@ _ATTEMPTS = 12
 #: The damping with which a rejected step is retried, relative to the curvature, and how it grows and shrinks.
 _LEAST_DAMPING = 1e-6
 _GROWTH, _RELIEF = 10.0, 0.1
+#: A step is corrected if it gains less than this share of what the model predicts.
+_AS_PREDICTED = 0.7
 #: Number of steps that are always taken; after these, a descent is abandoned if this many more steps like the last one
 #: would not reach the value to beat.
-_FIRST_STEPS, _STEPS_AHEAD = 5, 100
+_FIRST_STEPS, _STEPS_AHEAD = 5, 20
+
+
+#: Weights below this share of the largest count as zero at the start of an active-set method.
+_NEGLIGIBLE = 1e-6
 
 
 class Descent(NamedTuple):
@@ -42,8 +48,11 @@ class Descent(NamedTuple):
     n_iter: int
 
 
-class _Step(NamedTuple):
-    direction: np.ndarray
+class _Trial(NamedTuple):
+    """The end of a step, and the multipliers that the step belongs to."""
+
+    value: float
+    basis: np.ndarray
     multipliers: np.ndarray
 
 
@@ -52,7 +61,8 @@ class _Subproblem(Protocol):
 
     scale: float
 
-    def solve(self, damping: float) -> _Step: ...
+    def trials(self, damping: float) -> list[_Trial]:
+        """Ends to choose from."""
 
 
 def refine_subspace(
@@ -70,8 +80,8 @@ def refine_subspace(
     A descent that would need many more steps like its last to get below ``to_beat`` is abandoned.
     """
     return _descend(
-        lambda frame: problem.value(joint.captured(frame)),
         lambda frame, multipliers: _ConvexStep(problem, joint, frame, multipliers),
+        problem.value(joint.captured(basis)),
         basis,
         weights,
         tol=tol,
@@ -85,24 +95,21 @@ def descend_pieces_locally(
 ) -> Descent:
     """Minimise the largest of concave pieces locally, until a step gains no more than ``tol``."""
 
-    def value_at(frame: np.ndarray) -> float:
-        return problem.value(np.maximum(joint.traces - joint.captured(frame), 0.0))
-
-    pieces = problem.pieces(joint.traces - joint.captured(basis))
-    largest = np.eye(len(pieces))[int(pieces.argmax())]
+    errors = joint.traces - joint.captured(basis)
+    pieces = problem.pieces(errors)
     return _descend(
-        value_at,
         lambda frame, multipliers: _PiecesStep(problem, joint, frame, multipliers),
+        problem.value(np.maximum(errors, 0.0)),
         basis,
-        largest,
+        np.eye(len(pieces))[int(pieces.argmax())],
         tol=tol,
         max_iter=max_iter,
     )
 
 
 def _descend(
-    value_at: Callable[[np.ndarray], float],
     subproblem_at: Callable[[np.ndarray, np.ndarray], _Subproblem],
+    value: float,
     basis: np.ndarray,
     multipliers: np.ndarray,
     *,
@@ -110,21 +117,21 @@ def _descend(
     max_iter: int,
     to_beat: float = np.inf,
 ) -> Descent:
-    value, damping = value_at(basis), 0.0
+    damping = 0.0
     for iteration in range(1, max_iter + 1):
         subproblem = subproblem_at(basis, multipliers)
         for attempt in range(_ATTEMPTS):
-            step = subproblem.solve(damping)
-            multipliers = multipliers if attempt else step.multipliers  # if no step is accepted: the least damped ones
-            candidate = orthonormalise(basis + step.direction)
-            new_value = value_at(candidate)
-            if new_value < value:
+            trials = subproblem.trials(damping)
+            # If no step is accepted, the least damped multipliers are returned.
+            multipliers = multipliers if attempt else trials[0].multipliers
+            best = min(trials, key=lambda trial: trial.value)
+            if best.value < value:
                 break
             damping = max(_GROWTH * damping, _LEAST_DAMPING * subproblem.scale)
         else:
             break
-        gained = value - new_value
-        value, basis, multipliers = new_value, candidate, step.multipliers
+        gained = value - best.value
+        value, basis, multipliers = best
         damping = _RELIEF * damping if damping > _LEAST_DAMPING * subproblem.scale else 0.0
         hopeless = iteration > _FIRST_STEPS and value - _STEPS_AHEAD * gained > to_beat
         if gained <= tol or hopeless:
@@ -142,37 +149,88 @@ class _Model:
         outside = np.linalg.qr(basis, mode="complete")[0][:, d:]
         outer, outer_rotation = np.linalg.eigh(outside.T @ combined @ outside)
         self._outside, self._rotation = outside @ outer_rotation, rotation
-        images = joint.matrices @ (basis @ rotation)
-        self.captured = np.einsum("pi,api->a", basis @ rotation, images)
-        self._slopes = 2.0 * (self._outside.T @ images).reshape(joint.n_matrices, -1)
-        self._curvature = 2.0 * (inner[None, :] - outer[:, None]).reshape(-1)
+        forms = joint.forms(basis @ rotation, np.hstack([basis @ rotation, self._outside]))
+        self.captured = np.einsum("aii->a", forms[:, :, :d])
+        self._slopes = 2.0 * forms[:, :, d:].reshape(joint.n_matrices, -1)
+        self._curvature = 2.0 * (inner[:, None] - outer[None, :]).reshape(-1)
         size = max(np.abs(inner).max(initial=0.0), np.abs(outer).max(initial=0.0), np.finfo(float).tiny)
         self.scale = max(float(np.abs(self._curvature).max(initial=0.0)), 1e-3 * size)
-        self._shape = (len(outer), d)
+        self._shape = (d, len(outer))
+
+    def newton(self, terms: np.ndarray, active: np.ndarray) -> np.ndarray:
+        """Weights for which the active terms of the model are equal where it is stationary; they may be negative."""
+        slopes = self._slopes[active]
+        weights = np.zeros(len(terms))
+        quadratic = (slopes / self._stiffness(None)) @ slopes.T
+        weights[active] = _on_face(terms[active], quadratic, range(len(slopes))).weights
+        return weights
 
     def quadratic(self, damping: float) -> np.ndarray:
         """Q of shape (k, k): the best step for weights w gains ``w^T Q w / 2`` beyond the first order."""
         return (self._slopes / self._stiffness(damping)) @ self._slopes.T
 
-    def step(self, weights: np.ndarray, damping: float) -> np.ndarray:
+    def step(self, weights: np.ndarray, damping: float | None) -> np.ndarray:
         """The best horizontal step for these weights."""
         step = (weights @ self._slopes / self._stiffness(damping)).reshape(self._shape)
-        return self._outside @ step @ self._rotation.T
+        return self._outside @ step.T @ self._rotation.T
 
-    def _stiffness(self, damping: float) -> np.ndarray:
-        """Damped absolute curvature, so that directions of negative curvature are descent directions too."""
-        return np.maximum(np.abs(self._curvature), 1e-9 * self.scale) + damping
+    def change(self, weights: np.ndarray, damping: float | None) -> np.ndarray:
+        """What the step adds to each c_a to first order."""
+        return self._slopes @ (weights @ self._slopes / self._stiffness(damping))
+
+    def _stiffness(self, damping: float | None) -> np.ndarray:
+        """Damped absolute curvature, so that directions of negative curvature are descent directions too.
+
+        Without damping (None), the curvature itself.
+        """
+        size = np.maximum(np.abs(self._curvature), 1e-9 * self.scale)
+        return np.where(self._curvature < 0, -size, size) if damping is None else size + damping
 
 
 class _ConvexStep:
     """The step for a convex F of the captured variances; the multipliers are the weights."""
 
     def __init__(self, problem: RangeProblem, joint: JointRange, basis: np.ndarray, weights: np.ndarray) -> None:
-        self._problem, self._model = problem, _Model(joint, basis, weights)
+        self._problem, self._joint, self._basis, self._weights = problem, joint, basis, weights
+        self._model = _Model(joint, basis, weights)
         self.scale = self._model.scale
 
-    def solve(self, damping: float) -> _Step:
-        captured, quadratic = self._model.captured, self._model.quadratic(damping)
+    def trials(self, damping: float) -> list[_Trial]:
+        """The best step of the model; where a(w) is linear, also steps that allow for what the model leaves out.
+
+        The model of each term is linear. Where that predicts too much, the step is repeated with the error that it
+        made. Near the end, Newton steps on the active terms converge faster than steps with absolute curvature.
+        """
+        quadratic = self._model.quadratic(damping)
+        if not self._problem.normalised:
+            return [self._try(self._on_orthant(quadratic), damping)[0]]
+        offsets = self._problem.dual(self._weights).gradient
+        terms = offsets - self._model.captured
+        weights = maximise_on_simplex(terms, quadratic, start=self._weights)
+        trial, errors = self._try(weights, damping)
+        trials, predicted = [trial], terms - self._model.change(weights, damping)
+        if terms.max() - trial.value < _AS_PREDICTED * (terms.max() - predicted.max()):
+            trials.append(self._try(maximise_on_simplex(terms - errors, quadratic, start=weights), damping)[0])
+        return trials if damping else trials + self._newton(terms, np.flatnonzero(weights))
+
+    def _try(self, weights: np.ndarray, damping: float | None) -> tuple[_Trial, np.ndarray]:
+        """The end of the step for these weights, and by how much each c_a exceeds its linear model there."""
+        basis = orthonormalise(self._basis + self._model.step(weights, damping))
+        captured = self._joint.captured(basis)
+        errors = captured - self._model.captured - self._model.change(weights, damping)
+        return _Trial(self._problem.value(captured), basis, weights), errors
+
+    def _newton(self, terms: np.ndarray, active: np.ndarray) -> list[_Trial]:
+        """Newton's step, and the same corrected for the curvature of each term: without it, few are accepted."""
+        weights = self._model.newton(terms, active)
+        if weights.min() < 0:
+            return []
+        trial, errors = self._try(weights, None)
+        corrected = self._model.newton(terms - errors, active)
+        return [trial] if corrected.min() < 0 else [trial, self._try(corrected, None)[0]]
+
+    def _on_orthant(self, quadratic: np.ndarray) -> np.ndarray:
+        captured = self._model.captured
 
         def support(weights: np.ndarray, mu: float) -> Expansion:
             gradient = captured + quadratic @ weights
@@ -180,41 +238,32 @@ class _ConvexStep:
 
         equal = np.full(len(captured), 1.0 / len(captured))
         start = self._problem.scaled_weights(equal, float(equal @ captured))
-        weights, _ = maximise_weights(self._problem, support, start, start=0.1 * self.scale, end=1e-18, shrink=0.02)
-        if self._problem.normalised:
-            weights = self._on_active_set(weights, quadratic)
-        return _Step(self._model.step(weights, damping), weights)
-
-    def _on_active_set(self, weights: np.ndarray, quadratic: np.ndarray) -> np.ndarray:
-        """Replace weights on the central path by exact ones nearby, which make the active terms of the model equal."""
-        active = np.flatnonzero(weights > 1e-6 * weights.max()).tolist()
-        terms = self._problem.dual(weights).gradient - self._model.captured
-        exact = _on_face(terms, quadratic, active).weights
-        if exact.min() < 0 or not np.isclose(exact.sum(), 1.0):
-            return weights
-        polished = np.zeros_like(weights)
-        polished[active] = exact
-        return polished
+        return maximise_weights(self._problem, support, start, 1e-18).weights
 
 
 class _PiecesStep:
     """The step for the largest of concave pieces of the errors; one multiplier per piece."""
 
     def __init__(self, problem: ConcavePieces, joint: JointRange, basis: np.ndarray, multipliers: np.ndarray) -> None:
+        self._problem, self._joint, self._basis = problem, joint, basis
         errors = joint.traces - joint.captured(basis)
         self._values = problem.pieces(errors)
         self._slopes = problem.gradients(problem.guarded(errors))
         self._model = _Model(joint, basis, multipliers @ self._slopes)
         self.scale = self._model.scale
 
-    def solve(self, damping: float) -> _Step:
+    def trials(self, damping: float) -> list[_Trial]:
         quadratic = self._slopes @ self._model.quadratic(damping) @ self._slopes.T
         multipliers = maximise_on_simplex(self._values, quadratic)
-        return _Step(self._model.step(multipliers @ self._slopes, damping), multipliers)
+        basis = orthonormalise(self._basis + self._model.step(multipliers @ self._slopes, damping))
+        errors = np.maximum(self._joint.traces - self._joint.captured(basis), 0.0)
+        return [_Trial(self._problem.value(errors), basis, multipliers)]
 
 
-def maximise_on_simplex(linear: np.ndarray, quadratic: np.ndarray) -> np.ndarray:
+def maximise_on_simplex(linear: np.ndarray, quadratic: np.ndarray, start: np.ndarray | None = None) -> np.ndarray:
     """``argmax f . w - w^T Q w / 2`` over the unit simplex, Q positive semidefinite: an active-set method.
+
+    If given, the search begins at the weights ``start``, whose positive entries are often already the right ones.
 
     >>> import numpy as np
     >>> maximise_on_simplex(np.array([1.0, 0.0, 0.9]), np.eye(3) * 0.2).round(3)
@@ -223,9 +272,11 @@ def maximise_on_simplex(linear: np.ndarray, quadratic: np.ndarray) -> np.ndarray
     size = len(linear)
     quadratic = quadratic + 1e-13 * max(float(np.trace(quadratic)), 1e-300) * np.eye(size)
     slack = 1e-14 * max(float(np.abs(linear).max()), float(np.abs(quadratic).max()))
-    weights = np.zeros(size)
-    active = [int(linear.argmax())]
-    weights[active] = 1.0
+    if start is None:
+        start = np.eye(size)[int(linear.argmax())]
+    weights = np.where(start > _NEGLIGIBLE * start.max(), start, 0.0)
+    weights /= weights.sum()
+    active = np.flatnonzero(weights).tolist()
     for _ in range(20 + 5 * size):
         target, level = _on_face(linear, quadratic, active)
         if target.min() < 0:

@@ -48,14 +48,17 @@ _ACTIVATION_STEPS = 12
 #: Share of the tolerance up to which a frame within it may ascend, how often the term that keeps it there is made
 #: stiffer, and the weight of the constraints that this is expected to take, next to the stiffest.
 _ASCENT_AIM, _ASCENTS, _ASCENT_PRICE = 0.9, 3, 0.1
+#: Share of the tolerance beyond which an ascent has left the region it began in: nothing leads back there.
+_ESCAPED = 1.3
 #: Length of the step by which a search leaves a saddle point.
 _KICK = 0.03
 #: Halvings of the path on which the tolerance is crossed.
 _CROSSING_STEPS = 12
 #: A tolerance is worth at least this share of the variance, which keeps the method of multipliers stiff.
 _LEAST_PRICE = 1e-3
-#: Frames from which the largest constraint is minimised, and how different they are: the squared sine of an angle.
-_LOWEST_STARTS, _DIFFERENT = 6, 0.03
+#: Frames from which the largest constraint is minimised: at least so many, or one of every twelve candidates; and how
+#: different they are, as the squared sine of an angle. Valleys of narrow kernels are narrow.
+_LOWEST_STARTS, _CANDIDATES_PER_START, _DIFFERENT = 6, 12, 0.003
 #: Ends of rough paths considered for refinement.
 _REFINED = 3
 
@@ -328,7 +331,9 @@ class _Search:
             result = self.solve(basis, term, weight, "ascend")
             if result.feasible or self.stopped:
                 break
-            basis, multipliers, stiffness = result.basis, np.full_like(multipliers, result.penalty), 4.0 * stiffness
+            stiffness *= 4.0
+            if result.constraint <= _ESCAPED * self.tolerance:  # otherwise once more from the frame within
+                basis, multipliers = result.basis, np.full_like(multipliers, result.penalty)
         return result
 
     def advance(self, inside: PenaltyResult) -> PenaltyResult:
@@ -400,6 +405,8 @@ class _Search:
                 best = trial
             if self.stopped or abs(trial.constraint - target) <= _REFINED_ERROR * target:
                 break
+            if trial.gradient_norm > _REFINED_ACCURACY:
+                break  # a stiffer term would only make it harder
             stiffness *= 10.0
         return best
 
@@ -417,7 +424,8 @@ class _Search:
         """No frame within the tolerance was found: the least violation that can be reached from the ends and spares."""
         best = min(ends, key=lambda end: end.constraint)
         starts = sorted([*(end.basis for end in ends), *spares], key=self._largest)
-        found = [self._lowest(basis, best) for basis in _different(starts, _LOWEST_STARTS)]
+        count = max(_LOWEST_STARTS, len(starts) // _CANDIDATES_PER_START)
+        found = [self._lowest(basis, best) for basis in _different(starts, count)]
         feasible = [self.advance(end) for end in found if end.feasible]
         if feasible and not self.stopped:
             return self.activate(min(feasible, key=lambda end: end.loss))

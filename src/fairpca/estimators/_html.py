@@ -1,0 +1,69 @@
+"""What a notebook shows of a fitted estimator besides scikit-learn's diagram: its groups and its certificate."""
+
+from __future__ import annotations
+
+from html import escape
+from typing import Any
+
+import numpy as np
+
+from fairpca._labels import label_texts
+
+__all__ = ["fitted_html"]
+
+#: A notebook cell shows at most this many groups.
+_MAX_GROUPS = 12
+_COLUMNS = {
+    "group_counts_": "rows",
+    "group_errors_": "error",
+    "worst_case_group_errors_": "worst-case error",
+    "group_losses_": "loss",
+    "group_weights_": "weight",
+}
+
+
+def fitted_html(estimator: Any) -> str:
+    """A table of the groups and a sentence on the optimum, as HTML; empty if the estimator is not fitted.
+
+    Labels may be any text: they are escaped.
+
+    Examples
+    --------
+    >>> from fairpca import FairPCA
+    >>> from fairpca.estimators._html import fitted_html
+    >>> pca = FairPCA(1).fit([[0, 1], [2, 0], [5, 1], [1, 4]], sensitive_features=["<b>", "<b>", "x", "x"])
+    >>> "<td>&lt;b&gt;</td>" in fitted_html(pca), fitted_html(FairPCA())
+    (True, '')
+    """
+    if not hasattr(estimator, "groups_"):
+        return ""
+    shown = {text: getattr(estimator, name) for name, text in _COLUMNS.items() if _is_per_group(estimator, name)}
+    labels = label_texts(estimator.groups_.tolist())
+    lines = [_row("th", ["group", *shown])]
+    for a, label in enumerate(labels[:_MAX_GROUPS]):
+        lines.append(_row("td", [label, *(f"{values[a]:,.6g}" for values in shown.values())]))
+    if len(labels) > _MAX_GROUPS:
+        lines.append(_row("td", [f"and {len(labels) - _MAX_GROUPS} more groups"]))
+    table = f'<table style="margin: 0.3em 0; border-spacing: 0.8em 0; text-align: right">{"".join(lines)}</table>'
+    sentence = escape(certificate(estimator))
+    return f'<div class="fairpca-fit" style="font-size: 0.9em; margin-top: 0.5em">{table}<div>{sentence}</div></div>'
+
+
+def certificate(estimator: Any) -> str:
+    """How close to the optimum a fitted estimator is known to be, in a sentence."""
+    if not hasattr(estimator, "objective_"):
+        return ""
+    found = f"Objective {estimator.objective_:.6g}"
+    if hasattr(estimator, "duality_gap_") and np.isfinite(estimator.duality_gap_):
+        found += f": no projection has an objective that is lower by more than {estimator.duality_gap_:.2g}."
+    else:
+        found += "; optimality is not certified."
+    return found if estimator.converged_ else f"{found} The search did not converge."
+
+
+def _is_per_group(estimator: Any, name: str) -> bool:
+    return getattr(getattr(estimator, name, None), "shape", None) == estimator.groups_.shape
+
+
+def _row(kind: str, cells: list[str]) -> str:
+    return f"<tr>{''.join(f'<{kind}>{escape(cell)}</{kind}>' for cell in cells)}</tr>"

@@ -1,0 +1,211 @@
+"""Scorers that know groups, for ``scoring=`` in scikit-learn's ``cross_validate`` and ``GridSearchCV``.
+
+All are larger for better projections, as scikit-learn expects, so that errors, losses and gaps have a minus sign. They
+evaluate fitted linear projections (fairpca's, scikit-learn's PCA), alone or in a pipeline; in a pipeline, rows pass
+through the steps before the projection first. The groups come by metadata routing: enable it, and pass
+``params={"sensitive_features": groups}`` to ``cross_validate``, or ``sensitive_features=groups`` to the ``fit`` of
+``GridSearchCV``.
+"""
+
+from __future__ import annotations
+
+import copy
+from collections.abc import Callable
+from typing import Any
+
+import numpy as np
+from sklearn.model_selection import StratifiedKFold
+from sklearn.pipeline import Pipeline
+from sklearn.utils.metadata_routing import MetadataRequest
+
+from fairpca._validation import check_grouped_rows, split_off_groups
+from fairpca.metrics import (
+    GroupValues,
+    explained_variance_ratio,
+    mmd2,
+    reconstruction_error,
+    reconstruction_gap,
+    reconstruction_loss,
+)
+
+__all__ = [
+    "GroupScorer",
+    "corrected_loss_gap",
+    "error_gap",
+    "group_mmd2",
+    "worst_corrected_loss",
+    "worst_group_error",
+    "worst_group_share",
+]
+
+#: Folds within the scored rows, on which each group's own components are learned.
+_OWN_FOLDS = 5
+
+
+class GroupScorer:
+    """A scorer ``scorer(estimator, X, y=None, *, sensitive_features, sample_weight=None)``.
+
+    Parameters
+    ----------
+    name : str
+    measure : callable
+        ``measure(projection, X, sensitive_features, sample_weight) -> float``; larger is better.
+
+    See Also
+    --------
+    fairpca.inference.cross_validate_groups : Errors and losses of each group on new rows, with intervals.
+
+    Examples
+    --------
+    >>> from sklearn import config_context
+    >>> from sklearn.model_selection import cross_validate
+    >>> from fairpca import FairPCA
+    >>> from fairpca.datasets import load_german_credit
+    >>> from fairpca.metrics import reconstruction_error
+    >>> from fairpca.model_selection.scorers import GroupScorer
+    >>> def error_of_women(projection, X, sensitive_features, sample_weight):
+    ...     return -reconstruction_error(X, projection, sensitive_features=sensitive_features)["female"]
+    >>> scorer = GroupScorer("error_of_women", error_of_women)
+    >>> X, sex = load_german_credit(return_X_s=True)
+    >>> with config_context(enable_metadata_routing=True):
+    ...     found = cross_validate(FairPCA(3), X, scoring=scorer, params={"sensitive_features": sex}, cv=4)
+    >>> found["test_score"].shape
+    (4,)
+    """
+
+    def __init__(self, name: str, measure: Callable[[Any, Any, Any, Any], float]) -> None:
+        self.name, self._measure = name, measure
+        self._requests: dict[str, bool | str | None] = {"sensitive_features": True, "sample_weight": None}
+        self.__doc__ = measure.__doc__
+
+    def __call__(
+        self, estimator: Any, X: Any, y: Any = None, *, sensitive_features: Any = None, sample_weight: Any = None
+    ) -> float:
+        """The score of a fitted estimator on these rows."""
+        if sensitive_features is None:
+            raise ValueError(
+                f"The scorer {self.name} needs sensitive_features: call sklearn.set_config(enable_metadata_routing="
+                "True), then pass params={'sensitive_features': groups} to cross_validate, or "
+                "sensitive_features=groups to the fit of GridSearchCV."
+            )
+        X, sensitive_features = split_off_groups(None, X, sensitive_features)
+        projection, rows = _before_projection(estimator, X)
+        return float(self._measure(projection, rows, sensitive_features, sample_weight))
+
+    def set_score_request(self, **requests: bool | str | None) -> GroupScorer:
+        """A copy that requests other metadata: ``sample_weight=True``, or another name for ``sensitive_features``."""
+        unknown = set(requests) - set(self._requests)
+        if unknown:
+            raise TypeError(
+                f"{unknown.pop()!r} is not metadata of this scorer; choose from {', '.join(self._requests)}."
+            )
+        other = copy.copy(self)
+        other._requests = self._requests | requests
+        return other
+
+    def get_metadata_routing(self) -> MetadataRequest:
+        """What scikit-learn passes to this scorer."""
+        routing = MetadataRequest(owner=self)
+        for name, alias in self._requests.items():
+            routing.score.add_request(param=name, alias=alias)
+        return routing
+
+    def __repr__(self) -> str:
+        return self.name
+
+
+def _before_projection(estimator: Any, X: Any) -> tuple[Any, Any]:
+    """The projection in an estimator, and the rows that reach it."""
+    if not isinstance(estimator, Pipeline):
+        return estimator, X
+    places = [place for place, (_, step) in enumerate(estimator.steps) if hasattr(step, "components_")]
+    if not places:
+        raise ValueError("The pipeline contains no fitted projection, such as FairPCA, that could be scored by group.")
+    place = places[-1]
+    return estimator[place], estimator[:place].transform(X) if place else X
+
+
+def _worst_group_error(projection: Any, X: Any, sensitive_features: Any, sample_weight: Any) -> float:
+    """Minus the largest mean squared reconstruction error of any group.
+
+    It always improves with the number of components: use it to compare methods, or as one of several scorers.
+    """
+    options = {"sensitive_features": sensitive_features, "sample_weight": sample_weight}
+    return -reconstruction_error(X, projection, **options).max  # type: ignore[union-attr]
+
+
+def _error_gap(projection: Any, X: Any, sensitive_features: Any, sample_weight: Any) -> float:
+    """Minus the largest difference between the reconstruction errors of two groups."""
+    return -reconstruction_gap(X, projection, sensitive_features=sensitive_features, sample_weight=sample_weight)
+
+
+def _worst_group_share(projection: Any, X: Any, sensitive_features: Any, sample_weight: Any) -> float:
+    """The smallest share of its variance that any group keeps, between 0 and 1."""
+    options = {"sensitive_features": sensitive_features, "sample_weight": sample_weight}
+    return explained_variance_ratio(X, projection, **options).min  # type: ignore[union-attr]
+
+
+def _worst_corrected_loss(projection: Any, X: Any, sensitive_features: Any, sample_weight: Any) -> float:
+    """Minus the largest corrected loss of any group: its error above that of components learned for it alone.
+
+    These are learned on other rows than they are compared on, and on equally many rows of each group, so that random
+    groups of any sizes have the same expected loss. Losses may be negative: shared components are learned on more rows.
+    """
+    return -max(_corrected_losses(projection, X, sensitive_features, sample_weight).values())
+
+
+def _corrected_loss_gap(projection: Any, X: Any, sensitive_features: Any, sample_weight: Any) -> float:
+    """Minus the largest difference between the corrected losses of two groups (see ``worst_corrected_loss``).
+
+    Chance alone makes such differences: compare means over several folds. Their intervals are given by
+    :func:`fairpca.inference.cross_validate_groups`, which corrects losses in another way.
+    """
+    losses = _corrected_losses(projection, X, sensitive_features, sample_weight)
+    return min(losses.values()) - max(losses.values())
+
+
+def _corrected_losses(projection: Any, X: Any, sensitive_features: Any, sample_weight: Any) -> dict[Any, float]:
+    """Losses of each group against own components that were learned on equally many rows in other folds."""
+    rows, groups, weights = check_grouped_rows(None, X, sensitive_features, sample_weight)
+    smallest = int(np.bincount(groups.codes).min())
+    if smallest < 2 or len(groups) < 2:
+        raise ValueError(
+            "Corrected losses need at least two groups with at least two rows each among the scored rows: use fewer "
+            "folds, or folds stratified by group."
+        )
+    sums, rng = np.zeros((2, len(groups))), np.random.default_rng(0)
+    folds = StratifiedKFold(min(_OWN_FOLDS, smallest), shuffle=True, random_state=0)
+    for others, judged in folds.split(rows, groups.codes):
+        reference = _equally_many(others, groups.codes[others], rng)
+        found = reconstruction_loss(
+            rows[judged],
+            projection,
+            sensitive_features=groups.codes[judged],
+            sample_weight=None if weights is None else weights[judged],
+            reference=(rows[reference], groups.codes[reference]),
+        )
+        assert isinstance(found, GroupValues)
+        counts = np.bincount(groups.codes[judged], None if weights is None else weights[judged], len(groups))
+        for code, loss in found.items():
+            sums[:, code] += counts[code] * loss, counts[code]
+    return dict(zip(groups.labels, (sums[0] / sums[1]).tolist(), strict=True))
+
+
+def _equally_many(rows: np.ndarray, codes: np.ndarray, rng: np.random.Generator) -> np.ndarray:
+    """A random choice of rows, as many of each group as the smallest has."""
+    size = int(np.bincount(codes).min())
+    return np.concatenate([rng.choice(rows[codes == code], size, replace=False) for code in range(codes.max() + 1)])
+
+
+def _group_mmd2(projection: Any, X: Any, sensitive_features: Any, sample_weight: Any) -> float:
+    """Minus the largest squared MMD between the scores of two groups: 0 if their distributions are equal."""
+    scores = np.asarray(projection.transform(X))
+    return -mmd2(scores, sensitive_features=sensitive_features, sample_weight=sample_weight)
+
+
+worst_group_error = GroupScorer("worst_group_error", _worst_group_error)
+error_gap = GroupScorer("error_gap", _error_gap)
+worst_group_share = GroupScorer("worst_group_share", _worst_group_share)
+worst_corrected_loss = GroupScorer("worst_corrected_loss", _worst_corrected_loss)
+corrected_loss_gap = GroupScorer("corrected_loss_gap", _corrected_loss_gap)
+group_mmd2 = GroupScorer("group_mmd2", _group_mmd2)
