@@ -24,8 +24,6 @@ PAGES = {
     "reproductions/vu2022/README.md": "papers/vu2022.md",
     "reproductions/lee2022/README.md": "papers/lee2022.md",
 }
-#: Pages that have their place in the menu and may not be written yet.
-EXPECTED = ("pipelines.md", "fairlearn.md", "onnx.md", "comparison.md", "references.md")
 _WITHOUT_MENU = "---\nhide: [navigation]\n---\n"
 _LINK = re.compile(r"\]\((?!https?:|#|mailto:)([^)#\s]+)")
 
@@ -59,15 +57,8 @@ def on_config(config: Any) -> Any:
         "Gallery": ["gallery/index.md", *(_section(name) for name in gallery.SECTIONS)],
         "API reference": ["reference/index.md", *({one: reference.page_of(one)} for one in reference.public_modules())],
     }
-    config.nav = [{name: filled.get(name, _existing(entry)) for name, entry in item.items()} for item in config.nav]
+    config.nav = [{name: filled.get(name, entry) for name, entry in item.items()} for item in config.nav]
     return config
-
-
-def _existing(entry: Any) -> Any:
-    """Leave out pages that the menu expects but that are not written yet."""
-    if isinstance(entry, list):
-        return [one for one in entry if one not in EXPECTED or (ROOT / "docs" / one).is_file()]
-    return entry
 
 
 def _section(name: str) -> dict[str, list[str]]:
