@@ -66,7 +66,7 @@ def solve_pair(problem: RangeProblem, joint: JointRange, *, tol: float, max_iter
     gaps: list[float] = []
     for _ in found.steps(tol, max_iter):
         slow = len(gaps) > 3 and gaps[-1] > 0.5 * gaps[-3]
-        s, gain = _middle(low, high) if slow else _model_peak(low, high, found.bound)
+        s, gain = _slow_step(low, high, found.n_iter) if slow else _model_peak(low, high, found.bound)
         margin = min(_MARGIN, 0.1 * (high.s - low.s))
         s = min(max(s, low.s + margin), high.s - margin)
         # The error of the subspace is of the order of the square of the gain, but for ties of eigenvalues.
@@ -151,6 +151,12 @@ def _try_balanced_along(
 
 def _middle(low: _LinePoint, high: _LinePoint) -> tuple[float, float]:
     return 0.5 * (low.s + high.s), np.inf
+
+
+def _slow_step(low: _LinePoint, high: _LinePoint, n_iter: int) -> tuple[float, float]:
+    """In turn: the peak of the better end's parabola, which the other end may have hidden, and the middle."""
+    peak = max(low, high, key=lambda end: end.value).peak()
+    return (peak, np.inf) if n_iter % 2 and low.s < peak < high.s else _middle(low, high)
 
 
 def _model_peak(low: _LinePoint, high: _LinePoint, bound: float) -> tuple[float, float]:
