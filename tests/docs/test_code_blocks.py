@@ -49,7 +49,7 @@ def without_prompts(path: Path) -> bool:
     return bool(found) and not found[0].startswith(">>>")
 
 
-@pytest.mark.parametrize("path", filter(without_prompts, PAGES), ids=name_of)
+@pytest.mark.parametrize("path", [*filter(without_prompts, PAGES)], ids=name_of)
 def test_python_runs(path, tables, tmp_path, monkeypatch):
     """As a reader would: one block after the other, with warnings as errors."""
     pytest.importorskip("matplotlib").use("svg")
