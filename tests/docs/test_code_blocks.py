@@ -5,6 +5,7 @@ from __future__ import annotations
 import re
 import shlex
 import shutil
+import textwrap
 import warnings
 from pathlib import Path
 
@@ -65,8 +66,11 @@ def test_python_runs(path, tables, tmp_path, monkeypatch):
     with sklearn.config_context(), warnings.catch_warnings():
         warnings.simplefilter("error")
         warnings.filterwarnings("ignore", module="dask")  # about pandas' interface, not ours to change
-        for number, code in enumerate(blocks(path, "python"), 1):
-            exec(compile(code, f"{name_of(path)}, block {number}", "exec"), known)
+        for number, (_, kind, code) in enumerate(BLOCK.findall(path.read_text(encoding="utf-8")), 1):
+            if kind == "python":
+                exec(compile(textwrap.dedent(code), f"{name_of(path)}, block {number}", "exec"), known)
+            elif kind == "console":
+                assert all(main(shlex.split(line)[1:]) == 0 for line in re.findall(r"(?m)^\$ (fairpca .*)$", code))
 
 
 def test_the_readme_is_short():
@@ -75,9 +79,8 @@ def test_the_readme_is_short():
 
 def commands() -> list[str]:
     """Lines of all blocks of shell commands, without comments."""
-    lines = (
-        line.partition("#")[0].strip() for path in PAGES for code in blocks(path, "sh") for line in code.splitlines()
-    )
+    codes = [code.replace("\\\n", " ") for path in PAGES for code in blocks(path, "sh")]
+    lines = (line.partition("#")[0].strip() for code in codes for line in code.splitlines())
     return list(dict.fromkeys(line for line in lines if line))
 
 
@@ -88,6 +91,8 @@ def test_fairpca_commands_run(tables, tmp_path, monkeypatch, capsys):
     assert len(tried) >= 3
     for line in tried:
         smaller = SMALLER if line.startswith("fairpca audit") else []
+        if "--fail-if" in line:  # its conditions are about 5 components, and none is met: these rows are random
+            smaller = [*smaller[2:], "--components", "5"]
         assert main([*shlex.split(line)[1:], *smaller]) == 0, line
         capsys.readouterr()
 
