@@ -2,8 +2,9 @@
 PYTHON ?= python3
 VENV   ?= .venv
 BIN    := $(VENV)/bin
+OLDEST ?= .venv-oldest
 
-.PHONY: demo test fuzz lint bench format clean
+.PHONY: demo test fuzz lint bench format clean docs docs-check test-oldest release-check
 
 demo: $(VENV)/.installed
 	$(BIN)/fairpca demo
@@ -23,6 +24,7 @@ lint: $(VENV)/.lint
 	$(BIN)/ruff check .
 	$(BIN)/ruff format --check .
 	$(BIN)/mypy
+	$(BIN)/python tools/check_docstrings.py
 
 format: $(VENV)/.lint
 	$(BIN)/ruff check --fix .
@@ -31,8 +33,24 @@ format: $(VENV)/.lint
 bench: $(VENV)/.test
 	$(BIN)/python benchmarks/run.py
 
+# The site, in build/site: static files. Strict: a broken link, reference or example fails. Examples are run once and kept in .cache.
+docs: $(VENV)/.docs
+	NO_MKDOCS_2_WARNING=1 $(BIN)/mkdocs build --strict
+
+# The finished site: every link and anchor, no address of another machine, and a look at it in a browser.
+docs-check: docs $(VENV)/.test
+	FAIRPCA_SITE=build/site $(BIN)/python -m pytest tests/docs
+
+# The declared minimums of all dependencies, in an environment of their own.
+test-oldest: $(OLDEST)/.installed
+	$(OLDEST)/bin/python -m pytest -n auto --dist loadfile -p no:cacheprovider
+
+# What can be checked of a release without publishing it.
+release-check: $(VENV)/.release
+	$(BIN)/python tools/release_check.py
+
 clean:
-	rm -rf $(VENV) build dist .pytest_cache .mypy_cache .ruff_cache
+	rm -rf $(VENV) $(OLDEST) .cache build dist .pytest_cache .mypy_cache .ruff_cache
 
 $(BIN)/python:
 	@$(PYTHON) -c 'import sys; sys.exit(sys.version_info < (3, 11))' || \
@@ -50,4 +68,19 @@ $(VENV)/.test: $(VENV)/.installed
 
 $(VENV)/.lint: $(VENV)/.installed
 	$(BIN)/python -m pip install --quiet --group lint
+	@touch $@
+
+$(VENV)/.docs: $(VENV)/.installed
+	$(BIN)/python -m pip install --quiet --group docs
+	@touch $@
+
+$(VENV)/.release: $(VENV)/.installed
+	$(BIN)/python -m pip install --quiet --group release
+	@touch $@
+
+$(OLDEST)/.installed: pyproject.toml tools/oldest_versions.py
+	$(PYTHON) -m venv $(OLDEST)
+	$(OLDEST)/bin/python -m pip install --quiet --upgrade "pip>=25.1"
+	$(OLDEST)/bin/python tools/oldest_versions.py > $(OLDEST)/constraints.txt
+	$(OLDEST)/bin/python -m pip install --quiet --constraint $(OLDEST)/constraints.txt -e . --group test
 	@touch $@

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import gc
 import os
 import threading
 import warnings
@@ -95,6 +96,7 @@ def test_short_fits_take_one_thread(two_groups, monkeypatch, short):
 
 
 def global_state():
+    gc.collect()  # closes files that earlier tests left to the garbage collector
     descriptors = Path("/proc/self/fd")
     children = Path(f"/proc/self/task/{os.getpid()}/children")
     return {
@@ -129,7 +131,11 @@ def test_eight_threads_fit_every_estimator_at_once(two_groups):
             found = [(position, run.result()) for position, run in runs]
         after = global_state()
     for position, scores in found:
-        np.testing.assert_allclose(scores, expected[position], rtol=1e-6, atol=1e-6, err_msg=str(ESTIMATORS[position]))
+        # Fourier features and their sums are float32: a sum of n terms is rounded by up to 6e-8 n, which is more than
+        # 1e-6, in an order that depends on the number of BLAS threads, and it directs every step of the search.
+        tolerance = 1e-5 if getattr(ESTIMATORS[position], "approximation", "") == "fourier" else 1e-6
+        message = str(ESTIMATORS[position])
+        np.testing.assert_allclose(scores, expected[position], rtol=tolerance, atol=tolerance, err_msg=message)
     for name, value in before.items():
         assert after[name] == value, name
 

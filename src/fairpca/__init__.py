@@ -3,7 +3,7 @@
 from fairpca.estimators import FairPCA, KernelParityPCA, LeacePCA, MMDFairPCA, ParityPCA, RobustFairPCA
 from fairpca.persistence import load_model, save_model
 
-__version__ = "0.1.0"
+__version__ = "0.2.0"
 
 __all__ = [
     "FairPCA",

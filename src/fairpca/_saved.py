@@ -67,9 +67,15 @@ class Plain:
 
 Declared = Array | Record | Plain
 
-INTEGER, NUMBER = Plain((numbers.Integral,), "an integer"), Plain((numbers.Real,), "a number")
+INTEGER = Plain((numbers.Integral,), "an integer")
+"""Declares an attribute that is an integer."""
+NUMBER = Plain((numbers.Real,), "a number")
+"""Declares an attribute that is a number."""
 NUMBERS = Plain((numbers.Real, tuple), "a number or a tuple of numbers")
-BOOL, TEXT = Plain((bool, np.bool_), "true or false"), Plain((str,), "text")
+BOOL = Plain((bool, np.bool_), "true or false")
+"""Declares an attribute that is true or false."""
+TEXT = Plain((str,), "text")
+"""Declares an attribute that is text."""
 LIST, TUPLE = Plain((list,), "a list"), Plain((tuple,), "a tuple")
 PER_GROUP = Array("g")
 

@@ -141,3 +141,12 @@ def test_center_of_groups_leaves_out_their_means():
     found = frontier(X, groups, 2, center="group", n_points=10)
     np.testing.assert_allclose(found.errors, frontier(centred, groups, 2, n_points=10).errors, rtol=1e-9)
     assert not np.allclose(found.errors, frontier(X, groups, 2, n_points=10).errors)
+
+
+def test_the_point_that_closes_the_gap_occurs_once():
+    for seed in range(12):
+        rng = np.random.default_rng(seed)
+        X, groups = rng.normal(size=(60, 4)) * [1.0, 2.0, 3.0, 4.0], np.arange(60) % 2
+        X[groups == 1] = X[groups == 1, ::-1]
+        gap = frontier(X, groups, 2, n_points=6).gap
+        assert np.diff(gap).max() < -1e-9

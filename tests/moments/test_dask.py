@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import warnings
+
 import numpy as np
 import pytest
 
@@ -254,3 +256,18 @@ def test_a_worker_killed_during_the_fit(figures_of):
     assert figures["rows"] == 1600
     assert figures["objective"] < 1e-12
     assert figures["components"] < 1e-8
+
+
+def test_files_with_a_column_that_dask_reads_in_fewer_parts(people, tmp_path):
+    """Of a few columns it combines several small files to one partition, of the others it does not."""
+    pytest.importorskip("pyarrow", reason="pyarrow is not installed")
+    X, groups = people
+    table = pd.DataFrame(X, columns=[f"x{i}" for i in range(X.shape[1])]).assign(group=groups)
+    for part in range(3):
+        table[part::3].to_parquet(tmp_path / f"{part}.parquet", index=False)
+    frame = dd.read_parquet(str(tmp_path / "*.parquet"))
+    assert len(frame["group"].to_delayed()) < frame.npartitions  # or this test shows nothing
+    with warnings.catch_warnings():
+        warnings.filterwarnings("ignore", module="dask")  # about pandas' interface
+        found = FairPCA(2).fit(frame, sensitive_features="group")
+    np.testing.assert_allclose(found.components_, FairPCA(2).fit(X, sensitive_features=groups).components_, atol=1e-8)

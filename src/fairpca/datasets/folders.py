@@ -29,6 +29,10 @@ def load_tables(folder: Any, *, drop_constant: bool = True) -> dict[str, Bunch]:
     dict
         Maps each file name without suffix to what :func:`load_table` returns.
 
+    See Also
+    --------
+    load_table : One table.
+
     Examples
     --------
     >>> import pathlib, tempfile
@@ -49,11 +53,34 @@ def load_tables(folder: Any, *, drop_constant: bool = True) -> dict[str, Bunch]:
 def load_table(path: Any, *, drop_constant: bool = True) -> Bunch:
     """Load one table: features, then the label, then the group, under a header line.
 
+    Parameters
+    ----------
+    path : str or path
+        A ``.csv`` file in the layout that :func:`load_tables` describes.
+    drop_constant : bool, default=True
+        As in :func:`load_tables`.
+
     Returns
     -------
     Bunch
         ``data``, ``target``, ``sensitive_features``, ``feature_names``, ``target_name``, ``sensitive_name``.
         Nothing is standardised.
+
+    See Also
+    --------
+    load_tables : All tables of a folder.
+
+    Examples
+    --------
+    >>> import os, tempfile
+    >>> from fairpca.datasets import load_table
+    >>> with tempfile.TemporaryDirectory() as folder:
+    ...     path = os.path.join(folder, "people.csv")
+    ...     with open(path, "w") as file:
+    ...         _ = file.write("age,income,default,sex\\n30,2,0,1\\n40,3,1,0\\n")
+    ...     people = load_table(path)
+    >>> people.feature_names, people.sensitive_name
+    (['age', 'income'], 'sex')
     """
     path = Path(path)
     with path.open(newline="", encoding="utf-8") as file:

@@ -37,12 +37,16 @@ def make_same_moments(
     groups : ndarray of shape (n_samples,)
         0 or 1.
 
+    See Also
+    --------
+    make_projected_gaussians : The paper's other synthetic data.
+
     Examples
     --------
     >>> from fairpca.datasets import make_same_moments
     >>> X, groups = make_same_moments(random_state=0)
-    >>> X.shape, groups.sum()
-    ((300, 3), np.int64(150))
+    >>> X.shape, int(groups.sum())
+    ((300, 3), 150)
     """
     rng = check_random_state(random_state)
     groups = np.repeat([0, 1], [-(-n_samples // 2), n_samples // 2])
@@ -77,6 +81,10 @@ def make_projected_gaussians(
     -------
     X : ndarray of shape (n_samples, n_features)
     groups : ndarray of shape (n_samples,)
+
+    See Also
+    --------
+    make_same_moments : The paper's other synthetic data.
 
     Examples
     --------

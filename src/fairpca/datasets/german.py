@@ -55,6 +55,10 @@ def load_german_credit(
         ``data`` (1000, 57), ``sensitive_features`` ("female" or "male"), ``target`` (1 = good credit, 0 = bad),
         ``feature_names`` and ``DESCR``.
 
+    See Also
+    --------
+    load_tables : Tables of your own in a folder.
+
     Examples
     --------
     >>> from fairpca.datasets import load_german_credit

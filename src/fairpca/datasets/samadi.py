@@ -35,6 +35,10 @@ def load_faces(path: Any) -> Bunch:
     Bunch
         ``data`` (one image per row) and ``sensitive_features``.
 
+    See Also
+    --------
+    load_credit : The other data of the same paper.
+
     Examples
     --------
     >>> import pathlib, tempfile
@@ -99,6 +103,10 @@ def load_credit(path: Any) -> Bunch:
     -------
     Bunch
         ``data``, ``sensitive_features``, ``feature_names``, ``sensitive_name``. Nothing is standardised.
+
+    See Also
+    --------
+    load_faces : The other data of the same paper.
 
     Examples
     --------

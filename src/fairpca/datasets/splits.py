@@ -32,6 +32,10 @@ def load_splits(folder: Any, *, splits: Any = None) -> Iterator[Bunch]:
         ``split``, and for both parts ``X_train``, ``y_train``, ``sensitive_train``, ``X_test``, ``y_test``,
         ``sensitive_test``.
 
+    See Also
+    --------
+    load_tables : Tables without given splits.
+
     Examples
     --------
     >>> import tempfile, pathlib

@@ -29,6 +29,10 @@ def make_toy(n_samples: tuple[int, int] = (200, 100), *, random_state: Any = Non
     X : ndarray of shape (sum(n_samples), 2)
     groups : ndarray of shape (sum(n_samples),)
 
+    See Also
+    --------
+    make_same_moments, make_projected_gaussians : Data of other papers.
+
     Examples
     --------
     >>> from fairpca.datasets import make_toy

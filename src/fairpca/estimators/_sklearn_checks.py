@@ -31,6 +31,20 @@ def expected_failed_checks(estimator: Any) -> dict[str, str]:
     No tag of scikit-learn says that ``fit`` has a required argument, so this is passed to its
     :func:`~sklearn.utils.estimator_checks.check_estimator`. All checks pass on a subclass that supplies groups.
 
+    Parameters
+    ----------
+    estimator : estimator
+        An instance, unfitted.
+
+    Returns
+    -------
+    dict of str to str
+        Name of each check, and the reason.
+
+    See Also
+    --------
+    sklearn.utils.estimator_checks.check_estimator : Takes it as ``expected_failed_checks``.
+
     Examples
     --------
     >>> import warnings

@@ -19,7 +19,25 @@ _DRAWS = 20_000
 
 @dataclass(frozen=True)
 class Estimate:
-    """A value and its confidence interval."""
+    """A value and its confidence interval.
+
+    Attributes
+    ----------
+    value : float
+        The estimate.
+    low, high : float
+        Its confidence interval.
+
+    See Also
+    --------
+    cross_validate_groups : Computes estimates of each group.
+
+    Examples
+    --------
+    >>> from fairpca.inference import Estimate
+    >>> Estimate(1.5, low=0.5, high=2.5).value
+    1.5
+    """
 
     value: float
     low: float
@@ -33,6 +51,31 @@ class GroupEstimates:
     The interval of the gap is that of the difference between the two groups named in ``between``, so it may reach below
     zero: then the order of the two groups is not certain. With three or more groups it is corrected for comparing
     all pairs.
+
+    Attributes
+    ----------
+    by_group : dict
+        Label -> :class:`Estimate`.
+    overall : float
+        The value of all rows.
+    gap : Estimate
+        The largest difference between two groups.
+    between : tuple of two labels
+        The groups it is between, the one with the larger value first.
+
+    See Also
+    --------
+    cross_validate_groups : Computes them.
+
+    Examples
+    --------
+    >>> from fairpca.datasets import load_german_credit
+    >>> from fairpca.inference import cross_validate_groups
+    >>> from sklearn.decomposition import PCA
+    >>> X, sex = load_german_credit(return_X_s=True)
+    >>> found = cross_validate_groups(PCA(2), X, sensitive_features=sex, random_state=0)
+    >>> sorted(found.error.by_group), found.error.gap_excludes_zero
+    (['female', 'male'], False)
     """
 
     by_group: dict[Any, Estimate]

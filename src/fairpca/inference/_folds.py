@@ -130,8 +130,9 @@ def _folds_of_clusters(groups: Groups, clusters: np.ndarray, n_folds: int, seed:
     sizes = [len(np.unique(clusters[groups.codes == code])) for code in range(len(groups))]
     _check_sizes(dict(zip(groups.labels, sizes, strict=True)), n_folds, "clusters")
     fold = np.empty(len(groups.codes), dtype=np.int64)
-    splitter = StratifiedGroupKFold(n_folds, shuffle=True, random_state=seed)
-    for number, (_, test) in enumerate(splitter.split(fold, groups.codes, clusters)):
+    # Clusters in random order and no shuffling: older versions of the splitter are not stratified when they shuffle.
+    shuffled = np.random.default_rng(seed).permutation(int(clusters.max()) + 1)[clusters]
+    for number, (_, test) in enumerate(StratifiedGroupKFold(n_folds).split(fold, groups.codes, shuffled)):
         fold[test] = number
     return fold
 

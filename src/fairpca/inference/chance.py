@@ -44,7 +44,32 @@ _INFLUENCE_ROWS = 5_000
 
 @dataclass(frozen=True)
 class ChanceLoss:
-    """A group's loss in the sample, its expectation by chance alone, and whether that depends on few rows."""
+    """A group's loss in the sample, its expectation by chance alone, and whether that depends on few rows.
+
+    Attributes
+    ----------
+    rows : float
+        Number of rows, or their total weight.
+    loss : float
+        In the sample.
+    expected : float
+        Of random groups of this size.
+    few_rows : bool
+        Whether a few rows dominate ``expected``, so that it is not reliable.
+
+    See Also
+    --------
+    chance_losses : Computes it for each group.
+
+    Examples
+    --------
+    >>> from fairpca.datasets import load_german_credit
+    >>> from fairpca.inference import chance_losses
+    >>> X, sex = load_german_credit(return_X_s=True)
+    >>> found = chance_losses(X, sensitive_features=sex, n_components=5)
+    >>> round(found.by_group["female"].expected, 2)
+    1.23
+    """
 
     rows: float
     loss: float
@@ -61,6 +86,19 @@ class ChanceLosses(TableResult):
     by_group : dict
         Label -> :class:`ChanceLoss` with ``rows``, ``loss``, ``expected`` and ``few_rows``.
     n_components : int
+
+    See Also
+    --------
+    chance_losses : Computes them.
+
+    Examples
+    --------
+    >>> from fairpca.datasets import load_german_credit
+    >>> from fairpca.inference import chance_losses
+    >>> X, sex = load_german_credit(return_X_s=True)
+    >>> found = chance_losses(X, sensitive_features=sex, n_components=5)
+    >>> sorted(found.by_group), found.n_components
+    (['female', 'male'], 5)
     """
 
     by_group: dict[Any, ChanceLoss]

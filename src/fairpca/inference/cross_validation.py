@@ -62,6 +62,20 @@ class GroupFigures(TableResult):
 
     Each of the four has ``by_group`` (label -> ``Estimate(value, low, high)``), ``overall``, ``gap`` (an ``Estimate``)
     and ``between``, the two groups that the gap is between.
+
+    See Also
+    --------
+    cross_validate_groups : Computes them.
+
+    Examples
+    --------
+    >>> from fairpca.datasets import load_german_credit
+    >>> from fairpca.inference import cross_validate_groups
+    >>> from sklearn.decomposition import PCA
+    >>> X, sex = load_german_credit(return_X_s=True)
+    >>> found = cross_validate_groups(PCA(2), X, sensitive_features=sex, random_state=0)
+    >>> found.counts
+    {'female': 310.0, 'male': 690.0}
     """
 
     error: GroupEstimates

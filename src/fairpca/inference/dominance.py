@@ -38,6 +38,18 @@ class Dominance:
         All rows; where rows dominate, all rows of the group.
     loss, loss_without : float
         The group's loss, and its loss without the feature or the rows.
+
+    See Also
+    --------
+    dominant_parts : Finds them.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from fairpca.inference import dominant_parts
+    >>> X = np.random.default_rng(0).normal(size=(300, 4))
+    >>> dominant_parts(X, np.repeat(["a", "b"], 150), n_components=2)
+    ()
     """
 
     group: Any
@@ -65,6 +77,10 @@ def dominant_parts(
     -------
     tuple of Dominance
         Empty if no loss depends on so little.
+
+    See Also
+    --------
+    chance_losses : Says when a few rows dominate what chance gives.
 
     Notes
     -----

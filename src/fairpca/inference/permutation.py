@@ -35,7 +35,33 @@ _TIE = 1e-9
 
 @dataclass(frozen=True)
 class GroupChance:
-    """A group's loss, its mean over random divisions, and the p-value adjusted for all groups and dimensions."""
+    """A group's loss, its mean over random divisions, and the p-value adjusted for all groups and dimensions.
+
+    Attributes
+    ----------
+    rows : float
+        Number of rows, or their total weight.
+    loss : float
+        In the sample.
+    expected : float
+        Mean over random divisions.
+    p_value : float
+        Adjusted for all groups and numbers of components that were tested together.
+
+    See Also
+    --------
+    loss_test : Computes it for each group.
+
+    Examples
+    --------
+    >>> from fairpca.datasets import load_german_credit
+    >>> from fairpca.inference import loss_test
+    >>> X, sex = load_german_credit(return_X_s=True)
+    >>> test = loss_test(X, sensitive_features=sex, n_components=[2, 5], n_permutations=99, random_state=0)
+    >>> women = test[5].by_group["female"]
+    >>> women.rows, women.loss > women.expected
+    (310.0, True)
+    """
 
     rows: float
     loss: float
@@ -56,6 +82,19 @@ class DimensionTest:
         The largest difference between two losses, its mean over random divisions, and its 95 % quantile over them.
     by_group : dict
         Label -> :class:`GroupChance`.
+
+    See Also
+    --------
+    loss_test : Computes it for several numbers of components.
+
+    Examples
+    --------
+    >>> from fairpca.datasets import load_german_credit
+    >>> from fairpca.inference import loss_test
+    >>> X, sex = load_german_credit(return_X_s=True)
+    >>> test = loss_test(X, sensitive_features=sex, n_components=[2, 5], n_permutations=99, random_state=0)
+    >>> test[5].n_components, test[5].gap > test[5].level
+    (5, True)
     """
 
     n_components: int
@@ -93,6 +132,19 @@ class LossTest(TableResult):
         What was moved between groups.
     gap, expected_gap, level : float
     by_group : dict
+
+    See Also
+    --------
+    loss_test : Computes it.
+
+    Examples
+    --------
+    >>> from fairpca.datasets import load_german_credit
+    >>> from fairpca.inference import loss_test
+    >>> X, sex = load_german_credit(return_X_s=True)
+    >>> test = loss_test(X, sensitive_features=sex, n_components=[2, 5], n_permutations=99, random_state=0)
+    >>> test.p_value, len(test.null)
+    (0.01, 99)
     """
 
     statistic: float

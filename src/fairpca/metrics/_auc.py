@@ -34,7 +34,32 @@ _FEW = 3.0
 
 @dataclass(frozen=True)
 class Reading:
-    """The held-out AUC of one classifier for one pair of groups, with a confidence interval."""
+    """The held-out AUC of one classifier for one pair of groups, with a confidence interval.
+
+    Attributes
+    ----------
+    family : str
+        The family of the classifier.
+    groups : tuple of two labels
+        The groups it distinguishes; the second is "rest" for one-vs-rest.
+    auc : float
+        On held-out rows.
+    low, high : float
+        A confidence interval.
+
+    See Also
+    --------
+    readability : Computes readings of several classifiers and pairs.
+
+    Examples
+    --------
+    >>> from fairpca.datasets import make_same_moments
+    >>> from fairpca.metrics import readability
+    >>> X, groups = make_same_moments(200, random_state=0)
+    >>> found = readability(X, groups, family="linear", random_state=0)
+    >>> [reading.family for reading in found.readings]
+    ['linear']
+    """
 
     family: str
     groups: tuple[Any, Any]

@@ -69,6 +69,7 @@ def adversary_gap(
     See Also
     --------
     permuted_adversary_gaps : The level that groups drawn at random reach.
+    readability : A stronger classifier, with a confidence interval.
 
     Notes
     -----
@@ -139,6 +140,11 @@ def permuted_adversary_gaps(
     Returns
     -------
     ndarray of shape (n_permutations,)
+        One value per random division.
+
+    See Also
+    --------
+    adversary_gap : The observed value.
 
     Examples
     --------

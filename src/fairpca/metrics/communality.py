@@ -26,6 +26,11 @@ def communality(components: Any) -> np.ndarray:
     Returns
     -------
     ndarray of shape (n_features,)
+        Between 0 and 1.
+
+    See Also
+    --------
+    fairpca.plotting.CommunalityDisplay : Draws it.
 
     Examples
     --------

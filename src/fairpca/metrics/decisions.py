@@ -24,6 +24,30 @@ class Rate:
 
     With weights, ``value`` is the weighted share, and the interval is that of ``effective_rows``, the number of rows
     of equal weight that would be as informative: ``(sum w)^2 / sum w^2`` (Kish 1965).
+
+    Attributes
+    ----------
+    count : int
+        Rows that are counted.
+    rows : int
+        All rows.
+    value : float
+        Their ratio.
+    low, high : float
+        A confidence interval.
+    effective_rows : float
+        Without weights, the number of rows.
+
+    See Also
+    --------
+    group_rates : Computes rates of all groups.
+
+    Examples
+    --------
+    >>> from fairpca.metrics import group_rates
+    >>> rates = group_rates([1, 0] * 20, [1, 0] * 20, sensitive_features=["a", "a", "b", "b"] * 10)
+    >>> rates.selected["a"].count, rates.selected["a"].rows, rates.selected["a"].value
+    (10, 20, 0.5)
     """
 
     count: int
@@ -48,6 +72,17 @@ class RateDifference:
         Number of rows of the smallest group in the comparison.
     between : tuple of two labels, or None
         The group with the larger rate first.
+
+    See Also
+    --------
+    group_rates : Computes it.
+
+    Examples
+    --------
+    >>> from fairpca.metrics import group_rates
+    >>> rates = group_rates([1, 0] * 20, [1, 0] * 20, sensitive_features=["a", "a", "b", "b"] * 10)
+    >>> rates.demographic_parity.value, rates.demographic_parity.rows
+    (0.0, 20)
     """
 
     value: float | None
@@ -70,6 +105,17 @@ class GroupRates:
     demographic_parity, equal_opportunity, equalized_odds : RateDifference
         Largest differences in ``selected``, in ``true_positive``, and in either of ``true_positive`` and
         ``false_positive``.
+
+    See Also
+    --------
+    group_rates : Computes them.
+
+    Examples
+    --------
+    >>> from fairpca.metrics import group_rates
+    >>> rates = group_rates([1, 0] * 30, [1, 1] * 30, sensitive_features=["a", "b", "b"] * 20)
+    >>> rates.selected["a"].count, rates.selected["a"].rows
+    (20, 20)
     """
 
     selected: dict[Any, Rate]
@@ -105,6 +151,7 @@ def group_rates(
     Returns
     -------
     GroupRates
+        Rates of each group, and the largest differences.
 
     See Also
     --------

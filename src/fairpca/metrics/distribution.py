@@ -50,6 +50,11 @@ def median_bandwidth(X: Any, *, sample_weight: Any = None, random_state: Any = N
     Returns
     -------
     float
+        sigma.
+
+    See Also
+    --------
+    mmd2 : Uses it.
 
     Examples
     --------
@@ -98,6 +103,7 @@ def mmd2(
     Returns
     -------
     float
+        Zero if the groups' rows have the same distribution, up to sampling.
 
     See Also
     --------
@@ -130,7 +136,36 @@ def _unbiased(values: np.ndarray, counts: np.ndarray, pairs: np.ndarray) -> np.n
 
 @dataclass(frozen=True)
 class MMDTest:
-    """A value of MMD^2, compared with random groups of the same sizes."""
+    """A value of MMD^2, compared with random groups of the same sizes.
+
+    Attributes
+    ----------
+    mmd2 : float
+        The observed value, largest over the pairs of groups.
+    level : float
+        Quantile of the values of random groups.
+    mean : float
+        Mean over all random groups.
+    p_value : float
+        Share of random groups with a value at least as large.
+    bandwidth : float or tuple of float
+        Width of the kernel.
+    n_permutations : int
+        Number of random groups that were drawn.
+
+    See Also
+    --------
+    mmd2_test : Computes it.
+
+    Examples
+    --------
+    >>> from fairpca.datasets import make_same_moments
+    >>> from fairpca.metrics import mmd2_test
+    >>> X, groups = make_same_moments(100, random_state=0)
+    >>> found = mmd2_test(X, groups, n_permutations=99, random_state=0)
+    >>> found.p_value > 0.05, found.mmd2 < found.level
+    (True, True)
+    """
 
     mmd2: float
     level: float
@@ -172,6 +207,10 @@ def mmd2_test(
     MMDTest
         ``mmd2``, ``level``, ``mean`` (of MMD^2 over all permutations, in closed form, largest over the pairs),
         ``p_value`` ``(1 + draws >= mmd2) / (1 + n_permutations)``, ``bandwidth`` and ``n_permutations``.
+
+    See Also
+    --------
+    mmd2 : The value alone.
 
     Examples
     --------

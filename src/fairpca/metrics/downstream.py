@@ -44,10 +44,12 @@ def demographic_parity_difference(
     Returns
     -------
     float
+        Between 0 and 1.
 
     See Also
     --------
     group_rates : The rates of each group, with row counts and confidence intervals.
+    equal_opportunity_difference, equalized_odds_difference : Given the true label.
 
     Examples
     --------
@@ -79,6 +81,12 @@ def equal_opportunity_difference(
     Returns
     -------
     float
+        Between 0 and 1.
+
+    See Also
+    --------
+    demographic_parity_difference : For all rows.
+    equalized_odds_difference : For both labels.
 
     Examples
     --------
@@ -100,8 +108,24 @@ def equalized_odds_difference(
 ) -> float:
     """The larger of the differences among rows with the label 0 and among rows with the label 1.
 
-    ``max_y max_{a, b} |E[g | a, y] - E[g | b, y]|``. Parameters as in :func:`equal_opportunity_difference`; with
-    ``agg="mean"`` the mean of the two differences instead of the larger one.
+    ``max_y max_{a, b} |E[g | a, y] - E[g | b, y]|``.
+
+    Parameters
+    ----------
+    y_true, y_pred, sensitive_features, method, sample_weight : as in equal_opportunity_difference
+        Labels, predictions and groups.
+    agg : {"worst_case", "mean"}, default="worst_case"
+        The larger of the two differences, or their mean.
+
+    Returns
+    -------
+    float
+        Between 0 and 1.
+
+    See Also
+    --------
+    demographic_parity_difference : For all rows.
+    equal_opportunity_difference : For the label 1.
 
     Examples
     --------

@@ -23,7 +23,29 @@ _PRIOR_ROWS = 2.0
 
 @dataclass(frozen=True)
 class Proxy:
-    """How well one feature alone predicts the group: its held-out AUC, with a confidence interval, and the groups."""
+    """How well one feature alone predicts the group: its held-out AUC, with a confidence interval, and the groups.
+
+    Attributes
+    ----------
+    feature : str
+        Its name.
+    auc : float
+        Held-out AUC of predicting the group from this feature alone.
+    low, high : float
+        A confidence interval.
+    groups : tuple of two labels
+        The groups it distinguishes.
+
+    See Also
+    --------
+    proxies : Computes them for all features.
+
+    Examples
+    --------
+    >>> from fairpca.metrics import Proxy
+    >>> Proxy("age", auc=0.6, low=0.55, high=0.65, groups=("female", "male")).feature
+    'age'
+    """
 
     feature: str
     auc: float
@@ -44,6 +66,20 @@ class Proxies:
         The 95 % quantile of the largest AUC of all features over random groups.
     n_rows : int
         Number of test rows.
+
+    See Also
+    --------
+    proxies : Computes them.
+
+    Examples
+    --------
+    >>> from fairpca.datasets import load_german_credit
+    >>> from fairpca.metrics import proxies
+    >>> credit = load_german_credit()
+    >>> names = credit.feature_names[:8]
+    >>> found = proxies(credit.data[:, :8], credit.sensitive_features, feature_names=names, random_state=0)
+    >>> len(found.features), found.n_rows
+    (8, 500)
     """
 
     features: tuple[Proxy, ...]

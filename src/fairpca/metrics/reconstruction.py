@@ -38,7 +38,26 @@ Center = Literal["pooled", "group"]
 
 @dataclass(frozen=True)
 class GroupValues(Mapping):
-    """One value per group, and the value for all rows: ``values["female"]``, ``values.gap``, ``values.overall``."""
+    """One value per group, and the value for all rows: ``values["female"]``, ``values.gap``, ``values.overall``.
+
+    Attributes
+    ----------
+    by_group : dict
+        Label -> value.
+    overall : float
+        The value for all rows.
+
+    See Also
+    --------
+    reconstruction_error, reconstruction_loss, explained_variance_ratio : Return it.
+
+    Examples
+    --------
+    >>> from fairpca.metrics import GroupValues
+    >>> values = GroupValues({"female": 2.0, "male": 0.5}, overall=1.0)
+    >>> values["female"], values.gap, values.overall
+    (2.0, 1.5, 1.0)
+    """
 
     by_group: dict[Any, float]
     overall: float
@@ -105,6 +124,12 @@ def reconstruction_error(
     Returns
     -------
     float, or GroupValues when ``sensitive_features`` is given
+        In squared units of the data.
+
+    See Also
+    --------
+    reconstruction_loss : The part due to sharing the components.
+    reconstruction_gap : The largest difference between groups.
 
     Examples
     --------
@@ -146,8 +171,15 @@ def reconstruction_loss(
         that are evaluated on the rows they were computed from overfit, and more so the fewer rows a group has. If X
         was not used in fitting, pass the training rows: both sides of the comparison are then evaluated on new rows,
         and a loss may be negative.
+    X, projector, sensitive_features, sample_weight, center, mean : as in reconstruction_error
+        The rows, the projection, the groups and how they are measured.
     relative : bool, default=False
         Whether to divide by the variance of each group in X, as in :func:`reconstruction_error`.
+
+    Returns
+    -------
+    float, or GroupValues when ``sensitive_features`` is given
+        In squared units of the data, or a share of the variance if ``relative``.
 
     See Also
     --------
@@ -210,7 +242,25 @@ def reconstruction_gap(
 ) -> float:
     """The largest difference between two groups' errors (or losses): ABDiff of Vu et al. (2022) for two groups.
 
-    ``reference``, for losses only, and ``relative`` as in :func:`reconstruction_loss`.
+    Parameters
+    ----------
+    X, projector, sensitive_features, sample_weight, center, mean : as in reconstruction_error
+        The rows, the projection, the groups and how they are measured.
+    of : {"error", "loss"}, default="error"
+        What is compared.
+    reference : (X, sensitive_features), optional
+        For losses only, as in :func:`reconstruction_loss`.
+    relative : bool, default=False
+        Whether to divide by the variance of each group in X, as in :func:`reconstruction_error`.
+
+    Returns
+    -------
+    float
+        In squared units of the data, or a share of the variance if ``relative``.
+
+    See Also
+    --------
+    reconstruction_error, reconstruction_loss : The values of each group.
 
     Examples
     --------
@@ -247,8 +297,21 @@ def explained_variance_ratio(
     """Share of the variance that the projection keeps, ``<M_a, V V^T> / tr M_a``: overall and by group.
 
     It is 1 minus the reconstruction error divided by the variance, and this is what is computed for LeacePCA, too.
+    The value for a group without variance is 1.0.
 
-    Parameters as in :func:`reconstruction_error`. The value for a group without variance is 1.0.
+    Parameters
+    ----------
+    X, projector, sensitive_features, sample_weight, center, mean : as in reconstruction_error
+        The rows, the projection, the groups and how they are measured.
+
+    Returns
+    -------
+    float, or GroupValues when ``sensitive_features`` is given
+        Between 0 and 1.
+
+    See Also
+    --------
+    reconstruction_error : What is not kept, in squared units.
 
     Examples
     --------

@@ -115,6 +115,10 @@ def compare(
     -------
     Comparison
 
+    See Also
+    --------
+    fairpca.report.audit : The same, as a report.
+
     Examples
     --------
     >>> from fairpca.datasets import load_german_credit

@@ -47,6 +47,20 @@ class MethodResult:
     notes : tuple of str
         Warnings of the estimator.
     held_out : HeldOut
+
+    See Also
+    --------
+    compare : Computes one for each method and number of components.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from fairpca.model_selection import compare
+    >>> X = np.random.default_rng(0).normal(size=(200, 5))
+    >>> found = compare(X, np.repeat(["a", "b"], 100), n_components=2, methods=["PCA"], n_permutations=19)
+    >>> result = found["PCA", 2]
+    >>> result.n_components, sorted(result.error.by_group)
+    (2, ['a', 'b'])
     """
 
     method: str
@@ -148,6 +162,19 @@ class Comparison(TableResult):
         Rows of each group among those held out for decisions and for methods that need rows.
     label : Label or None
         Name and classes of ``y``.
+
+    See Also
+    --------
+    compare : Computes it.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from fairpca.model_selection import compare
+    >>> X = np.random.default_rng(0).normal(size=(200, 5))
+    >>> found = compare(X, np.repeat(["a", "b"], 100), n_components=2, methods=["PCA"], n_permutations=19)
+    >>> found.groups, found.counts, [result.method for result in found.results]
+    (('a', 'b'), (100, 100), ['PCA'])
     """
 
     results: list[MethodResult]

@@ -20,14 +20,41 @@ from fairpca.solvers.range.sweep import BoundaryPoint, trace_boundary
 
 __all__ = ["Frontier", "FrontierPoint", "frontier", "frontier_of"]
 
+#: Differences between errors below this share of the total variance are rounding.
+_CLOSED = 1e-12
 _PENALTIES = (0.0, 0.05, 0.1, 0.2, 0.5, 1.0, 2.0, 5.0, 10.0, 100.0)
-#: Gaps below this share of the total variance are rounding.
-_ROUNDING = 1e-12
 
 
 @dataclass(frozen=True)
 class FrontierPoint:
-    """One projection: its components, the errors of the groups, the total error and the largest gap."""
+    """One projection: its components, the errors of the groups, the total error and the largest gap.
+
+    Attributes
+    ----------
+    errors : ndarray of shape (n_groups,)
+        Error of each group.
+    total_error : float
+        Error of all rows.
+    gap : float
+        Largest difference between two groups' errors.
+    components : ndarray of shape (n_components, n_features)
+        Orthonormal rows.
+    weights : ndarray of shape (n_groups,) or None
+        Weights of the groups for which weighted PCA gives the components.
+
+    See Also
+    --------
+    frontier : Computes such points.
+
+    Examples
+    --------
+    >>> from fairpca.datasets import load_german_credit
+    >>> from fairpca.model_selection import frontier
+    >>> X, sex = load_german_credit(return_X_s=True)
+    >>> curve = frontier(X, sex, n_components=2, n_points=5)
+    >>> curve.methods["FairPCA"].components.shape
+    (2, 57)
+    """
 
     errors: np.ndarray
     total_error: float
@@ -59,6 +86,20 @@ class Frontier:
     penalties : ndarray of shape (len(trade_off),)
         The penalty for which each point of ``trade_off`` is optimal with radius zero; the last one is infinite
         if the gap cannot be closed.
+
+    See Also
+    --------
+    frontier : Computes it.
+    fairpca.plotting.FrontierDisplay : Draws it.
+
+    Examples
+    --------
+    >>> from fairpca.datasets import load_german_credit
+    >>> from fairpca.model_selection import frontier
+    >>> X, sex = load_german_credit(return_X_s=True)
+    >>> curve = frontier(X, sex, n_components=2, n_points=5)
+    >>> curve.groups, bool((curve.gap[1:] < curve.gap[:-1]).all())
+    (('female', 'male'), True)
     """
 
     groups: tuple[Any, ...]
@@ -116,6 +157,12 @@ def frontier(
     Returns
     -------
     Frontier
+        The curves and the methods on them.
+
+    See Also
+    --------
+    fairpca.plotting.FrontierDisplay : Draws it.
+    fairpca.RobustFairPCA : Moves along it with its penalty.
 
     Examples
     --------
@@ -218,8 +265,9 @@ class _Study:
         last, closing = self._closing(shares, penalty, sign)
         end = shares + last * penalty if np.isfinite(last) else penalty
         traced = trace_boundary(self._joint, shares, end, n_points)
-        # The last point traced closes the gap up to rounding; the one that is appended below closes it exactly.
-        kept = [point for point in traced if sign * self._difference(point.errors) > _ROUNDING]
+        # Where the gap is closed, the last point traced is the closing one up to rounding: it is added once, below.
+        least = 0.0 if closing is None else _CLOSED
+        kept = [point for point in traced if sign * self._difference(point.errors) > least]
         points = [self.point(point.basis, point.weights / np.abs(point.weights).sum()) for point in kept]
         implied = [_implied_penalty(point.weights, shares, sign) for point in kept]
         if closing is not None:

@@ -38,6 +38,18 @@ class Method:
         The quantity that it optimises, which a certificate is about.
     extend : callable or None
         Fits the estimator, given the components of a fit with fewer of them, the rows, their groups and weights.
+
+    See Also
+    --------
+    compare : Takes methods by name, or estimators of your own.
+
+    Examples
+    --------
+    >>> from fairpca.model_selection import METHODS
+    >>> METHODS["FairPCA"].family
+    'balanced quality'
+    >>> METHODS["FairPCA"].make(3, 0)
+    FairPCA(n_components=3, random_state=0)
     """
 
     name: str

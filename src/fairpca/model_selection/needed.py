@@ -53,6 +53,20 @@ class ComponentsNeeded(TableResult):
         The same with components of its own for each group: more than any shared components can keep.
     kept_on_new_rows, own_on_new_rows
         The same on rows that were not used for fitting; None without ``cv``.
+
+    See Also
+    --------
+    components_needed : Computes it.
+    fairpca.plotting.ComponentsNeededDisplay : Draws it.
+
+    Examples
+    --------
+    >>> from fairpca.datasets import make_toy
+    >>> from fairpca.model_selection import components_needed
+    >>> X, groups = make_toy(random_state=0)
+    >>> found = components_needed(X, sensitive_features=groups, share=0.5, methods=["PCA"])
+    >>> found.kept["PCA"].shape == (len(found.dimensions), len(found.groups))
+    True
     """
 
     share: float

@@ -51,6 +51,10 @@ class GroupScorer:
     measure : callable
         ``measure(projection, X, sensitive_features, sample_weight) -> float``; larger is better.
 
+    See Also
+    --------
+    fairpca.inference.cross_validate_groups : Errors and losses of each group on new rows, with intervals.
+
     Examples
     --------
     >>> from sklearn import config_context

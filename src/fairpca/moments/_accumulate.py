@@ -67,6 +67,16 @@ def group_moments(X: Any, sensitive_features: Any = None, *, sample_weight: Any 
     sample_weight : array-like of shape (N,), optional
         Counts like repeated rows.
 
+    Returns
+    -------
+    GroupMoments
+        The summary of all rows.
+
+    See Also
+    --------
+    fairpca.moments.arrow.moments_from_parquet : The same for files.
+    fairpca.moments.dask.moments_from_dask : The same for Dask collections.
+
     Notes
     -----
     float64 data is processed in float64 throughout. float32 data of a million numbers or more (in one call or chunk) is

@@ -40,7 +40,7 @@ def count_features(X: Any) -> int:
 def aligned_chunks(X: Any, **columns: Any) -> list[tuple]:
     """Each chunk of X with its parts of the columns; None, or one weight for all rows, is repeated for each chunk."""
     rows = whole_rows(X)
-    parts = list(rows.to_delayed().ravel()) if hasattr(rows, "chunks") else rows.to_delayed()
+    parts = _parts(rows)
     pieces = [
         [values] * len(parts) if _is_for_all_rows(name, values) else _aligned(name, values, rows, len(parts))
         for name, values in columns.items()
@@ -67,15 +67,26 @@ def _aligned(name: str, values: Any, X: Any, n_parts: int) -> list[Any]:
         known = hasattr(X, "chunks") and not np.isnan(np.sum(X.chunks[0])) and not np.isnan(np.sum(values.chunks[0]))
         if known and values.shape[0] == X.shape[0]:
             values = values.rechunk({0: X.chunks[0], **({1: -1} if values.ndim == 2 else {})})
-        parts = list(values.to_delayed().ravel())
-    else:
-        parts = values.to_delayed()
+    parts = _parts(values)
     if len(parts) != n_parts:
         raise ValueError(
             f"{name} has {len(parts)} chunks, but X has {n_parts}: they must hold the same rows; rechunk or "
             "repartition one of them."
         )
     return parts
+
+
+def _parts(collection: Any) -> list[Any]:
+    """The chunks of an array, or the partitions of a data frame or column.
+
+    Dask may combine the partitions of a few columns of a file, but not those of the others; then each is taken alone.
+    """
+    if hasattr(collection, "chunks"):
+        return list(collection.to_delayed().ravel())
+    parts = collection.to_delayed()
+    if len(parts) == collection.npartitions:
+        return parts
+    return [collection.partitions[number].to_delayed()[0] for number in range(collection.npartitions)]
 
 
 def _slices(name: str, values: Any, X: Any) -> list[Any]:

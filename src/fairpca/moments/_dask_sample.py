@@ -21,8 +21,10 @@ __all__ = ["GATHERED_NUMBERS", "GATHERED_ROWS", "DaskSample"]
 
 #: Number of chunks that one task compares with another chunk.
 _PARTNERS = 16
-#: At most this many rows, and this many numbers, are ever gathered in one place.
-GATHERED_ROWS, GATHERED_NUMBERS = 64_000, 20_000_000
+GATHERED_ROWS = 64_000
+"""At most this many rows are ever gathered in one place."""
+GATHERED_NUMBERS = 20_000_000
+"""At most this many numbers are ever gathered in one place."""
 
 
 @dataclass(frozen=True, eq=False)

@@ -114,6 +114,10 @@ class GroupMoments(Reduction):
     scatters : ndarray of shape (k, p, p)
         ``sum_i (x_i - mean_a)(x_i - mean_a)^T`` over the rows of each group.
 
+    See Also
+    --------
+    group_moments : Computes them.
+
     Examples
     --------
     >>> import numpy as np

@@ -30,5 +30,6 @@ def shift_dense_columns(X: Any) -> tuple[Any, np.ndarray]:
     shift[filled] = columns.mean(axis=0)
     columns -= shift[filled]
     places = sparse.csr_array((np.ones(len(filled)), (np.arange(len(filled)), filled)), shape=(len(filled), X.shape[1]))
-    others = sparse.diags_array(~np.isin(np.arange(X.shape[1]), filled), dtype=np.float64)
+    kept = np.setdiff1d(np.arange(X.shape[1]), filled)
+    others = sparse.csr_array((np.ones(len(kept)), (kept, kept)), shape=(X.shape[1], X.shape[1]))
     return (X @ others + sparse.csr_array(columns) @ places).tocsr(), shift

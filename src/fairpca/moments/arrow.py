@@ -58,6 +58,16 @@ def moments_from_parquet(
     progress : callable, optional
         Called as ``progress(rows_done, rows_in_total, "rows read")`` after each batch, from one thread at a time.
 
+    Returns
+    -------
+    GroupMoments
+        The summary of all rows.
+
+    See Also
+    --------
+    feature_columns : The features, in order.
+    moments_from_batches : The same for any stream of record batches.
+
     Examples
     --------
     >>> import os, tempfile
@@ -88,8 +98,16 @@ class ParquetChunks:
     """A Parquet file, a folder or a list of files as chunks of rows, read from disk again in every pass.
 
     For functions that need more than one pass: :func:`fairpca.inference.cross_validate_groups` and
-    :func:`fairpca.inference.loss_test`. Only one batch is in memory at a time. The parameters are those of
-    :func:`moments_from_parquet`.
+    :func:`fairpca.inference.loss_test`. Only one batch is in memory at a time.
+
+    Parameters
+    ----------
+    path, sensitive, columns, weight, batch_rows : as in moments_from_parquet
+        The file, the roles of its columns, and the number of rows per batch.
+
+    See Also
+    --------
+    moments_from_parquet : One pass is enough for a fit.
 
     Examples
     --------
@@ -137,8 +155,31 @@ def moments_from_batches(
 ) -> GroupMoments:
     """Reduce any stream of :class:`pyarrow.RecordBatch` to the moments of each group.
 
-    The batches may come from an IPC file, Flight or a database cursor. A :class:`pyarrow.Table`, a single batch or a
-    :class:`pyarrow.dataset.Dataset` is accepted as well. The parameters are those of :func:`moments_from_parquet`.
+    The batches may come from an IPC file, Flight or a database cursor.
+
+    Parameters
+    ----------
+    batches : iterable of pyarrow.RecordBatch
+        A :class:`pyarrow.Table`, a single batch or a :class:`pyarrow.dataset.Dataset` is accepted as well.
+    sensitive, columns, weight, n_jobs : as in moments_from_parquet
+        The roles of the columns, and the number of threads.
+
+    Returns
+    -------
+    GroupMoments
+        The summary of all rows.
+
+    See Also
+    --------
+    moments_from_parquet : The same for files.
+
+    Examples
+    --------
+    >>> import pyarrow
+    >>> from fairpca.moments.arrow import moments_from_batches
+    >>> table = pyarrow.table({"a": [1.0, 2.0, 4.0], "b": [0.0, 1.0, 1.0], "sex": ["f", "m", "f"]})
+    >>> moments_from_batches(table.to_batches(), "sex", columns=["a", "b"]).counts.tolist()
+    [2.0, 1.0]
     """
     roles = ColumnRoles(columns, sensitive, weight)
     return _checked(_reducer(roles).in_turns(_checked_batches(batches, roles), n_threads(n_jobs)), roles)
@@ -147,7 +188,34 @@ def moments_from_batches(
 def feature_columns(
     path: Any, sensitive: str | Sequence[str], *, columns: Sequence[str] | None = None, weight: str | None = None
 ) -> list[str]:
-    """The features that :func:`moments_from_parquet` will use; raises if a column is missing or not numeric."""
+    """The features that :func:`moments_from_parquet` will use; raises if a column is missing or not numeric.
+
+    Parameters
+    ----------
+    path, sensitive, columns, weight : as in moments_from_parquet
+        The file and the roles of its columns.
+
+    Returns
+    -------
+    list of str
+        Names of the columns, in the order of the components' entries.
+
+    See Also
+    --------
+    moments_from_parquet : Reads them.
+
+    Examples
+    --------
+    >>> import os, tempfile
+    >>> import pyarrow.parquet
+    >>> from fairpca.moments.arrow import feature_columns
+    >>> table = pyarrow.table({"a": [1.0, 2.0], "b": [0, 1], "sex": ["f", "m"]})
+    >>> with tempfile.TemporaryDirectory() as folder:
+    ...     file = os.path.join(folder, "people.parquet")
+    ...     pyarrow.parquet.write_table(table, file)
+    ...     feature_columns(file, "sex")
+    ['a', 'b']
+    """
     return _checked_files(path, sensitive, columns, weight)[0].features
 
 

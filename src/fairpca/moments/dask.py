@@ -100,6 +100,24 @@ def moments_from_dask(X: Any, sensitive_features: Any, sample_weight: Any = None
         sizes.
     sample_weight : dask array or series, array-like, or one number for all rows, optional
         Weights count like repeated rows.
+
+    Returns
+    -------
+    GroupMoments
+        The summary of all rows.
+
+    See Also
+    --------
+    fairpca.moments.group_moments : The same for rows in memory.
+
+    Examples
+    --------
+    >>> import dask.array as da
+    >>> import numpy as np
+    >>> from fairpca.moments.dask import moments_from_dask
+    >>> X = da.from_array(np.arange(12.0).reshape(6, 2), chunks=(3, 2))
+    >>> moments_from_dask(X, np.array(["a", "b"] * 3)).counts.tolist()
+    [3.0, 3.0]
     """
     import dask
 

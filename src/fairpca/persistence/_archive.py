@@ -7,6 +7,7 @@ import json
 import math
 import struct
 import zipfile
+from collections.abc import Mapping
 from pathlib import Path
 from typing import Any, BinaryIO
 
@@ -33,7 +34,15 @@ def write_archive(path: Any, header: dict[str, Any], arrays: dict[str, np.ndarra
             "bytes."
         )
     parts: dict[str, Any] = {"header": np.frombuffer(text, np.uint8), **arrays}
-    return replace_file(path, lambda stream: np.savez(stream, **parts))
+    return replace_file(path, lambda stream: _write_parts(stream, parts))
+
+
+def _write_parts(stream: Any, parts: Mapping[str, np.ndarray]) -> None:
+    """As ``numpy.savez`` does, which leaves the archive open if a write fails before numpy 2."""
+    with zipfile.ZipFile(stream, "w") as archive:
+        for name, part in parts.items():
+            with archive.open(f"{name}.npy", "w", force_zip64=True) as member:
+                np.lib.format.write_array(member, np.asanyarray(part), allow_pickle=False)
 
 
 def read_archive(file: BinaryIO) -> tuple[Any, dict[str, np.ndarray]]:

@@ -28,7 +28,34 @@ _FORMAT, _VERSION = "fairpca model", 1
 
 @dataclasses.dataclass(frozen=True)
 class SavedModel:
-    """Contents of a file: the fitted estimator, the version that wrote it, and the extra JSON given when saving."""
+    """Contents of a file: the fitted estimator, the version that wrote it, and the extra JSON given when saving.
+
+    Attributes
+    ----------
+    estimator : estimator
+        Fitted, as it was saved.
+    fairpca_version : str
+        The version that wrote the file.
+    extra : object
+        The JSON value that was stored with it.
+
+    See Also
+    --------
+    read_model : Returns it.
+
+    Examples
+    --------
+    >>> import os, tempfile
+    >>> from fairpca import FairPCA
+    >>> from fairpca.datasets import make_toy
+    >>> from fairpca.persistence import read_model, save_model
+    >>> X, groups = make_toy(random_state=0)
+    >>> with tempfile.TemporaryDirectory() as folder:
+    ...     path = save_model(FairPCA(1).fit(X, sensitive_features=groups), os.path.join(folder, "model.npz"))
+    ...     model = read_model(path)
+    >>> model.fairpca_version.count(".")
+    2
+    """
 
     estimator: Any
     fairpca_version: str
@@ -59,6 +86,11 @@ def save_model(estimator: Any, path: Any, *, extra: Any = None) -> Path:
     Returns
     -------
     pathlib.Path
+        Where the model is.
+
+    See Also
+    --------
+    load_model : Reads it.
 
     Examples
     --------
@@ -110,13 +142,31 @@ def load_model(path: Any, *, classes: Iterable[type] = ()) -> Any:
     Returns
     -------
     estimator
-        If `fairpca fit` wrote the file, a :class:`~fairpca.persistence.PreparedModel`, whose ``transform`` takes a data
-        frame with the original columns.
+        Fitted, as it was saved. If `fairpca fit` wrote the file, a :class:`~fairpca.persistence.PreparedModel`, whose
+        ``transform`` takes a data frame with the original columns.
 
     Raises
     ------
     ValueError
         If the file is not a saved model, was written by a later version, or is damaged.
+
+    See Also
+    --------
+    save_model : Writes the file.
+    read_model : Also returns what was stored with the model.
+
+    Examples
+    --------
+    >>> import os, tempfile
+    >>> from fairpca import FairPCA
+    >>> from fairpca.datasets import make_toy
+    >>> from fairpca.persistence import load_model, save_model
+    >>> X, groups = make_toy(random_state=0)
+    >>> with tempfile.TemporaryDirectory() as folder:
+    ...     path = save_model(FairPCA(1).fit(X, sensitive_features=groups), os.path.join(folder, "model.npz"))
+    ...     model = load_model(path)
+    >>> model.transform(X).shape
+    (300, 1)
     """
     saved = read_model(path, classes=classes)
     if not saved.has_preparation:
@@ -128,7 +178,35 @@ def load_model(path: Any, *, classes: Iterable[type] = ()) -> Any:
 
 
 def read_model(path: Any, *, classes: Iterable[type] = ()) -> SavedModel:
-    """Read the estimator together with the version that wrote it and the ``extra`` that was stored with it."""
+    """Read the estimator together with the version that wrote it and the ``extra`` that was stored with it.
+
+    Parameters
+    ----------
+    path, classes : as in load_model
+        The file, and classes of your own that it may hold.
+
+    Returns
+    -------
+    SavedModel
+        The estimator and what was stored with it.
+
+    See Also
+    --------
+    load_model : The estimator alone.
+
+    Examples
+    --------
+    >>> import os, tempfile
+    >>> from fairpca import FairPCA
+    >>> from fairpca.datasets import make_toy
+    >>> from fairpca.persistence import read_model, save_model
+    >>> X, groups = make_toy(random_state=0)
+    >>> with tempfile.TemporaryDirectory() as folder:
+    ...     path = save_model(FairPCA(1).fit(X, sensitive_features=groups), os.path.join(folder, "model.npz"))
+    ...     model = read_model(path)
+    >>> type(model.estimator).__name__, model.extra
+    ('FairPCA', None)
+    """
     path, known = Path(path), known_classes(classes)
     if not path.exists():
         raise FileNotFoundError(f"{path} does not exist.")

@@ -30,6 +30,11 @@ class BiplotDisplay:
     components : tuple of int
         Which components, for the labels of the axes.
 
+    See Also
+    --------
+    ProjectionDisplay : The rows alone.
+    CommunalityDisplay : How much of each feature is kept.
+
     Examples
     --------
     >>> from fairpca import FairPCA

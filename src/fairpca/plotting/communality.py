@@ -26,6 +26,10 @@ class CommunalityDisplay:
     n_features : int or None
         Number of bars; the largest are drawn. None draws all.
 
+    See Also
+    --------
+    fairpca.metrics.communality : The values.
+
     Examples
     --------
     >>> from fairpca import FairPCA

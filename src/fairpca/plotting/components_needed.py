@@ -36,6 +36,10 @@ class ComponentsNeededDisplay:
     ax_, figure_, lines_
         The matplotlib objects, after :meth:`plot`.
 
+    See Also
+    --------
+    fairpca.model_selection.components_needed : Computes what is drawn.
+
     Examples
     --------
     >>> from fairpca import FairPCA

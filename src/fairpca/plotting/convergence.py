@@ -29,6 +29,10 @@ class ConvergenceDisplay:
     curves : list of (str, ndarray)
         Name and values of each curve; the starts of one method share a name.
 
+    See Also
+    --------
+    fairpca.MMDFairPCA, fairpca.RobustFairPCA : Solvers with a history.
+
     Examples
     --------
     >>> from fairpca import RobustFairPCA

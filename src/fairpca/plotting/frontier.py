@@ -26,6 +26,10 @@ class FrontierDisplay:
     methods : dict from name to ndarray of shape (n_groups + 2,)
         Errors of the groups, total error, gap.
 
+    See Also
+    --------
+    fairpca.model_selection.frontier : The values.
+
     Examples
     --------
     >>> from fairpca import FairPCA

@@ -47,6 +47,10 @@ class GroupErrorDisplay:
     ax_, figure_, lines_
         The matplotlib objects, after :meth:`plot`.
 
+    See Also
+    --------
+    fairpca.metrics.reconstruction_error, fairpca.metrics.reconstruction_loss : The values.
+
     Examples
     --------
     >>> from fairpca import FairPCA

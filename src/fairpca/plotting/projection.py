@@ -27,6 +27,10 @@ class ProjectionDisplay:
     components : tuple of int
         Which components, for the labels of the axes.
 
+    See Also
+    --------
+    BiplotDisplay : The features as arrows over the rows.
+
     Examples
     --------
     >>> from fairpca import ParityPCA

@@ -36,6 +36,7 @@ __all__ = [
 ]
 
 CRITERIA = ("loss", "error", "variance", "nash")
+"""What FairPCA can balance."""
 
 
 class NashWelfare:

@@ -47,6 +47,10 @@ class Audit:
         How the data was read.
     provenance : dict of str to str
         What a reader needs to repeat the audit.
+
+    See Also
+    --------
+    audit : Computes it.
     """
 
     comparison: Comparison
@@ -103,7 +107,7 @@ def audit(
     moments: GroupMoments | None = None,
     **options: Any,
 ) -> Audit:
-    """Does PCA treat the groups differently, and what would it cost to fix that?
+    """Audit a data set: how each method treats the groups, and what it costs.
 
     Parameters
     ----------
@@ -123,6 +127,11 @@ def audit(
     Returns
     -------
     Audit
+        Its ``save`` writes the report.
+
+    See Also
+    --------
+    fairpca.model_selection.compare : The values without a report.
 
     Examples
     --------

@@ -18,6 +18,10 @@ def schema() -> dict[str, Any]:
         Its ``$defs`` describe every part. ``schema_version`` in the output is ``major.minor``: a larger minor number
         adds entries, a larger major number changes or removes some.
 
+    See Also
+    --------
+    audit : Its result has the values that this describes.
+
     Examples
     --------
     >>> from fairpca.report import schema

@@ -32,12 +32,17 @@ class Encoder:
     levels : dict of str to tuple of str
         Text columns, and their levels that have a feature.
     offsets, scales : ndarray of shape (n_features,)
+        Subtracted from each feature, and what it is then divided by.
     pooled : dict of str to tuple of str
         Rare levels of text columns, which share the feature of the level "other (rare)" if there is one.
     fills : dict of str to float
         Numeric columns whose missing values are replaced, and by what.
     indicators : tuple of str
         Those of them that have one more feature, which is 1 where the value was missing.
+
+    See Also
+    --------
+    prepare_table : Fits one.
     """
 
     numeric: tuple[str, ...]

@@ -30,6 +30,10 @@ class TableError(ValueError):
     *remedies : Remedy or str
         Alternative ways to fix the problem.
 
+    See Also
+    --------
+    read_table, prepare_table, stream_table : Raise it.
+
     Examples
     --------
     >>> from fairpca.tables.errors import Remedy, TableError

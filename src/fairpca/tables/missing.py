@@ -27,6 +27,10 @@ class MissingTokens:
     added : tuple of str
         Compared as they are written; numbers also by their value.
 
+    See Also
+    --------
+    read_table : Reads a file with these tokens.
+
     Examples
     --------
     >>> from fairpca.tables.missing import MissingTokens

@@ -78,6 +78,19 @@ class Preparation:
         Rows left out because their weight is zero.
     sampled : str
         How a sample was drawn from a streamed file; empty if all rows are in memory.
+
+    See Also
+    --------
+    prepare_table : Its result has one.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from fairpca.tables import Table, prepare_table
+    >>> columns = {"x": np.arange(40.0) % 7, "same": np.ones(40), "sex": np.repeat([0.0, 1.0], 20)}
+    >>> preparation = prepare_table(Table("people.csv", columns, ""), ["sex"]).preparation
+    >>> preparation.rows, preparation.numeric, list(preparation.left_out)
+    (40, ('x',), ['same'])
     """
 
     file: str

@@ -40,7 +40,24 @@ __all__ = ["TableData", "prepare_table", "small_groups"]
 
 @dataclass(frozen=True)
 class TableData:
-    """Features, groups and label, and the ``preparation`` by which they were obtained from the file."""
+    """Features, groups and label, and the ``preparation`` by which they were obtained from the file.
+
+    See Also
+    --------
+    prepare_table : Returns it.
+
+    Examples
+    --------
+    >>> import os, tempfile
+    >>> from fairpca.tables import prepare_table, read_table
+    >>> with tempfile.TemporaryDirectory() as folder:
+    ...     path = os.path.join(folder, "people.csv")
+    ...     with open(path, "w") as file:
+    ...         _ = file.write("age,job,sex\\n" + "30,a,f\\n41,b,m\\n52,b,f\\n28,a,m\\n" * 10)
+    ...     table = read_table(path)
+    >>> prepare_table(table, ["sex"]).X.shape[0]
+    40
+    """
 
     X: np.ndarray
     groups: np.ndarray
@@ -118,6 +135,11 @@ def prepare_table(
     Returns
     -------
     TableData
+
+    See Also
+    --------
+    read_table : Reads the file.
+    stream_table : For files that do not fit into memory.
 
     Examples
     --------

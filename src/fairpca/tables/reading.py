@@ -55,6 +55,11 @@ def read_table(
     Returns
     -------
     Table
+        All columns, numbers as float64 and text as str.
+
+    See Also
+    --------
+    prepare_table : The next step.
 
     Examples
     --------

@@ -43,7 +43,12 @@ __all__ = ["StreamedTable", "stream_table"]
 
 @dataclass(frozen=True)
 class StreamedTable(TableData):
-    """``X``, ``groups`` and ``label`` are a random sample of the rows; ``moments`` are those of all of them."""
+    """``X``, ``groups`` and ``label`` are a random sample of the rows; ``moments`` are those of all of them.
+
+    See Also
+    --------
+    stream_table : Returns it.
+    """
 
     moments: GroupMoments = field(kw_only=True)
 
@@ -90,6 +95,15 @@ def stream_table(
         Random seed of the sample; the same seed draws the same rows, however the file is divided into batches.
     progress : callable, optional
         Called as ``progress(rows_done, total_rows, step)``.
+
+    Returns
+    -------
+    StreamedTable
+        The moments of all rows, and a sample of the rows.
+
+    See Also
+    --------
+    read_table, prepare_table : For files that fit into memory.
 
     Examples
     --------

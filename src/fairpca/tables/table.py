@@ -25,6 +25,22 @@ class Table:
     ``commas`` says how commas in a numeric column were interpreted. ``as_label`` holds columns in which a text such as
     "None" is a missing value, as they are to be read if they hold groups or classes, where it is not: values, and the
     original texts of numbers, if needed. ``delimiter`` and ``missing`` say how the file was read.
+
+    See Also
+    --------
+    read_table : Returns it.
+
+    Examples
+    --------
+    >>> import os, tempfile
+    >>> from fairpca.tables import read_table
+    >>> with tempfile.TemporaryDirectory() as folder:
+    ...     path = os.path.join(folder, "people.csv")
+    ...     with open(path, "w") as file:
+    ...         _ = file.write("age,job,sex\\n" + "30,a,f\\n41,b,m\\n52,b,f\\n28,a,m\\n" * 10)
+    ...     table = read_table(path)
+    >>> list(table.columns)
+    ['age', 'job', 'sex']
     """
 
     name: str

@@ -1,0 +1,98 @@
+"""The site as a reader meets it: opened from disk in Chromium, on a desk and on a phone, in light and dark colours."""
+
+from __future__ import annotations
+
+import json
+import time
+
+import pytest
+
+PAGES = (
+    "index.html",
+    "get_started.html",
+    "which_method.html",
+    "chance.html",
+    "parity.html",
+    "theory/index.html",
+    "theory/parity.html",
+    "gallery/index.html",
+    "gallery/articles/samadi2018.html",
+    "papers/vu2022.html",
+    "reference/fairpca.estimators.html",
+    "changelog.html",
+)
+
+
+def opened(browser, path, width=1280, scheme="light"):
+    browser.get("about:blank")
+    browser.get_log("browser"), browser.get_log("performance")
+    size = {"width": width, "height": 900, "deviceScaleFactor": 1, "mobile": width < 600}
+    browser.execute_cdp_cmd("Emulation.setDeviceMetricsOverride", size)
+    feature = {"name": "prefers-color-scheme", "value": scheme}
+    browser.execute_cdp_cmd("Emulation.setEmulatedMedia", {"features": [feature]})
+    browser.get(path.as_uri())
+    return browser
+
+
+def requests_of(browser):
+    messages = [json.loads(entry["message"])["message"] for entry in browser.get_log("performance")]
+    sent = [m["params"]["request"]["url"] for m in messages if m["method"] == "Network.requestWillBeSent"]
+    return [url for url in sent if not url.startswith(("about:", "chrome:", "data:", "file:"))]
+
+
+def until(condition, seconds=10.0):
+    """Wait until a condition holds, and return whether it does."""
+    end = time.monotonic() + seconds
+    while time.monotonic() < end:
+        if condition():
+            return True
+        time.sleep(0.05)
+    return False
+
+
+@pytest.mark.parametrize("scheme", ["light", "dark"])
+@pytest.mark.parametrize("width", [1280, 390])
+def test_pages_fit_the_screen_and_ask_nobody(site, browser, width, scheme):
+    for name in PAGES:
+        page = opened(browser, site / name, width, scheme)
+        widths = page.execute_script("return [document.documentElement.scrollWidth, window.innerWidth]")
+        assert widths[0] <= widths[1], f"{name} is {widths[0]} px wide"
+        colour = page.execute_script("return getComputedStyle(document.body).backgroundColor")
+        brightness = sum(int(part) for part in colour[4:-1].split(",")[:3]) / 3
+        assert (brightness < 128) == (scheme == "dark"), f"{name}: {colour}"
+        assert requests_of(page) == [], name
+        assert [entry for entry in page.get_log("browser") if entry["level"] == "SEVERE"] == [], name
+
+
+def test_pictures_are_of_the_scheme(site, browser):
+    for scheme in ("light", "dark"):
+        page = opened(browser, site / "gallery" / "index.html", scheme=scheme)
+        shown = page.execute_script(
+            "return [...document.querySelectorAll('article img')].filter(e => e.offsetWidth).map(e => e.src)"
+        )
+        assert shown
+        assert all(source.endswith(f"#only-{scheme}") for source in shown)
+
+
+def test_search_finds_loss(site, browser):
+    page = opened(browser, site / "index.html")
+    page.execute_script("document.querySelector('#__search').click()")
+    field = page.find_element("css selector", "input.md-search__input")
+    field.send_keys("loss")
+
+    def results():
+        script = "return [...document.querySelectorAll('.md-search-result__link')].map(e => e.textContent)"
+        return page.execute_script(script)
+
+    assert until(lambda: len(results()) >= 5)
+    assert any("loss" in text.lower() for text in results())
+    assert requests_of(page) == []
+
+
+def test_formulas_have_a_size(site, browser):
+    page = opened(browser, site / "theory" / "index.html", 390)
+    sizes = page.execute_script(
+        "return [...document.querySelectorAll('math')].map(e => e.getBoundingClientRect().width)"
+    )
+    assert len(sizes) > 20
+    assert min(sizes) > 3
