@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import dataclasses
 import json
 import re
 from html.parser import HTMLParser
@@ -13,7 +14,7 @@ from fairpca._files import replace_file
 from fairpca.model_selection import compare
 from fairpca.report import audit, number
 from fairpca.report._data import report_data, script_json
-from fairpca.report._words import summary
+from fairpca.report._words import _parity, summary
 
 
 class Tags(HTMLParser):
@@ -98,6 +99,25 @@ def test_summary_speaks_of_the_worst_group(hostile_audit):
     )
     assert any("gradient boosting" in sentence for sentence in sentences)
     assert not any("is fair" in sentence for sentence in sentences)
+
+
+@pytest.mark.parametrize(
+    ("auc", "words"),
+    [
+        (0.5, "brings that to 0.500, no more than"),
+        (0.7, "brings that to 0.700, still"),
+        (0.95, "does not lower it: 0.950"),
+    ],
+)
+def test_a_parity_method_is_compared_with_ordinary_pca(hostile_audit, auc, words):
+    """Ordinary PCA 0.9, random groups 0.6."""
+
+    def with_auc(result, auc):
+        held_out = dataclasses.replace(result.held_out, auc=auc, auc_random=0.6)
+        return dataclasses.replace(result, family="parity", held_out=held_out)
+
+    ordinary, other = hostile_audit.comparison.results[:2]
+    assert words in _parity(with_auc(ordinary, 0.9), with_auc(other, auc))
 
 
 def test_points_can_be_left_out():

@@ -196,9 +196,10 @@ def _parity(ordinary: MethodResult, result: MethodResult) -> str:
     price = f"for {fixed(cost, 1)} points of explained variance"
     if auc <= level:
         return f"{result.method} brings that to {fixed(auc, 3)}, no more than random groups, {price}."
-    return (
-        f"{result.method} brings that to {fixed(auc, 3)}, still more than random groups ({fixed(level, 3)}), {price}."
-    )
+    found = f"{fixed(auc, 3)}, still more than random groups ({fixed(level, 3)}), {price}."
+    if auc >= ordinary.held_out.auc:
+        return f"{result.method} does not lower it: {found}"
+    return f"{result.method} brings that to {found}"
 
 
 def _by_group(values: Mapping[Any, float], comparison: Comparison, *, sizes: bool = True) -> str:
