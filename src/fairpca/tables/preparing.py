@@ -42,6 +42,21 @@ __all__ = ["TableData", "prepare_table", "small_groups"]
 class TableData:
     """Features, groups and label, and the ``preparation`` by which they were obtained from the file.
 
+    Attributes
+    ----------
+    X : ndarray of shape (n_rows, n_features)
+    groups : ndarray of shape (n_rows,)
+    label : ndarray of shape (n_rows,) or None
+        Classes.
+    encoder : Encoder
+        How columns became features.
+    preparation : Preparation
+        What was done to columns and rows.
+    table : Table
+        The rows that are used.
+    clusters, weights : ndarray of shape (n_rows,) or None
+        Persons, and weights with an average of 1.
+
     See Also
     --------
     prepare_table : Returns it.
