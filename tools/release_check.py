@@ -19,8 +19,8 @@ from pathlib import Path
 
 ROOT = Path(__file__).parents[1]
 DIST = ROOT / "dist"
-#: Files of data that may be part of an archive; everything else that is not code, text or a picture is refused.
-DATA = {"german.data"}
+#: The bundled data and the schema of JSON results; everything else that is not code, text or a picture is refused.
+DATA = {"german.data", "audit.schema.json"}
 KNOWN = {
     ".py",
     ".md",
