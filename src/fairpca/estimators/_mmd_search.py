@@ -21,7 +21,7 @@ from fairpca.solvers.stiefel.exact_penalty import PenaltyResult, follow_within, 
 from fairpca.solvers.stiefel.feasibility import minimise_constraint
 from fairpca.solvers.stiefel.geometry import random_frame
 
-__all__ = ["DiscrepancySearch", "Sample", "Scores", "SearchSettings"]
+__all__ = ["SMALL_FRAME", "DiscrepancySearch", "Sample", "Scores", "SearchSettings"]
 
 #: Up to this many rows the exact kernel sums cost less than enough Fourier features.
 _EXACT_ROWS = 6000
@@ -33,7 +33,7 @@ _CURVATURE_FEATURES, _CURVATURE_ROWS = 700, 6000
 #: Rows of the first subsample on which large data are solved, and the growth from one to the next.
 _FIRST_ROWS, _ROW_GROWTH = 4000, 4
 #: Minimisers of MMD^2 to start from: several where frames are small (p d up to this), so that paths are cheap.
-_SMALL_FRAME, _SMALL_STARTS, _LARGE_STARTS = 50, 8, 3
+SMALL_FRAME, _SMALL_STARTS, _LARGE_STARTS = 50, 8, 3
 #: Frames so small (p d) that random ones hit every region within the tolerance; each of the best is started from.
 _TINY_FRAME, _TINY_STARTS = 6, 4
 #: Random frames from which the smallest MMD^2 is searched if no frame within the tolerance was found; more of them for
@@ -169,7 +169,7 @@ class DiscrepancySearch:
 
     def _refined(self, problem: DiscrepancyProblem, result: PenaltyResult) -> PenaltyResult:
         """A more accurate solution for small frames, where that is cheap."""
-        if self.pca.size > _SMALL_FRAME or self.settings.solver == "repms":
+        if self.pca.size > SMALL_FRAME or self.settings.solver == "repms":
             return result
         callback = self.settings.callback
         return self._counted(problem, refine_within(problem, result, tolerance=problem.tolerance, callback=callback))
@@ -199,7 +199,7 @@ class DiscrepancySearch:
         if self.settings.solver == "repms":
             result = repms(problem, self._interior(problem, 0.0), **options)
         else:
-            count = _SMALL_STARTS if self.pca.size <= _SMALL_FRAME else _LARGE_STARTS
+            count = _SMALL_STARTS if self.pca.size <= SMALL_FRAME else _LARGE_STARTS
             interiors = [self._interior(problem, 0.1 * problem.tolerance) for _ in range(count)]
             interiors += self._scanned(problem)
             result = minimise_within(problem, self._starts(), interiors, spares=self._spares(problem), **options)
@@ -266,7 +266,7 @@ class DiscrepancySearch:
         Where frames are small, so that paths are cheap, from equal means (or PCA) too.
         """
         penalty = max(result.penalty / 2.0, 1e-6)
-        starts = [result.basis, *(self._starts()[-1:] if self.pca.size <= _SMALL_FRAME else [])]
+        starts = [result.basis, *(self._starts()[-1:] if self.pca.size <= SMALL_FRAME else [])]
         options = {"tolerance": problem.tolerance, "penalty": penalty, **self._options()}
         return self._counted(problem, minimise_within(problem, starts, **options))
 
