@@ -29,10 +29,6 @@ INTERNAL_MODULES = ("cli", "joint_range", "linalg", "problems", "protocols", "so
 #: Names of other modules that one layer exports for another, and exceptions the other way round.
 INTERNAL = {"label_text", "number", "outvoted_sentence", "sample_sentence", "Array", "optional", "Encoder"}
 FOR_USERS_ALL_THE_SAME = {"GroupMoments", "group_moments", "moments_from_dask"}
-#: To be completed: see the list of names with ``--all``.
-NOT_YET = {
-    *("Audit", "Fit", "LinearProjection", "MomentEstimator", "StreamedTable", "Table"),
-}
 
 
 def public_objects() -> Iterator[tuple[str, str, Any]]:
@@ -45,22 +41,20 @@ def public_objects() -> Iterator[tuple[str, str, Any]]:
                 yield module, name, found
 
 
-def required(module: str, name: str, complete: bool) -> set[str]:
+def required(module: str, name: str) -> set[str]:
     """The codes of numpydoc that must not occur."""
     internal = module.removeprefix("fairpca.") in INTERNAL_MODULES or name in INTERNAL
-    if (internal and name not in FOR_USERS_ALL_THE_SAME) or (name in NOT_YET and not complete):
-        return ALWAYS
-    return FOR_USERS
+    return ALWAYS if internal and name not in FOR_USERS_ALL_THE_SAME else FOR_USERS
 
 
-def problems(module: str, name: str, found: Any, complete: bool) -> list[str]:
+def problems(module: str, name: str, found: Any) -> list[str]:
     """What is wrong with one docstring."""
     errors = dict(validate(f"{found.__module__}.{found.__qualname__}")["errors"])
     if get_doc_object(found)["Yields"]:
         errors.pop("RT01", None)
     if dataclasses.is_dataclass(found) and _documented(found) >= {one.name for one in dataclasses.fields(found)}:
         errors.pop("PR01", None)
-    return [f"{code} {text}" for code, text in errors.items() if code in required(module, name, complete)]
+    return [f"{code} {text}" for code, text in errors.items() if code in required(module, name)]
 
 
 def _documented(found: Any) -> set[str]:
@@ -70,15 +64,15 @@ def _documented(found: Any) -> set[str]:
     return {name.strip() for entry in entries for name in entry.split(",")}
 
 
-def main(complete: bool = False) -> int:
+def main() -> int:
     """Print what is wrong; return the exit code."""
     wrong = 0
     for module, name, found in public_objects():
-        for problem in problems(module, name, found, complete):
+        for problem in problems(module, name, found):
             wrong += 1
             print(f"{module}.{name}: {problem}")
     return int(wrong > 0)
 
 
 if __name__ == "__main__":
-    sys.exit(main("--all" in sys.argv[1:]))
+    sys.exit(main())

@@ -85,7 +85,19 @@ class FloatTransformer(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEs
 
 
 class LinearProjection(RowProjector, FloatTransformer, metaclass=ABCMeta):
-    """Projection on orthonormal components about the pooled mean; subclasses implement only the fit."""
+    """Projection on orthonormal components about the pooled mean; subclasses implement only the fit.
+
+    See Also
+    --------
+    MomentEstimator : For methods that need group moments only.
+
+    Examples
+    --------
+    >>> from fairpca import FairPCA, MMDFairPCA
+    >>> from fairpca.estimators import LinearProjection
+    >>> issubclass(FairPCA, LinearProjection), issubclass(MMDFairPCA, LinearProjection)
+    (True, True)
+    """
 
     # Pipeline, GridSearchCV and cross_validate pass the groups on without a request by the user.
     __metadata_request__fit = {"sensitive_features": True}  # noqa: RUF012 (scikit-learn reads a plain dict)
@@ -164,12 +176,34 @@ class LinearProjection(RowProjector, FloatTransformer, metaclass=ABCMeta):
 
 @dataclass(frozen=True)
 class Fit:
-    """The result of a search in the units of the data, with statistics of each group.
+    """The result of a search in the units of the data, with statistics of each group: what ``_solve`` returns.
 
-    The basis of the result is in the coordinates of the reduction. ``totals``, ``captured`` and ``best`` are the
-    ``tr M_a``, the ``<M_a, V V^T>`` and the most that any projection of this rank can capture of each group alone.
-    ``score_covariance`` is needed only where scores are not those of an orthogonal projection; ``captured`` is then
-    ``tr M_a`` minus the error.
+    Attributes
+    ----------
+    result : SolverResult
+        Its basis is in the coordinates of the reduction.
+    totals : ndarray of shape (n_groups,)
+        ``tr M_a``.
+    captured : ndarray of shape (n_groups,)
+        ``<M_a, V V^T>`` or, where the projection is not orthogonal, ``tr M_a`` minus the error.
+    best : ndarray of shape (n_groups,)
+        The most that any projection of this rank can capture of each group alone.
+    score_covariance : ndarray or None
+        Needed only where scores are not those of an orthogonal projection.
+
+    See Also
+    --------
+    MomentEstimator : The base class whose ``_solve`` returns it.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from fairpca.estimators import Fit
+    >>> from fairpca.protocols import SolverResult, Status
+    >>> result = SolverResult(np.eye(3)[:, :1], -4.0, -4.0, np.ones(1), Status.OPTIMAL, n_iter=1, n_oracle_calls=1)
+    >>> fit = Fit(result, totals=np.array([6.0]), captured=np.array([4.0]), best=np.array([4.5]))
+    >>> fit.errors, fit.losses
+    (array([2.]), array([0.5]))
     """
 
     result: SolverResult
@@ -188,7 +222,41 @@ class Fit:
 
 
 class MomentEstimator(LinearProjection):
-    """An estimator that needs only the :class:`~fairpca.moments.GroupMoments` of the data."""
+    """An estimator that needs only the :class:`~fairpca.moments.GroupMoments` of the data.
+
+    A subclass implements ``_solve``, from moments to a :class:`Fit`.
+
+    See Also
+    --------
+    Fit : What ``_solve`` returns.
+    LinearProjection : For methods that need the rows themselves.
+
+    Examples
+    --------
+    PCA in which every group counts the same, whatever its size:
+
+    >>> import numpy as np
+    >>> from fairpca.datasets import load_german_credit
+    >>> from fairpca.estimators import Fit, MomentEstimator
+    >>> from fairpca.linalg import top_eigenpairs
+    >>> from fairpca.protocols import SolverResult, Status
+    >>> class EqualWeightPCA(MomentEstimator):
+    ...     def __init__(self, n_components=2):
+    ...         self.n_components = n_components
+    ...
+    ...     def _solve(self, reduction, n_components):
+    ...         matrices = reduction.second_moments("pooled")
+    ...         values, basis = top_eigenpairs(matrices.mean(axis=0), n_components)
+    ...         captured = np.einsum("pi,api->a", basis, matrices @ basis)
+    ...         best = np.array([top_eigenpairs(one, n_components)[0].sum() for one in matrices])
+    ...         value = -float(values.sum())  # an eigenproblem: the value is its own bound
+    ...         weights = np.full(len(matrices), 1 / len(matrices))
+    ...         result = SolverResult(basis, value, value, weights, Status.OPTIMAL, n_iter=1, n_oracle_calls=1)
+    ...         return Fit(result, np.einsum("aii->a", matrices), captured, best)
+    >>> X, sex = load_german_credit(return_X_s=True)
+    >>> EqualWeightPCA(3).fit(X, sensitive_features=sex).transform(X).shape
+    (1000, 3)
+    """
 
     __metadata_request__partial_fit = {"sensitive_features": True}  # noqa: RUF012
 

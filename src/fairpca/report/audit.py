@@ -51,6 +51,15 @@ class Audit:
     See Also
     --------
     audit : Computes it.
+
+    Examples
+    --------
+    >>> from fairpca.datasets import load_german_credit
+    >>> from fairpca.report import audit
+    >>> X, sex = load_german_credit(return_X_s=True)
+    >>> found = audit(X, sex, n_components=[2], methods=["PCA"], n_permutations=19, progress=False)
+    >>> found.comparison.methods, sorted(found.frontiers)
+    (['PCA'], [2])
     """
 
     comparison: Comparison

@@ -45,9 +45,32 @@ __all__ = ["StreamedTable", "stream_table"]
 class StreamedTable(TableData):
     """``X``, ``groups`` and ``label`` are a random sample of the rows; ``moments`` are those of all of them.
 
+    Attributes
+    ----------
+    X, groups, label, clusters, weights : ndarray or None
+        Of the sample, as in :class:`TableData`.
+    encoder, table, preparation : object
+        As in :class:`TableData`.
+    moments : GroupMoments
+        Of all rows.
+
     See Also
     --------
     stream_table : Returns it.
+
+    Examples
+    --------
+    >>> import os, tempfile
+    >>> import pyarrow as pa
+    >>> import pyarrow.parquet as pq
+    >>> from fairpca.tables import stream_table
+    >>> with tempfile.TemporaryDirectory() as folder:
+    ...     path = os.path.join(folder, "people.parquet")
+    ...     columns = {"age": [31.5, 43, 31.5, 43] * 20, "hours": [20.5, 41, 41, 20.5] * 20, "sex": list("ffmm") * 20}
+    ...     pq.write_table(pa.table(columns), path)
+    ...     found = stream_table(path, "sex", sample_rows=40)
+    >>> found.moments.total_count, found.X.shape
+    (80.0, (40, 2))
     """
 
     moments: GroupMoments = field(kw_only=True)

@@ -19,12 +19,31 @@ __all__ = ["Table", "as_text", "is_missing"]
 class Table:
     """Columns of a file: arrays of float64 (NaN where missing) or of str ('' where missing).
 
-    ``unusable`` has the error to raise for each column that cannot be used. ``row_index`` lists the index columns of a
-    pandas data frame. ``kept`` holds some columns unchanged: Arrow arrays, or the texts of a CSV file. ``written``
-    holds the original texts of numeric columns in which different texts have the same float64 value ('01' and '1'), and
-    ``commas`` says how commas in a numeric column were interpreted. ``as_label`` holds columns in which a text such as
-    "None" is a missing value, as they are to be read if they hold groups or classes, where it is not: values, and the
-    original texts of numbers, if needed. ``delimiter`` and ``missing`` say how the file was read.
+    Attributes
+    ----------
+    name : str
+        Of the file.
+    columns : dict of str to ndarray
+        By name.
+    sha256 : str
+        Fingerprint of the file.
+    unusable : dict of str to TableError
+        The error to raise for each column that cannot be used.
+    row_index : tuple of str
+        The index columns of a pandas data frame.
+    kept : dict
+        Some columns unchanged: Arrow arrays, or the texts of a CSV file.
+    written : dict of str to ndarray
+        The original texts of numeric columns in which different texts have the same float64 value ('01' and '1').
+    commas : dict of str to str
+        How commas in a numeric column were interpreted.
+    as_label : dict
+        Columns in which a text such as "None" is a missing value, as they are to be read if they hold groups or
+        classes, where it is not: values, and the original texts of numbers, if needed.
+    delimiter : str or None
+        How the file was read.
+    missing : MissingTokens
+        The texts that were read as missing values.
 
     See Also
     --------
