@@ -18,6 +18,7 @@ import time
 import warnings
 from collections.abc import Callable
 from pathlib import Path
+from unittest import mock
 
 import numpy as np
 from _papers import FILE, Method, Saved, holds_against, project_sample, read_saved
@@ -30,7 +31,7 @@ from fairpca.metrics import median_bandwidth, mmd2
 from fairpca.moments import GroupedSample, group_moments
 from fairpca.moments.bandwidths import Bandwidth, halved_bandwidths
 from fairpca.moments.fourier import FourierKernel
-from fairpca.moments.kernel_means import exact_kernel
+from fairpca.moments.kernel_means import available_cores, exact_kernel
 from fairpca.problems.mmd import DiscrepancyProblem, all_pairs
 from fairpca.solvers.stiefel.quasi_newton import descend_on_stiefel, minimise_on_stiefel
 
@@ -143,7 +144,6 @@ def run_evaluation(arguments: argparse.Namespace) -> None:
         "authors' formula": functools.partial(authors_formula, first, second, basis, sigma),
         "double": functools.partial(ours, np.float64),
         "single": functools.partial(ours, np.float32),
-        "four scales": functools.partial(ours, np.float64, halved_bandwidths(sigma)),
     }
     seconds = _in_rounds(candidates, rounds=8, repeats=4)
     theirs = np.median(seconds["authors' formula"])
@@ -158,17 +158,25 @@ def run_evaluation(arguments: argparse.Namespace) -> None:
             f"(in rounds {ratios.min():.1f} to {ratios.max():.1f}); value differs by {abs(here[0] - value):.1e}, "
             f"gradient by {error:.1e} (relative)"
         )
-    _compare_scales(seconds["double"], seconds["four scales"])
+    widths = {"one": sigma, "four": halved_bandwidths(sigma)}
+    _compare_scales({name: functools.partial(ours, np.float64, width) for name, width in widths.items()})
 
 
-def _compare_scales(single: np.ndarray, several: np.ndarray) -> None:
-    """The kernel at four scales against one, by rounds: each holds both, close in time."""
-    ratios = np.median(several, axis=1) / np.median(single, axis=1)
-    print(
-        f"  four scales (double): {1e3 * np.median(several):.1f} ms, {np.median(several) / np.median(single):.2f} x "
-        f"the time of one (in rounds {ratios.min():.2f} to {ratios.max():.2f}; of the fastest "
-        f"{several.min() / single.min():.2f})"
-    )
+def _compare_scales(evaluations: dict[str, Callable]) -> None:
+    """The kernel at four scales against one, on one core and on all; without the authors' formula in between, whose
+    idle threads would take a core from the next evaluation.
+    """
+    every = available_cores()
+    for n_cores in sorted({1, every}):
+        with mock.patch("fairpca.moments.kernel_means.available_cores", lambda n=n_cores: n):
+            seconds = _in_rounds(evaluations, rounds=12, repeats=8)
+        one, four = seconds["one"], seconds["four"]
+        ratios = np.median(four, axis=1) / np.median(one, axis=1)
+        print(
+            f"  four scales (double), cores: {n_cores}: {1e3 * np.median(four):.1f} ms, "
+            f"{np.median(four) / np.median(one):.2f} x the time of one (in rounds {ratios.min():.2f} to "
+            f"{ratios.max():.2f}; of the fastest {four.min() / one.min():.2f})"
+        )
 
 
 def _in_rounds(candidates: dict[str, Callable], rounds: int, repeats: int) -> dict[str, np.ndarray]:

@@ -16,6 +16,7 @@ SCALES = halved_bandwidths(SIGMA)
 @pytest.mark.parametrize("block", [(256, 1024), (7, 11)])
 def test_blocked_pass_equals_the_definition(n, block, monkeypatch):
     monkeypatch.setattr(module, "_BLOCK", block)
+    monkeypatch.setattr(module, "_THREADED_BLOCK", block)
     sample, basis = grouped_sample(n)
     assert np.abs(kernel_means(sample, basis, SIGMA).values - naive_means(sample, basis)).max() < 1e-14
 

@@ -47,8 +47,9 @@ __all__ = [
 ]
 
 #: Rows and columns of a block: with a second one of its size for narrower kernels it stays in the second-level cache
-#: from the product through the exponential.
-_BLOCK = (128, 384)
+#: from the product through the exponential. Threads take larger ones: an operation shorter than it takes to wake a
+#: thread that waits for the interpreter is over before that thread can go on, so that they run one after the other.
+_BLOCK, _THREADED_BLOCK = (128, 384), (512, 768)
 #: Below this number of kernel entries a second thread costs more than it brings.
 _THREAD_WORTH = 300_000
 
@@ -263,30 +264,33 @@ def _row_sums(
     shape = (len(starts) - 1, n, carried.shape[1])
     sums = _over_threads(functools.partial(_sum_blocks, left, right, carried, shape, scales), starts)
     departures = (sums[:, :1] * scaled.T - sums[:, 1 : d + 1]) / scales.count if with_scores else None
-    return sums[:, -1] / scales.count if apart else sums[:, 0], departures
+    return sums[:, -1 if apart else 0] / scales.count, departures
 
 
 def _over_threads(work: Callable[[Sequence[_Block]], np.ndarray], starts: np.ndarray) -> np.ndarray:
     """Sums (k, n, columns) over all blocks, with the rows as the last axis."""
-    n, tasks = int(starts[-1]), list(_triangle(starts))
-    n_threads = min(available_cores(), len(tasks)) if n * n > 2 * _THREAD_WORTH else 1
-    if n_threads == 1:
-        sums = work(tasks)
+    n = int(starts[-1])
+    if available_cores() == 1 or n * n <= 2 * _THREAD_WORTH:
+        sums = work(list(_triangle(starts, _BLOCK)))
     else:
-        with ThreadPoolExecutor(n_threads) as pool:
-            sums = functools.reduce(np.add, pool.map(work, _shares(tasks, n_threads)))
+        tasks = list(_triangle(starts, _THREADED_BLOCK))
+        n_threads = min(available_cores(), len(tasks))
+        own, *others = _shares(tasks, n_threads)
+        with ThreadPoolExecutor(max(len(others), 1)) as pool:
+            awaited = [pool.submit(work, share) for share in others]
+            sums = functools.reduce(np.add, (future.result() for future in awaited), work(own))
     return np.ascontiguousarray(sums.transpose(0, 2, 1))
 
 
 _Block = tuple[int, slice, int, slice]
 
 
-def _triangle(starts: np.ndarray) -> Iterator[_Block]:
+def _triangle(starts: np.ndarray, block: tuple[int, int]) -> Iterator[_Block]:
     """Blocks (group, rows, group, columns) that cover each unordered pair of rows once.
 
     A row block meets its own rows in a square block of its own; the others lie strictly to the right of it.
     """
-    height, width = _BLOCK
+    height, width = block
     for a, (first, last) in enumerate(itertools.pairwise(starts)):
         for top in range(first, last, height):
             rows = slice(top, min(top + height, last))
@@ -304,12 +308,16 @@ def _shares(tasks: Sequence[_Block], count: int) -> list[list[_Block]]:
     """
     shares: list[list[_Block]] = [[] for _ in range(count)]
     loads = [0] * count
-    sizes = [(rows.stop - rows.start) * (columns.stop - columns.start) for _, rows, _, columns in tasks]
-    for size, task in sorted(zip(sizes, tasks, strict=True), key=lambda pair: -pair[0]):
+    for task in sorted(tasks, key=_n_entries, reverse=True):
         lightest = loads.index(min(loads))
         shares[lightest].append(task)
-        loads[lightest] += int(size)
+        loads[lightest] += _n_entries(task)
     return shares
+
+
+def _n_entries(task: _Block) -> int:
+    _, rows, _, columns = task
+    return int((rows.stop - rows.start) * (columns.stop - columns.start))
 
 
 def _sum_blocks(
@@ -321,19 +329,22 @@ def _sum_blocks(
     tasks: Sequence[_Block],
 ) -> np.ndarray:
     sums = np.zeros(shape)
-    buffers = np.empty((2, _BLOCK[0] * max(_BLOCK)), dtype=left.dtype)
-    with_slopes = scales.count > 1 and shape[2] > 1
+    buffers = np.empty((2, max(map(_n_entries, tasks))), dtype=left.dtype)
     for a, rows, b, columns in tasks:
         height, width = rows.stop - rows.start, columns.stop - columns.start
         block, spare = buffers[:, : height * width].reshape(2, height, width)
         np.matmul(left[rows], right[columns].T, out=block)
-        if with_slopes:
-            # Only the sum over all rows matters, so a pair of rows may count twice at one of them.
-            weights = carried[columns, 0] * (1.0 if rows == columns else 2.0)
-            sums[b, rows, -1] += _replace_by_slopes(scales, block, spare, weights)
-        else:
-            scales.mean(block, spare)
-        sums[b, rows] += block @ carried[columns]
+        # Of values only the sum over all rows matters, so a pair of rows may count twice at one of them.
+        times = 1.0 if rows == columns else 2.0
+        weights = times * carried[columns, 0]
+        if shape[2] == 1:
+            sums[b, rows, 0] += sum(kernel @ weights for _, kernel in scales.kernels(block, spare))
+            continue
+        values = _replace_by_slopes(scales, block, spare, weights)
+        products = block @ carried[columns]
+        sums[b, rows] += products
+        if scales.count > 1:
+            sums[b, rows, -1] += values + products[:, 0] * (times / scales.largest_factor)
         if rows != columns:
             sums[a, columns] += block.T @ carried[rows]
     return sums
@@ -342,10 +353,15 @@ def _sum_blocks(
 def _replace_by_slopes(
     scales: KernelScales, exponents: np.ndarray, spare: np.ndarray, weights: np.ndarray
 ) -> np.ndarray:
-    """The kernels times the weights, added up; ``sum_s K_s (sigma_1 / sigma_s)^2`` takes the place of the exponents."""
+    """``S = sum_s f_s K_s``, with ``f_s = (sigma_1 / sigma_s)^2``, takes the place of the exponents.
+
+    Returns the kernels times the weights, added up, but for the share of them in ``S / f`` of the narrowest kernel:
+    S is multiplied by the weights later on, which saves one pass over that kernel.
+    """
     total: np.ndarray = np.zeros(len(exponents))
     for factor, kernel in scales.kernels(exponents, spare):
-        total += kernel @ weights
+        if factor < scales.largest_factor:
+            total += (kernel @ weights) * (1.0 - factor / scales.largest_factor)
         if kernel is spare:
             _add_multiple(exponents, factor, kernel)
     return total
