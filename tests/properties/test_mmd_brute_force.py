@@ -145,9 +145,10 @@ def best_within(share, violation, vectors):
 def test_rows_that_vary_in_few_directions(n_cases, counts):
     """Null directions are saddle points of variance and constraint; a search must not end there.
 
-    In case 141 ordinary PCA is near: a search that jumped there is not lost, or the poorer of two regions remains.
+    In case 141 ordinary PCA is near: a search that jumped there is not lost, or the poorer of two regions remains. In
+    cases 38 and 97 multipliers are so large that rounding hides the gradient: refinement goes on all the same.
     """
-    for seed in sorted({*range(2 * n_cases), 141}):
+    for seed in sorted({*range(2 * n_cases), 38, 97, 141}):
         X, groups, d, level = deficient(seed)
         plain = fit(X, groups, d=d, tolerance=10.0)
         tolerance = level * plain.mmd2_
@@ -165,7 +166,7 @@ def test_rows_that_vary_in_few_directions(n_cases, counts):
 
         reference = best_within(share, violation, directions(X.shape[1]))
         assert pca.converged_ or reference == -np.inf, seed
-        assert pca.explained_variance_ratio_.sum() >= reference - 1e-3, seed
+        assert pca.explained_variance_ratio_.sum() >= reference - 5e-5, seed
         counts["MMDFairPCA"] += 2
 
 

@@ -41,6 +41,9 @@ class ExtendedSearch(DiscrepancySearch):
         options = {"tolerance": problem.tolerance, "penalty": penalty, **self._options()}
         return self._counted(problem, minimise_within(problem, starts, [interior], **options))
 
+    def _hopped(self, problem: DiscrepancyProblem, result: PenaltyResult) -> PenaltyResult:
+        return super()._hopped(problem, result) if self.pca.size <= SMALL_FRAME else result
+
     def _extended(self) -> np.ndarray:
         """The earlier basis and, beside it, the directions of equal means with the most variance."""
         apart = (self.moments.means - self.moments.pooled_mean).T

@@ -17,7 +17,14 @@ from fairpca.moments.fourier import FourierKernel
 from fairpca.moments.kernel_means import exact_kernel, exact_means, kernel_means
 from fairpca.problems.mmd import DiscrepancyProblem, RandomLevels, pair_discrepancies, random_level
 from fairpca.problems.parity import mean_parity_basis
-from fairpca.solvers.stiefel.exact_penalty import PenaltyResult, follow_within, minimise_within, refine_within, repms
+from fairpca.solvers.stiefel.exact_penalty import (
+    PenaltyResult,
+    follow_within,
+    hop_within,
+    minimise_within,
+    refine_within,
+    repms,
+)
 from fairpca.solvers.stiefel.feasibility import minimise_constraint
 from fairpca.solvers.stiefel.geometry import random_frame
 
@@ -127,7 +134,7 @@ class DiscrepancySearch:
         if self.automatic:
             problem = self._problem(self.sample, kernel, self._levels(self.sample))
             result = self._follow(problem, result, problem.tolerance)
-        return self._refined(problem, result)
+        return self._refined(problem, self._hopped(problem, result))
 
     def _set_levels(self, means: np.ndarray) -> None:
         """With "auto": the limits at these means, and how small they may get elsewhere."""
@@ -166,6 +173,13 @@ class DiscrepancySearch:
         """The largest MMD^2, each next to its own limit, in units of the tolerance."""
         limits = self._levels(self.sample)(means) if self.automatic else self.limits
         return float((pair_discrepancies(means, self.pairs) * (self.tolerance / limits)).max())
+
+    def _hopped(self, problem: DiscrepancyProblem, result: PenaltyResult) -> PenaltyResult:
+        """A better local solution near by, if there is one: with categorical features there are many of them."""
+        if self.settings.solver == "repms":
+            return result
+        options = {"tolerance": problem.tolerance, "outside": self.pca, **self._options()}
+        return self._counted(problem, hop_within(problem, result, self.rng, **options))
 
     def _refined(self, problem: DiscrepancyProblem, result: PenaltyResult) -> PenaltyResult:
         """A more accurate solution for small frames, where that is cheap."""

@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 from fairpca.linalg import top_eigenpairs
-from fairpca.solvers.stiefel.exact_penalty import follow_within, minimise_within, refine_within, repms
+from fairpca.solvers.stiefel.exact_penalty import follow_within, hop_within, minimise_within, refine_within, repms
 from fairpca.solvers.stiefel.feasibility import minimise_constraint
 from fairpca.solvers.stiefel.geometry import random_frame
 
@@ -172,3 +172,32 @@ def test_callback_sees_each_step_and_can_stop():
     assert [state["n_iter"] for state in news] == [1, 2]
     assert set(news[0]) == {"stage", "n_iter", "penalty", "loss", "constraint"}
     assert news[1]["penalty"] == 2 * news[0]["penalty"]
+
+
+def test_hops_lead_to_the_best_region_and_end_soon_where_there_is_only_one():
+    problem, rng = ThreeRegions(), np.random.default_rng(0)
+    poor = minimise_within(problem, [], [problem.line(180)], tolerance=0.02, penalty=1.0)
+    best = minimise_within(problem, [], [problem.line(60)], tolerance=0.02, penalty=1.0)
+    assert best.loss < poor.loss - 0.1
+    found = hop_within(problem, poor, rng, tolerance=0.02)
+    assert found.feasible
+    assert found.loss == pytest.approx(best.loss, rel=1e-3)
+    assert found.constraint == problem.evaluate(found.basis).constraints[0]
+
+    convex = TwoForms(12, 0)
+    start = top_eigenpairs(convex.A, 3)[1]
+    tolerance = 0.05 * convex.evaluate(start).constraints[0]
+    alone = minimise_within(convex, [start], tolerance=tolerance, penalty=0.1)
+    steps = []
+    again = hop_within(convex, alone, rng, tolerance=tolerance, outside=start, callback=lambda state: steps.append(1))
+    assert again.feasible
+    assert again.loss <= alone.loss
+    assert len(steps) < 12  # two hops, each an ascent and a few steps until the constraint is active
+
+
+def test_a_solution_beyond_the_tolerance_is_left_alone():
+    problem = TwoForms(5, 3)
+    start = top_eigenpairs(problem.A, 4)[1]
+    result = minimise_within(problem, [start], tolerance=1e-6, penalty=1.0, max_iter=5)
+    assert not result.feasible
+    assert hop_within(problem, result, np.random.default_rng(0), tolerance=1e-6) is result
