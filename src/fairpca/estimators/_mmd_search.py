@@ -99,6 +99,7 @@ class DiscrepancySearch:
         self.bandwidth = self._bandwidth(scores)
         self.n_evaluations = 0
         self._floor = 0.0
+        self._stopped = False  # by the callback
 
     def _bandwidth(self, scores_by: Scores) -> Bandwidth:
         chosen = check_bandwidth(self.settings.bandwidth)
@@ -176,16 +177,16 @@ class DiscrepancySearch:
 
     def _hopped(self, problem: DiscrepancyProblem, result: PenaltyResult) -> PenaltyResult:
         """A better local solution near by, if there is one: with categorical features there are many of them."""
-        if self.settings.solver == "repms":
+        if self.settings.solver == "repms" or self._stopped:
             return result
         options = {"tolerance": problem.tolerance, "outside": self.pca, **self._options()}
         return self._counted(problem, hop_within(problem, result, self.rng, **options))
 
     def _refined(self, problem: DiscrepancyProblem, result: PenaltyResult) -> PenaltyResult:
         """A more accurate solution for small frames, where that is cheap."""
-        if self.pca.size > SMALL_FRAME or self.settings.solver == "repms":
+        if self.pca.size > SMALL_FRAME or self.settings.solver == "repms" or self._stopped:
             return result
-        callback = self.settings.callback
+        callback = self._report
         return self._counted(problem, refine_within(problem, result, tolerance=problem.tolerance, callback=callback))
 
     def _check_reach(self, means: np.ndarray) -> None:
@@ -240,7 +241,12 @@ class DiscrepancySearch:
         return (random_frame(self.rng, *self.pca.shape) for _ in range(count))
 
     def _options(self) -> dict[str, Any]:
-        return {"max_iter": self.settings.max_iter, "callback": self.settings.callback}
+        return {"max_iter": self.settings.max_iter, "callback": self._report}
+
+    def _report(self, state: dict[str, Any]) -> bool:
+        """Tell the caller of a step; whether to stop, and nothing is begun after that."""
+        self._stopped = self._stopped or bool(self.settings.callback is not None and self.settings.callback(state))
+        return self._stopped
 
     def _starts(self) -> list[np.ndarray]:
         starts = [self.pca]
@@ -262,6 +268,8 @@ class DiscrepancySearch:
             limits = self._levels(sample) if self.automatic else self.limits + self._excess_levels(sample, basis)
             problem = self._problem(sample, kernel, limits, noise=_SINGLE_NOISE)
             result = self._solve_from_starts(problem, penalty) if result is None else self._continue(problem, result)
+            if self._stopped:
+                return result
             if sample.n_rows == self.sample.n_rows:
                 return self._corrected(problem, result)
             size *= _ROW_GROWTH
@@ -281,11 +289,13 @@ class DiscrepancySearch:
         """
         penalty = max(result.penalty / 2.0, 1e-6)
         starts = [result.basis, *(self._starts()[-1:] if self.pca.size <= SMALL_FRAME else [])]
-        options = {"tolerance": problem.tolerance, "penalty": penalty, **self._options()}
+        options = {"tolerance": problem.tolerance, "penalty": penalty, "n_iter": result.n_iter, **self._options()}
         return self._counted(problem, minimise_within(problem, starts, **options))
 
     def _follow(self, problem: DiscrepancyProblem, result: PenaltyResult, tolerance: float) -> PenaltyResult:
         """From the solution with a tolerance that was a little different."""
+        if self._stopped:
+            return result
         return self._counted(problem, follow_within(problem, result, tolerance=tolerance, **self._options()))
 
     def _counted(self, problem: DiscrepancyProblem, result: PenaltyResult) -> PenaltyResult:

@@ -88,31 +88,36 @@ def minimise_within(
     max_iter: int = 100,
     callback: Callback | None = None,
     spares: Iterable[np.ndarray] = (),
+    n_iter: int = 0,
 ) -> PenaltyResult:
     """The best frame found with every ``h_j <= tolerance``; if none was, the one with the smallest ``max_j h_j``.
 
-    ``max_iter`` bounds the penalty steps of each path.
+    ``max_iter`` bounds the penalty steps of each path; ``n_iter`` is the number of those made before.
 
     From each of ``starts`` rho grows until the constraints hold; from each of ``interiors``, frames where
     they (nearly) hold, the loss falls until they cease to. The most promising ends are refined until the constraint
     is active. Only if none was found, the largest ``h_j`` is minimised, also from the best of the ``spares``.
     """
     search = PenaltySearch(problem, tolerance, max_iter, callback, outside=starts[0] if starts else None)
+    search.n_iter = n_iter
     ends: list[PenaltyResult] = []
     for start in starts:
-        ends.append(search.grow(start, penalty))
-        # The same first rho would soon lead every start along the same path.
-        penalty = float(np.sqrt(penalty * ends[0].penalty))
-    ends += [search.ascend(interior) for interior in interiors]
+        if not search.stopped:
+            ends.append(search.grow(start, penalty))
+            # The same first rho would soon lead every start along the same path.
+            penalty = float(np.sqrt(penalty * ends[0].penalty))
+    for interior in interiors:
+        if not search.stopped:
+            ends.append(search.ascend(interior))
     feasible = [search.advance(end) for end in ends if end.feasible]
     feasible.sort(key=lambda end: end.loss)
     if not feasible:
-        return search.closest(ends, spares)
+        return replace(search.closest(ends, spares), n_iter=search.n_iter)
     best = search.activate(feasible[0])
     for end in feasible[1:_REFINED]:
         if search.worth(end, best):
             best = min(best, search.activate(end), key=lambda result: result.loss)
-    return best
+    return replace(best, n_iter=search.n_iter)
 
 
 def follow_within(
@@ -129,11 +134,10 @@ def follow_within(
     constraint = float(problem.evaluate(earlier.basis).constraints.max())
     near = search.activate(replace(earlier, constraint=constraint, feasible=constraint <= tolerance))
     if near.feasible or search.stopped:
-        return near
+        return replace(near, n_iter=search.n_iter)
     penalty = max(earlier.penalty / 2.0, 1e-6)
-    return minimise_within(
-        problem, [near.basis], tolerance=tolerance, penalty=penalty, max_iter=max_iter, callback=callback
-    )
+    options = {"tolerance": tolerance, "max_iter": max_iter, "callback": callback}
+    return minimise_within(problem, [near.basis], penalty=penalty, n_iter=search.n_iter, **options)
 
 
 def hop_within(
@@ -154,7 +158,7 @@ def hop_within(
         return result
     search = PenaltySearch(problem, tolerance, max_iter, callback, outside)
     search.n_iter = result.n_iter
-    return search.hop(result, rng)
+    return replace(search.hop(result, rng), n_iter=search.n_iter)
 
 
 def refine_within(
@@ -165,4 +169,4 @@ def refine_within(
         return result
     search = PenaltySearch(problem, tolerance, 1, callback, outside=None)
     search.n_iter = result.n_iter
-    return search.refine(result)
+    return replace(search.refine(result), n_iter=search.n_iter)
