@@ -7,6 +7,7 @@ import pytest
 import sklearn
 from scipy import stats
 from sklearn.decomposition import PCA, KernelPCA, TruncatedSVD
+from sklearn.frozen import FrozenEstimator
 from sklearn.model_selection import KFold, ShuffleSplit, StratifiedKFold, TimeSeriesSplit
 from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import StandardScaler
@@ -123,6 +124,23 @@ def test_transformers_with_an_inverse(two_groups):
             )
     assert piped.corrected_loss.gap.low == pytest.approx(direct.corrected_loss.gap.low, abs=0.02)
     assert cross_validate_groups(TruncatedSVD(2), X, sensitive_features=groups).n_components == 2
+
+
+@pytest.mark.parametrize("estimator", [FairPCA(2), ParityPCA(2), PCA(2)], ids=lambda one: type(one).__name__)
+@pytest.mark.parametrize("weighted", [False, True])
+def test_a_frozen_estimator_is_evaluated_as_it_is(estimator, weighted, two_groups):
+    X, groups = two_groups
+    some, weights = slice(None, None, 2), np.ones(len(X)) if weighted else None
+    options = {} if isinstance(estimator, PCA) else {"sensitive_features": groups[some]}
+    fitted = sklearn.base.clone(estimator).fit(X[some], **options)
+    before = fitted.components_.copy()
+    figures = cross_validate_groups(
+        FrozenEstimator(fitted), X, sensitive_features=groups, sample_weight=weights, random_state=0
+    )
+    assert (fitted.components_ == before).all()
+    squares = ((X - fitted.inverse_transform(fitted.transform(X))) ** 2).sum(axis=1)
+    for label, found in figures.error.by_group.items():
+        assert found.value == pytest.approx(squares[groups == label].mean(), rel=1e-12)
 
 
 def test_estimators_that_need_rows(rng):

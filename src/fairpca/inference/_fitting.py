@@ -9,6 +9,7 @@ import sklearn
 from scipy import sparse
 from sklearn.base import clone
 from sklearn.decomposition import PCA
+from sklearn.frozen import FrozenEstimator
 from sklearn.utils.metadata_routing import get_routing_for_object
 from sklearn.utils.validation import has_fit_parameter
 
@@ -49,7 +50,8 @@ def needs_moments_only(estimator: Any) -> bool:
     """Whether the counts, means and scatter matrices of the groups are sufficient to fit it."""
     if type(estimator) is PCA:
         return isinstance(estimator.n_components, int | np.integer) and estimator.svd_solver in _EXACT_PCA
-    return hasattr(estimator, "fit_moments")
+    # Of its own: a FrozenEstimator passes on the methods of what it holds, which must not be fitted again.
+    return hasattr(type(estimator), "fit_moments")
 
 
 def fit_to_moments(estimator: Any, moments: GroupMoments) -> Any:
@@ -61,7 +63,9 @@ def fit_to_moments(estimator: Any, moments: GroupMoments) -> Any:
 
 
 def fit_rows(estimator: Any, X: Any, y: Any, groups: np.ndarray, weights: np.ndarray | None) -> Any:
-    """A copy fitted to rows, with the groups and weights if it accepts them."""
+    """A copy fitted to rows, with the groups and weights if it accepts them; a frozen estimator stays as it is."""
+    if isinstance(estimator, FrozenEstimator):
+        return estimator
     options = {"sensitive_features": groups} if uses_groups(estimator) else {}
     if weights is not None:
         if not has_fit_parameter(estimator, "sample_weight"):

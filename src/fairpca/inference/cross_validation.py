@@ -176,7 +176,8 @@ def cross_validate_groups(
     ----------
     estimator : estimator
         A fairpca estimator, scikit-learn's PCA, or any transformer with ``inverse_transform``; it is cloned and fitted
-        without each fold, with the groups if its ``fit`` accepts ``sensitive_features``.
+        without each fold, with the groups if its ``fit`` accepts ``sensitive_features``. One that was fitted to other
+        rows is evaluated as it is if it is wrapped in :class:`sklearn.frozen.FrozenEstimator`.
     X : array-like, sparse matrix, or Dask array or data frame of shape (n_samples, n_features); or chunks
         Chunks are an iterable, not an iterator, of ``(X, sensitive_features)`` or ``(X, sensitive_features,
         sample_weight)`` that starts again at every pass; like Dask collections, for estimators that need moments only.
