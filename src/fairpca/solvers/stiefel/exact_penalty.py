@@ -136,8 +136,15 @@ def follow_within(
     if near.feasible or search.stopped:
         return replace(near, n_iter=search.n_iter)
     penalty = max(earlier.penalty / 2.0, 1e-6)
-    options = {"tolerance": tolerance, "max_iter": max_iter, "callback": callback}
-    return minimise_within(problem, [near.basis], penalty=penalty, n_iter=search.n_iter, **options)
+    return minimise_within(
+        problem,
+        [near.basis],
+        tolerance=tolerance,
+        penalty=penalty,
+        max_iter=max_iter,
+        callback=callback,
+        n_iter=search.n_iter,
+    )
 
 
 def hop_within(
