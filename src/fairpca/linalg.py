@@ -25,6 +25,7 @@ __all__ = [
     "orthonormalise",
     "scipy_threads_only",
     "single_blas_thread",
+    "solve_or_nearest",
     "threads_for",
     "top_eigenpairs",
 ]
@@ -200,6 +201,14 @@ def extend_by_leading(basis: np.ndarray, matrix: np.ndarray, count: int) -> np.n
     lift = max(float(np.trace(matrix)), 1.0) * outside
     _, vectors = np.linalg.eigh(outside @ matrix @ outside + lift)
     return orthonormalise(np.hstack([basis, vectors[:, ::-1][:, :missing]]))
+
+
+def solve_or_nearest(matrix: np.ndarray, right: np.ndarray) -> np.ndarray:
+    """The solution of a square system or, where rounding makes it singular, the shortest that comes nearest."""
+    try:
+        return np.linalg.solve(matrix, right)
+    except np.linalg.LinAlgError:
+        return np.linalg.lstsq(matrix, right, rcond=None)[0]
 
 
 def fix_signs(basis: np.ndarray) -> np.ndarray:

@@ -275,19 +275,31 @@ def test_same_result_every_time_and_sparse_rows_too():
     assert thin.explained_variance_ratio_.sum() == pytest.approx(first.explained_variance_ratio_.sum(), rel=1e-3)
 
 
-@pytest.mark.parametrize("options", [{}, {"tolerance": 0.02}, {"approximation": "fourier"}], ids=str)
+CALLED_BACK = [
+    {},
+    {"tolerance": 0.02},
+    {"approximation": "fourier"},
+    {"solver": "repms", "tolerance": 0.02},
+    {"n_components": 0.34, "tolerance": 0.05},
+]
+
+
+@pytest.mark.filterwarnings("ignore")
+@pytest.mark.parametrize("options", CALLED_BACK, ids=str)
 def test_callback_reports_and_stops(options):
     X, groups = make_same_moments(150, random_state=1)
-    news, short = [], []
-    pca = MMDFairPCA(1, callback=news.append, **options).fit(X, sensitive_features=groups)
+    options = {"n_components": 1, **options}
+    news = []
+    pca = MMDFairPCA(callback=news.append, **options).fit(X, sensitive_features=groups)
     assert [state["n_iter"] for state in news] == list(range(1, len(news) + 1))
     assert pca.n_iter_ == len(news)
-    with warnings.catch_warnings():
-        warnings.simplefilter("ignore")
-        MMDFairPCA(1, callback=lambda s: short.append(s) or len(short) == 3, **options).fit(
-            X, sensitive_features=groups
-        )
-    assert len(short) == 3
+    for last in {1, 2, len(news) // 2, len(news)}:
+        short = []
+        stopped = MMDFairPCA(callback=lambda state, short=short, last=last: short.append(state) or len(short) == last)
+        stopped.set_params(**options).fit(X, sensitive_features=groups)
+        assert len(short) == last
+        assert stopped.n_iter_ == last
+        assert stopped.n_oracle_calls_ <= pca.n_oracle_calls_
 
 
 @pytest.mark.parametrize(
@@ -297,6 +309,7 @@ def test_callback_reports_and_stops(options):
         ({"tolerance": "small"}, "tolerance='small' must be a positive number or 'auto'"),
         ({"bandwidth": -1}, "bandwidth=-1 must be a positive number or 'median'"),
         ({"bandwidth": "mean"}, "bandwidth='mean' must be"),
+        ({"bandwidth": (1e200, 1.0)}, r"bandwidth=\(1e\+200, 1.0\): the widest is more than 1e\+06 times as wide"),
         ({"bandwidth": (1.0, 0.0)}, r"bandwidth=\(1.0, 0.0\) must be .* a tuple of positive numbers"),
         ({"notion": "parity"}, "notion='parity' is unknown"),
         ({"approximation": "nystrom"}, "approximation='nystrom' is unknown"),

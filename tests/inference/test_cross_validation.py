@@ -7,6 +7,7 @@ import pytest
 import sklearn
 from scipy import stats
 from sklearn.decomposition import PCA, KernelPCA, TruncatedSVD
+from sklearn.exceptions import NotFittedError
 from sklearn.frozen import FrozenEstimator
 from sklearn.model_selection import KFold, ShuffleSplit, StratifiedKFold, TimeSeriesSplit
 from sklearn.pipeline import make_pipeline
@@ -141,6 +142,12 @@ def test_a_frozen_estimator_is_evaluated_as_it_is(estimator, weighted, two_group
     squares = ((X - fitted.inverse_transform(fitted.transform(X))) ** 2).sum(axis=1)
     for label, found in figures.error.by_group.items():
         assert found.value == pytest.approx(squares[groups == label].mean(), rel=1e-12)
+
+
+def test_a_frozen_estimator_must_be_fitted(two_groups):
+    X, groups = two_groups
+    with pytest.raises(NotFittedError, match="not fitted yet"):
+        cross_validate_groups(FrozenEstimator(FairPCA(2)), X, sensitive_features=groups)
 
 
 def test_estimators_that_need_rows(rng):

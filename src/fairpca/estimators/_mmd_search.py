@@ -76,8 +76,10 @@ class DiscrepancySearch:
     limits : ndarray of shape (n_pairs,)
         Largest accepted MMD^2 of each pair; with the tolerance "auto" known after :meth:`solve` only.
     bandwidth : float or tuple of float
-    n_evaluations : int
-        Of MMD^2 with its gradient, so far.
+    n_iter, n_evaluations : int
+        Penalty steps, and evaluations of MMD^2 with its gradient, so far.
+    stopped : bool
+        Whether the callback asked to end the search.
     """
 
     def __init__(
@@ -97,9 +99,9 @@ class DiscrepancySearch:
         self.covariance = moments.pooled_covariance()
         self.pca = top_eigenpairs(self.covariance, dimension)[1]
         self.bandwidth = self._bandwidth(scores)
-        self.n_evaluations = 0
+        self.n_iter = self.n_evaluations = 0
         self._floor = 0.0
-        self._stopped = False  # by the callback
+        self.stopped = False
 
     def _bandwidth(self, scores_by: Scores) -> Bandwidth:
         chosen = check_bandwidth(self.settings.bandwidth)
@@ -177,14 +179,14 @@ class DiscrepancySearch:
 
     def _hopped(self, problem: DiscrepancyProblem, result: PenaltyResult) -> PenaltyResult:
         """A better local solution near by, if there is one: with categorical features there are many of them."""
-        if self.settings.solver == "repms" or self._stopped:
+        if self.settings.solver == "repms" or self.stopped:
             return result
         options = {"tolerance": problem.tolerance, "outside": self.pca, **self._options()}
         return self._counted(problem, hop_within(problem, result, self.rng, **options))
 
     def _refined(self, problem: DiscrepancyProblem, result: PenaltyResult) -> PenaltyResult:
         """A more accurate solution for small frames, where that is cheap."""
-        if self.pca.size > SMALL_FRAME or self.settings.solver == "repms" or self._stopped:
+        if self.pca.size > SMALL_FRAME or self.settings.solver == "repms" or self.stopped:
             return result
         callback = self._report
         return self._counted(problem, refine_within(problem, result, tolerance=problem.tolerance, callback=callback))
@@ -244,9 +246,11 @@ class DiscrepancySearch:
         return {"max_iter": self.settings.max_iter, "callback": self._report}
 
     def _report(self, state: dict[str, Any]) -> bool:
-        """Tell the caller of a step; whether to stop, and nothing is begun after that."""
-        self._stopped = self._stopped or bool(self.settings.callback is not None and self.settings.callback(state))
-        return self._stopped
+        """Count a penalty step and tell the caller of it; whether to stop, and nothing is begun after that."""
+        self.n_iter += 1
+        if self.settings.callback is not None:
+            self.stopped = bool(self.settings.callback({**state, "n_iter": self.n_iter}))
+        return self.stopped
 
     def _starts(self) -> list[np.ndarray]:
         starts = [self.pca]
@@ -268,7 +272,7 @@ class DiscrepancySearch:
             limits = self._levels(sample) if self.automatic else self.limits + self._excess_levels(sample, basis)
             problem = self._problem(sample, kernel, limits, noise=_SINGLE_NOISE)
             result = self._solve_from_starts(problem, penalty) if result is None else self._continue(problem, result)
-            if self._stopped:
+            if self.stopped:
                 return result
             if sample.n_rows == self.sample.n_rows:
                 return self._corrected(problem, result)
@@ -289,12 +293,12 @@ class DiscrepancySearch:
         """
         penalty = max(result.penalty / 2.0, 1e-6)
         starts = [result.basis, *(self._starts()[-1:] if self.pca.size <= SMALL_FRAME else [])]
-        options = {"tolerance": problem.tolerance, "penalty": penalty, "n_iter": result.n_iter, **self._options()}
+        options = {"tolerance": problem.tolerance, "penalty": penalty, **self._options()}
         return self._counted(problem, minimise_within(problem, starts, **options))
 
     def _follow(self, problem: DiscrepancyProblem, result: PenaltyResult, tolerance: float) -> PenaltyResult:
         """From the solution with a tolerance that was a little different."""
-        if self._stopped:
+        if self.stopped:
             return result
         return self._counted(problem, follow_within(problem, result, tolerance=tolerance, **self._options()))
 
@@ -310,7 +314,7 @@ class DiscrepancySearch:
             exact = self._largest(exact_means(self.sample, result.basis, self.bandwidth))
             if exact <= self.tolerance and (best is None or result.loss < best.loss):
                 best = result
-            if 0.97 * self.tolerance <= exact <= self.tolerance:
+            if 0.97 * self.tolerance <= exact <= self.tolerance or self.stopped:
                 break
             # Where the features see less than there is, the difference does not shrink with the target.
             missing = exact - min(result.constraint, exact)

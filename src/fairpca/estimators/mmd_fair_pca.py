@@ -274,9 +274,15 @@ feature_names_in_, n_samples_seen_
         )
         kind = DiscrepancySearch if self._fewer is None else functools.partial(ExtendedSearch, self._fewer)
 
+        n_iter = n_evaluations = 0
+
         def solve(d: int) -> tuple[DiscrepancySearch, PenaltyResult]:
+            nonlocal n_iter, n_evaluations
             search = kind(settings, moments, sample, pairs, d, copy.deepcopy(rng), scores)
-            return search, search.solve()
+            search.n_iter, search.n_evaluations = n_iter, n_evaluations
+            result = search.solve()
+            n_iter, n_evaluations = search.n_iter, search.n_evaluations
+            return search, result
 
         share = isinstance(self.n_components, float)
         search, result = self._solve_for_share(solve, moments, dimension) if share else solve(dimension)
@@ -291,6 +297,8 @@ feature_names_in_, n_samples_seen_
         share, matrices, reached = float(self.n_components or 0.0), moments.second_moments(), {}
         for d in range(first, moments.n_features + 1):
             search, result = solve(d)
+            if search.stopped:
+                return search, result
             if not result.feasible:  # with more components, the groups are hardly ever closer together
                 break
             captured = np.einsum("pi,api->a", result.basis, matrices @ result.basis)
@@ -335,7 +343,7 @@ feature_names_in_, n_samples_seen_
         self.bandwidth_ = search.bandwidth
         self.penalty_ = float(result.penalty)
         self.objective_ = -float(self.explained_variance_ratio_.sum())
-        self.n_iter_ = max(result.n_iter, 1)
+        self.n_iter_ = max(search.n_iter, 1)
         self.n_oracle_calls_ = search.n_evaluations
         self.converged_ = bool((self.pair_mmd2_ <= self.pair_tolerance_).all())
         self._warn_about_result()

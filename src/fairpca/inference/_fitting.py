@@ -11,7 +11,7 @@ from sklearn.base import clone
 from sklearn.decomposition import PCA
 from sklearn.frozen import FrozenEstimator
 from sklearn.utils.metadata_routing import get_routing_for_object
-from sklearn.utils.validation import has_fit_parameter
+from sklearn.utils.validation import check_is_fitted, has_fit_parameter
 
 from fairpca.estimators._base import LinearProjection
 from fairpca.linalg import fix_signs, top_eigenpairs
@@ -65,6 +65,7 @@ def fit_to_moments(estimator: Any, moments: GroupMoments) -> Any:
 def fit_rows(estimator: Any, X: Any, y: Any, groups: np.ndarray, weights: np.ndarray | None) -> Any:
     """A copy fitted to rows, with the groups and weights if it accepts them; a frozen estimator stays as it is."""
     if isinstance(estimator, FrozenEstimator):
+        check_is_fitted(estimator)
         return estimator
     options = {"sensitive_features": groups} if uses_groups(estimator) else {}
     if weights is not None:

@@ -27,6 +27,8 @@ __all__ = [
 Bandwidth = float | tuple[float, ...]
 
 _N_SCALES = 4
+#: Between two widths; beyond it the square of the ratio would drown distances in rounding.
+_LARGEST_RATIO = 1e6
 #: Pairs of rows from which the median distance is computed, at most.
 _MOST_PAIRS = 2_000_000
 
@@ -52,7 +54,13 @@ def check_bandwidth(bandwidth: Any) -> str | Bandwidth:
                 f"bandwidth={bandwidth!r} must be a positive number or 'median', 'multiscale', or a tuple of positive "
                 "numbers."
             )
-    return tuple(sorted(map(float, bandwidth), reverse=True)) if several else float(bandwidth)
+    widths = sorted(map(float, bandwidth if several else (bandwidth,)), reverse=True)
+    if widths[0] > _LARGEST_RATIO * widths[-1]:
+        raise ValueError(
+            f"bandwidth={bandwidth!r}: the widest is more than {_LARGEST_RATIO:g} times as wide as the narrowest; leave "
+            "one of them out."
+        )
+    return tuple(widths) if several else widths[0]
 
 
 class KernelScales:

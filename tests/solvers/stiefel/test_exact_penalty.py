@@ -201,3 +201,15 @@ def test_a_solution_beyond_the_tolerance_is_left_alone():
     result = minimise_within(problem, [start], tolerance=1e-6, penalty=1.0, max_iter=5)
     assert not result.feasible
     assert hop_within(problem, result, np.random.default_rng(0), tolerance=1e-6) is result
+
+
+def test_nothing_is_tried_after_a_stop():
+    """Neither from further starts and interiors, nor until the constraint is active, nor beyond the tolerance."""
+    problem = TwoForms(12, 2)
+    start = top_eigenpairs(problem.A, 3)[1]
+    interiors = [minimise_constraint(problem, random_frame(np.random.default_rng(i), 12, 3)) for i in range(3)]
+    for tolerance in (1.0, 1e-9):
+        news = []
+        options = {"tolerance": tolerance, "penalty": 0.01, "callback": lambda state, news=news: news.append(1) or True}
+        minimise_within(problem, [start, start], interiors, spares=interiors, **options)
+        assert len(news) == 1

@@ -17,6 +17,7 @@ from typing import NamedTuple
 import numpy as np
 
 from fairpca.joint_range import JointRange
+from fairpca.linalg import solve_or_nearest
 from fairpca.protocols import Expansion, RangeProblem
 
 __all__ = ["Centre", "FantopeSolution", "maximise_weights", "solve_fantope"]
@@ -131,8 +132,8 @@ def _newton_direction(here: Expansion, normalised: bool) -> np.ndarray:
     matrix = curvature * scale[:, None] * scale
     matrix.flat[:: len(scale) + 1] += 1e-14
     if not normalised:
-        return scale * np.linalg.solve(matrix, scale * gradient)
-    plain, ones = scale * np.linalg.solve(matrix, np.column_stack([scale * gradient, scale])).T
+        return scale * solve_or_nearest(matrix, scale * gradient)
+    plain, ones = scale * solve_or_nearest(matrix, np.column_stack([scale * gradient, scale])).T
     return plain - ones * (plain.sum() / ones.sum())
 
 

@@ -18,7 +18,7 @@ from typing import NamedTuple, Protocol
 import numpy as np
 
 from fairpca.joint_range import JointRange
-from fairpca.linalg import orthonormalise
+from fairpca.linalg import orthonormalise, solve_or_nearest
 from fairpca.protocols import ConcavePieces, Expansion, RangeProblem
 from fairpca.solvers.range.fantope import maximise_weights
 
@@ -307,9 +307,5 @@ def _on_face(linear: np.ndarray, quadratic: np.ndarray, active: Sequence[int]) -
     system = np.ones((len(active) + 1, len(active) + 1))
     system[:-1, :-1] = quadratic[np.ix_(active, active)]
     system[-1, -1] = 0.0
-    right = np.append(linear[active], 1.0)
-    try:
-        solution = np.linalg.solve(system, right)
-    except np.linalg.LinAlgError:
-        solution = np.linalg.lstsq(system, right, rcond=None)[0]
+    solution = solve_or_nearest(system, np.append(linear[active], 1.0))
     return _FacePoint(solution[:-1], float(solution[-1]))

@@ -88,18 +88,16 @@ def minimise_within(
     max_iter: int = 100,
     callback: Callback | None = None,
     spares: Iterable[np.ndarray] = (),
-    n_iter: int = 0,
 ) -> PenaltyResult:
     """The best frame found with every ``h_j <= tolerance``; if none was, the one with the smallest ``max_j h_j``.
 
-    ``max_iter`` bounds the penalty steps of each path; ``n_iter`` is the number of those made before.
+    ``max_iter`` bounds the penalty steps of each path.
 
     From each of ``starts`` rho grows until the constraints hold; from each of ``interiors``, frames where
     they (nearly) hold, the loss falls until they cease to. The most promising ends are refined until the constraint
     is active. Only if none was found, the largest ``h_j`` is minimised, also from the best of the ``spares``.
     """
     search = PenaltySearch(problem, tolerance, max_iter, callback, outside=starts[0] if starts else None)
-    search.n_iter = n_iter
     ends: list[PenaltyResult] = []
     for start in starts:
         if not search.stopped:
@@ -112,12 +110,12 @@ def minimise_within(
     feasible = [search.advance(end) for end in ends if end.feasible]
     feasible.sort(key=lambda end: end.loss)
     if not feasible:
-        return replace(search.closest(ends, spares), n_iter=search.n_iter)
+        return search.closest(ends, spares)
     best = search.activate(feasible[0])
     for end in feasible[1:_REFINED]:
         if search.worth(end, best):
             best = min(best, search.activate(end), key=lambda result: result.loss)
-    return replace(best, n_iter=search.n_iter)
+    return best
 
 
 def follow_within(
@@ -134,16 +132,10 @@ def follow_within(
     constraint = float(problem.evaluate(earlier.basis).constraints.max())
     near = search.activate(replace(earlier, constraint=constraint, feasible=constraint <= tolerance))
     if near.feasible or search.stopped:
-        return replace(near, n_iter=search.n_iter)
+        return near
     penalty = max(earlier.penalty / 2.0, 1e-6)
     return minimise_within(
-        problem,
-        [near.basis],
-        tolerance=tolerance,
-        penalty=penalty,
-        max_iter=max_iter,
-        callback=callback,
-        n_iter=search.n_iter,
+        problem, [near.basis], tolerance=tolerance, penalty=penalty, max_iter=max_iter, callback=callback
     )
 
 
@@ -165,7 +157,7 @@ def hop_within(
         return result
     search = PenaltySearch(problem, tolerance, max_iter, callback, outside)
     search.n_iter = result.n_iter
-    return replace(search.hop(result, rng), n_iter=search.n_iter)
+    return search.hop(result, rng)
 
 
 def refine_within(
@@ -176,4 +168,4 @@ def refine_within(
         return result
     search = PenaltySearch(problem, tolerance, 1, callback, outside=None)
     search.n_iter = result.n_iter
-    return replace(search.refine(result), n_iter=search.n_iter)
+    return search.refine(result)

@@ -267,6 +267,8 @@ class PenaltySearch:
         By the method of multipliers rather than by lowering rho: where h is not convex along the path, no rho
         has a minimiser with h = tolerance, and h jumps over it.
         """
+        if self.stopped:
+            return inside
         # Where a reflection maps the problem to itself, as with directions in which the rows do not vary, searches end
         # on its mirror, which may be a saddle point.
         best, basis = inside, _moved(inside.basis, _KICK, np.random.default_rng(0))
@@ -298,10 +300,10 @@ class PenaltySearch:
         while count < _MOST_HOPS and idle < (_RETURNS if returns == count else _IDLE_HOPS) and not self.stopped:
             start = _moved(best.basis, _HOPS[count % len(_HOPS)], rng)
             trial = self.ascend(minimise_constraint(self.problem, start, target=_ASCENT_AIM * self.tolerance))
-            if trial.feasible and self.worth(trial, best):
+            if trial.feasible and (trial.loss < best.loss or self.worth(trial, best)):
                 trial = self.activate(trial)
             better = trial.feasible and trial.loss < best.loss - _IDLE_COST * abs(best.loss)
-            returns += abs(trial.loss - best.loss) <= _SAME * abs(best.loss)
+            returns += trial.feasible and abs(trial.loss - best.loss) <= _SAME * abs(best.loss)
             idle, best = (0, trial) if better else (idle + 1, best)
             count += 1
         return best
@@ -339,6 +341,8 @@ class PenaltySearch:
     def closest(self, ends: Sequence[PenaltyResult], spares: Iterable[np.ndarray]) -> PenaltyResult:
         """No frame within the tolerance was found: the least violation that can be reached from the ends and spares."""
         best = min(ends, key=lambda end: end.constraint)
+        if self.stopped:
+            return best
         starts = sorted([*(end.basis for end in ends), *spares], key=self._largest)
         count = max(_LOWEST_STARTS, len(starts) // _CANDIDATES_PER_START)
         found = [self._lowest(basis, best) for basis in _different(starts, count)]
