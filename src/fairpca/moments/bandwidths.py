@@ -57,8 +57,8 @@ def check_bandwidth(bandwidth: Any) -> str | Bandwidth:
     widths = sorted(map(float, bandwidth if several else (bandwidth,)), reverse=True)
     if widths[0] > _LARGEST_RATIO * widths[-1]:
         raise ValueError(
-            f"bandwidth={bandwidth!r}: the widest is more than {_LARGEST_RATIO:g} times as wide as the narrowest; leave "
-            "one of them out."
+            f"bandwidth={bandwidth!r}: the widest is more than {_LARGEST_RATIO:g} times as wide as the narrowest; "
+            "leave one of them out."
         )
     return tuple(widths) if several else widths[0]
 
