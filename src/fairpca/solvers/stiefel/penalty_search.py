@@ -39,6 +39,8 @@ GROWTH, LARGEST_PENALTY = 2.0, 1e10
 _PATH_ACCURACY, _FINAL_ACCURACY = 2e-3, 1e-4
 #: The same where rounding must not show, with what is then aimed at, its relative error and the number of steps to it.
 _REFINED_ACCURACY, _REFINED_AIM, _REFINED_ERROR, _REFINEMENTS = 1e-9, 1.0 - 1e-7, 1e-10, 6
+#: The relative error that is enough where rounding keeps the gradient from that accuracy.
+_ROUNDED_ERROR = 1e-6
 #: Iterations between two computations of the curvature.
 _PATH_ITERATIONS, _FINAL_ITERATIONS = 40, 60
 #: The constraint counts as active from this share of the tolerance on.
@@ -321,7 +323,10 @@ class PenaltySearch:
                 best = trial
             missed = abs(trial.constraint - target)
             converged = trial.gradient_norm <= _REFINED_ACCURACY
-            if self.stopped or missed <= _REFINED_ERROR * target or (missed > 0.5 * error and not converged):
+            if self.stopped or missed <= _REFINED_ERROR * target:
+                break
+            # Where rounding hides the gradient, a search can go on for very long.
+            if not converged and (missed > 0.5 * error or missed <= _ROUNDED_ERROR * target):
                 break
             if converged:  # otherwise a stiffer term would only make it harder
                 stiffness *= 10.0
