@@ -173,6 +173,7 @@ def test_rows_that_vary_in_few_directions(n_cases, counts):
 NARROW = [
     # One group's rows are all the same; the smallest value lies a tenth of a radian from a poorer minimum.
     {"seed": 3770571, "kind": "constant group", "k": 3, "d": 1, "weighting": "fractions"},
+    {"seed": 4294967295, "kind": "constant group", "k": 3, "d": 2, "weighting": "none"},
     {"seed": 6030179, "kind": "few directions", "k": 2, "d": 2, "weighting": "integers"},
 ]
 
