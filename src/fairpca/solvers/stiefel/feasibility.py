@@ -68,9 +68,15 @@ def minimise_constraint(
 
 
 def minimise_largest(problem: PenaltyProblem, start: np.ndarray) -> np.ndarray:
-    """Lower the largest ``h_j``, by norms that come ever closer to it."""
-    basis = start
-    single = len(problem.evaluate(start).constraints) == 1
+    """Lower the largest ``h_j``, by norms that come ever closer to it.
+
+    A norm in which others count too may lead away to where the largest is larger: then its end is not taken.
+    """
+    basis, here = start, problem.evaluate(start).constraints
+    single = len(here) == 1
     for power in _POWERS[:1] if single else _POWERS:
-        basis = minimise_constraint(problem, basis, max_iter=600 if single else 200, power=power)
+        trial = minimise_constraint(problem, basis, max_iter=600 if single else 200, power=power)
+        there = problem.evaluate(trial).constraints
+        if there.max() <= here.max():
+            basis, here = trial, there
     return basis

@@ -64,9 +64,9 @@ _SAME = 1e-3
 _CROSSING_STEPS = 12
 #: A tolerance is worth at least this share of the variance, which keeps the method of multipliers stiff.
 _LEAST_PRICE = 1e-3
-#: Frames from which the largest constraint is minimised: at least so many, or one of every six candidates; and how
+#: Frames from which the largest constraint is minimised: at least so many, or one of every twelve candidates; and how
 #: different they are, as the squared sine of an angle. Valleys of narrow kernels are narrow.
-_LOWEST_STARTS, _CANDIDATES_PER_START, _DIFFERENT = 6, 6, 0.003
+_LOWEST_STARTS, _CANDIDATES_PER_START, _DIFFERENT = 6, 12, 0.003
 
 
 @dataclass(frozen=True)
