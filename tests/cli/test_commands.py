@@ -17,6 +17,7 @@ import pytest
 from fairpca import FairPCA, load_model
 from fairpca._progress import Progress
 from fairpca.cli import main
+from fairpca.cli._main import guarded
 from fairpca.cli._tables import clean, format_table
 from fairpca.persistence import read_model
 from fairpca.tables import prepare_table, read_table
@@ -367,9 +368,23 @@ def test_interrupting_leaves_no_half_written_file(people, tmp_path):
         time.sleep(0.3)
         process.send_signal(signal.SIGINT)
         _, errors = process.communicate()
-    assert process.returncode == 130
-    assert errors == "fairpca: interrupted\n"
+    assert (process.returncode, errors) == (130, "fairpca: interrupted\n")
     assert [item.name for item in tmp_path.iterdir()] == ["people.csv"]
+
+
+def test_an_interrupt_that_became_another_error_is_one_all_the_same(capsys):
+    """As when it comes while a compiled module is imported."""
+    before = signal.getsignal(signal.SIGINT)
+
+    def run():
+        try:
+            signal.raise_signal(signal.SIGINT)
+        except KeyboardInterrupt:
+            raise ImportError("module failed to import") from None
+
+    assert guarded("fairpca", run) == 130
+    assert capsys.readouterr().err == "fairpca: interrupted\n"
+    assert signal.getsignal(signal.SIGINT) is before
 
 
 def test_help_teaches(capsys):

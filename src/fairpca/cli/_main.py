@@ -3,9 +3,13 @@
 from __future__ import annotations
 
 import argparse
+import contextlib
 import io
+import signal
 import sys
-from collections.abc import Callable, Sequence
+import threading
+from collections.abc import Callable, Iterator, Sequence
+from types import FrameType
 
 import fairpca
 from fairpca.cli._audit import add_audit
@@ -29,17 +33,38 @@ def main(argv: Sequence[str] | None = None) -> int:
 def guarded(program: str, run: Callable[[], int]) -> int:
     """Call ``run``; a user error becomes one clear error message and exit code 2."""
     _escape_unencodable_output()
+    with _noting_interrupts() as interrupts:
+        try:
+            return run()
+        except BrokenPipeError:  # the reading process has ended, for example `fairpca demo | head`
+            sys.stderr.close()
+            return 0
+        except (KeyboardInterrupt, ValueError, TypeError, OSError, ImportError) as problem:
+            if isinstance(problem, KeyboardInterrupt) or interrupts:
+                print(f"{program}: interrupted", file=sys.stderr)
+                return 130
+            print(f"{program}: {problem}", file=sys.stderr)
+            return 2
+
+
+@contextlib.contextmanager
+def _noting_interrupts() -> Iterator[list[int]]:
+    """The interrupts so far: compiled code, a module being imported for example, may turn one into another error."""
+    noted: list[int] = []
+
+    def note(number: int, frame: FrameType | None) -> None:
+        noted.append(number)
+        raise KeyboardInterrupt
+
+    ours = signal.getsignal(signal.SIGINT) is signal.default_int_handler
+    if not (ours and threading.current_thread() is threading.main_thread()):
+        yield noted
+        return
+    signal.signal(signal.SIGINT, note)
     try:
-        return run()
-    except BrokenPipeError:  # the reading process has ended, for example `fairpca demo | head`
-        sys.stderr.close()
-        return 0
-    except KeyboardInterrupt:
-        print(f"{program}: interrupted", file=sys.stderr)
-        return 130
-    except (ValueError, TypeError, OSError, ImportError) as problem:
-        print(f"{program}: {problem}", file=sys.stderr)
-        return 2
+        yield noted
+    finally:
+        signal.signal(signal.SIGINT, signal.default_int_handler)
 
 
 def _run(given: list[str]) -> int:
