@@ -174,6 +174,8 @@ NARROW = [
     # One group's rows are all the same; the smallest value lies a tenth of a radian from a poorer minimum.
     {"seed": 3770571, "kind": "constant group", "k": 3, "d": 1, "weighting": "fractions"},
     {"seed": 4294967295, "kind": "constant group", "k": 3, "d": 2, "weighting": "none"},
+    # A valley so narrow that two hundred random frames miss it.
+    {"seed": 1254, "kind": "constant group", "k": 3, "d": 2, "weighting": "fractions"},
     {"seed": 6030179, "kind": "few directions", "k": 2, "d": 2, "weighting": "integers"},
 ]
 
