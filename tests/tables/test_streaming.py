@@ -316,3 +316,14 @@ def test_batch_size_depends_on_the_encoded_width(tmp_path, rng, monkeypatch):
     parquet.write_table(pyarrow.table(columns), tmp_path / "people.parquet")
     stream = TableStream(open_arrow(tmp_path / "people.parquet"), ["sex"])
     assert max(len(block) * len(block.columns) for block in stream.blocks()) <= 5_000
+
+
+def test_classes_beside_the_positive_one_count_as_one(tmp_path, rng):
+    """A class of two rows is no obstacle where a positive class is named: all the others are one."""
+    columns = {
+        "x": rng.normal(size=60),
+        "sex": ["f", "m"] * 30,
+        "risk": ["good"] * 30 + ["bad"] * 28 + ["unknown"] * 2,
+    }
+    whole, streamed = both_ways(tmp_path, columns, label="risk", positive="good")
+    assert whole.classes == streamed.classes == ("not good", "good")

@@ -211,10 +211,14 @@ def _sampled(
 ) -> tuple[np.ndarray, np.ndarray, np.ndarray | None]:
     """Features, groups and classes of the sampled rows."""
     X, groups, texts = sample.rows()
-    _check_sample(moments, groups, stream.roles.label, texts)
-    if texts is None or stream.roles.label is None:
+    label = stream.roles.label
+    if texts is None or label is None:
+        _check_sample(moments, groups, None, None)
         return X, groups, None
-    return X, groups, decided_classes(stream.roles.label, texts, sorted(stream.class_counts), positive)[0]
+    classes, names = decided_classes(label, texts, sorted(stream.class_counts), positive)
+    # All classes but the positive one count as one.
+    _check_sample(moments, groups, label, texts if positive is None else np.where(classes == 1, names[-1], names[0]))
+    return X, groups, classes
 
 
 @dataclass(frozen=True)
