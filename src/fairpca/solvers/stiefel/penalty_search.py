@@ -262,7 +262,7 @@ class PenaltySearch:
         """Whether an end could still win: its slack, at the price rho, might buy more than the lead of the best."""
         slack = max(np.log(self.tolerance / max(end.constraint, 1e-300)), 0.0)
         gain = end.penalty * end.constraint * min(slack, 3.0) * GROWTH
-        same = abs(end.loss - best.loss) <= 1e-3 * abs(best.loss) and slack < 0.1
+        same = abs(end.loss - best.loss) <= _SAME * abs(best.loss) and slack < 0.1
         return not self.stopped and not same and end.loss - gain < best.loss
 
     def activate(self, inside: PenaltyResult) -> PenaltyResult:
@@ -352,18 +352,19 @@ class PenaltySearch:
             return best
         starts = sorted([*(end.basis for end in ends), *spares], key=self._largest)
         count = max(_LOWEST_STARTS, len(starts) // _CANDIDATES_PER_START)
-        found = [self._lowest(basis, best) for basis in _different(starts, count)]
+        found = [best, *(self._lowest(basis, best) for basis in _different(starts, count))]
+        if not any(end.feasible for end in found):
+            found += self._lowest_around(min(found, key=lambda end: end.constraint))
         feasible = [self.advance(end) for end in found if end.feasible]
-        if feasible and not self.stopped:
+        if feasible:
             return self.activate(min(feasible, key=lambda end: end.loss))
-        return self._lowest_around(min([best, *found], key=lambda end: end.constraint))
+        return min(found, key=lambda end: end.constraint)
 
-    def _lowest_around(self, best: PenaltyResult) -> PenaltyResult:
+    def _lowest_around(self, best: PenaltyResult) -> list[PenaltyResult]:
         """The same from frames near the least violation found: a narrow valley beside it is missed by random ones."""
         rng = np.random.default_rng(0)
         frames = [_moved(best.basis, length, rng) for length in np.linspace(*_NEAR, _NEAR_FRAMES)]
-        found = [self._lowest(basis, best) for basis in sorted(frames, key=self._largest)[:_NEAR_STARTS]]
-        return min([best, *found], key=lambda end: end.constraint)
+        return [self._lowest(basis, best) for basis in sorted(frames, key=self._largest)[:_NEAR_STARTS]]
 
     def _lowest(self, start: np.ndarray, like: PenaltyResult) -> PenaltyResult:
         basis = minimise_largest(self.problem, start)
