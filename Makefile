@@ -12,13 +12,10 @@ demo: $(VENV)/.installed
 test: $(VENV)/.test
 	$(BIN)/python -m pytest -n auto --dist loadfile
 
-# Properties on random data, for long: make fuzz FUZZ_EXAMPLES=3000. Whatever is put into tests/properties takes part.
-FUZZ_EXAMPLES ?= 300
-FUZZ_SECONDS  ?= 300
+# Random data sets and malformed files, for long, and 180 killed commands: make fuzz FUZZ_MINUTES=300.
+FUZZ_MINUTES ?= 30
 fuzz: $(VENV)/.test
-	FAIRPCA_FUZZ=1 FAIRPCA_FUZZ_EXAMPLES=$(FUZZ_EXAMPLES) $(BIN)/python -m pytest tests/properties
-	FAIRPCA_FUZZ_SECONDS=$(FUZZ_SECONDS) $(BIN)/python -m pytest tests/fuzz -q -s
-	FAIRPCA_FUZZ_KILLS=20 $(BIN)/python -m pytest tests/cli/test_signals.py -q -rP
+	FAIRPCA_FUZZ_MINUTES=$(FUZZ_MINUTES) FAIRPCA_FUZZ_KILLS=20 $(BIN)/python -m pytest tests/properties tests/fuzz tests/cli/test_signals.py -rP
 
 lint: $(VENV)/.lint
 	$(BIN)/ruff check .

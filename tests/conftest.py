@@ -6,9 +6,11 @@ import json
 import os
 import subprocess
 import sys
+import time
 
 os.environ["SCIPY_ARRAY_API"] = "1"  # before scipy is imported: else scikit-learn skips one of its checks
 
+from collections import Counter
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
@@ -17,6 +19,50 @@ import numpy as np
 import pytest
 
 import fairpca
+
+#: For ``make fuzz``: these minutes are shared by all kinds of random cases. Without them, a few that never change.
+FUZZ_MINUTES = float(os.environ.get("FAIRPCA_FUZZ_MINUTES", "0"))
+#: Fits by class of estimator and cases by kind, counted where they are tested.
+COUNTS: Counter[str] = Counter()
+_KINDS: list[pytest.Item] = []
+
+
+def pytest_collection_finish(session: pytest.Session) -> None:
+    """Every property on random data is a kind of its own, and every test that takes ``cases``."""
+    _KINDS[:] = [
+        item
+        for item in session.items
+        if item.get_closest_marker("hypothesis") or "cases" in getattr(item, "fixturenames", ())
+    ]
+
+
+def fuzz_seconds() -> float:
+    """The time of one kind of random cases."""
+    return 60.0 * FUZZ_MINUTES / max(len(_KINDS), 1)
+
+
+@pytest.hookimpl(tryfirst=True)
+def pytest_pyfunc_call(pyfuncitem: pytest.Function) -> bool | None:
+    """hypothesis counts examples: a property that has a time instead is tested again until it is over."""
+    if not (FUZZ_MINUTES and pyfuncitem.get_closest_marker("hypothesis")):
+        return None
+    arguments = {name: pyfuncitem.funcargs[name] for name in pyfuncitem._fixtureinfo.argnames}
+    end = time.monotonic() + fuzz_seconds()
+    while time.monotonic() < end:
+        pyfuncitem.obj(**arguments)
+    return True
+
+
+@pytest.fixture(scope="session")
+def counts() -> Counter[str]:
+    return COUNTS
+
+
+def pytest_terminal_summary(terminalreporter) -> None:
+    if FUZZ_MINUTES and COUNTS:
+        terminalreporter.section("fits by class, cases by kind")
+        for name, count in sorted(COUNTS.items()):
+            terminalreporter.write_line(f"{name:40} {count:10,d}")
 
 
 @pytest.fixture(scope="session")

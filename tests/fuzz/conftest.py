@@ -3,16 +3,15 @@
 from __future__ import annotations
 
 import os
-import sys
 import time
+from collections import Counter
 from collections.abc import Callable, Iterator
 from pathlib import Path
 
 import numpy as np
 import pytest
+from tests.conftest import FUZZ_MINUTES, fuzz_seconds
 
-#: Seconds for each kind of case; without it, a small number of cases that never changes.
-SECONDS = float(os.environ.get("FAIRPCA_FUZZ_SECONDS", "0"))
 #: The number of one case to repeat, as a failure names it.
 CASE = os.environ.get("FAIRPCA_FUZZ_CASE")
 
@@ -20,17 +19,17 @@ Cases = Callable[[int], Iterator[np.random.Generator]]
 
 
 @pytest.fixture
-def cases(request: pytest.FixtureRequest) -> Cases:
+def cases(request: pytest.FixtureRequest, counts: Counter[str]) -> Cases:
     """Generators of random numbers, one per case; the number of the last one is told if it fails."""
     done: list[int] = []
 
     def numbers(small: int) -> Iterator[int]:
         if CASE is not None:
             yield int(CASE)
-        elif not SECONDS:
+        elif not FUZZ_MINUTES:
             yield from range(small)
         else:
-            first, end = time.time_ns() % 2**40, time.monotonic() + SECONDS
+            first, end = time.time_ns() % 2**40, time.monotonic() + fuzz_seconds()
             while time.monotonic() < end:
                 yield first + len(done)
 
@@ -38,9 +37,8 @@ def cases(request: pytest.FixtureRequest) -> Cases:
         for number in numbers(small):
             done.append(number)
             request.node.user_properties[:] = [("FAIRPCA_FUZZ_CASE", number)]
+            counts[request.node.name] += 1
             yield np.random.default_rng(number)
-        if SECONDS:
-            sys.stdout.write(f"\n{request.node.name}: {len(done)} cases\n")
 
     return generate
 
