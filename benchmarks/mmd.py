@@ -1,11 +1,10 @@
-"""MMDFairPCA: the authors' saved solutions, cost of one evaluation, scaling, full Adult and Figure 1.
+"""MMDFairPCA: the authors' saved solutions, cost of one evaluation, scaling, full Adult, Figure 1, least MMD^2.
 
-    python benchmarks/mmd.py [table] [evaluation] [scaling] [adult] [figure1] [pymanopt] [--data FOLDER]
-    [--splits 0,1]
+    python benchmarks/mmd.py [table] [evaluation] [scaling] [adult] [figure1] [least] [pymanopt]
+    [--data FOLDER] [--splits 0,1]
 
 Everything by default except pymanopt, which must be installed for it. Data: --data, the variable
-FAIRPCA_DATA, or
-../shared/data. Timings are ratios measured side by side in one run.
+FAIRPCA_DATA, or ../shared/data. Timings are ratios measured side by side in one run.
 """
 
 from __future__ import annotations
@@ -35,7 +34,7 @@ from fairpca.moments.kernel_means import available_cores, exact_kernel
 from fairpca.problems.mmd import DiscrepancyProblem, all_pairs
 from fairpca.solvers.stiefel.quasi_newton import descend_on_stiefel, minimise_on_stiefel
 
-PARTS = ("table", "evaluation", "scaling", "adult", "figure1")
+PARTS = ("table", "evaluation", "scaling", "adult", "figure1", "least")
 
 
 def main() -> None:
@@ -292,6 +291,27 @@ def _lowest_plane(seed: int) -> float:
     sigma = median_bandwidth(PCA(2).fit_transform(X))
     normals = np.random.default_rng(0).standard_normal((2000, 1, 3))
     return min(mmd2(X @ np.linalg.svd(normal)[2][1:].T, groups, bandwidth=sigma) for normal in normals)
+
+
+def run_least(arguments: argparse.Namespace, problems: int = 80, seeds: int = 6) -> None:
+    """The least MMD^2 found where no projection is within the tolerance, next to the best of several random states."""
+    found = np.array([[_least(problem, seed) for seed in range(seeds)] for problem in range(problems)])
+    excess = found[..., 0] / found[..., 0].min(axis=1, keepdims=True) - 1.0
+    print(f"{problems} problems of 80 rows, 5 to 8 features, 2 to 4 components, 2 or 3 groups; {seeds} random states")
+    print(f"more than 0.5 % above the best of them: {100 * (excess > 5e-3).mean():.1f} % of the fits")
+    print(f"mean excess {100 * excess.mean():.1f} %, largest {100 * excess.max():.0f} %")
+    print(f"evaluations per fit: {found[..., 1].mean():.0f}")
+
+
+def _least(number: int, seed: int) -> tuple[float, float]:
+    rng = np.random.default_rng(number)
+    p, d, k = rng.integers(5, 9), rng.integers(2, 5), rng.integers(2, 4)
+    groups, X = np.arange(80) % k, rng.normal(size=(80, p))
+    X = np.sign(X) if number % 2 else X
+    for a in range(k):
+        X[groups == a] = X[groups == a] @ (np.eye(p) + 0.5 * rng.normal(size=(p, p))) + rng.normal(size=p)
+    pca = MMDFairPCA(int(d), tolerance=1e-6, random_state=seed).fit(X, sensitive_features=groups)
+    return pca.mmd2_, pca.n_oracle_calls_
 
 
 def _penalised(problem: DiscrepancyProblem, penalty: float) -> Callable:

@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 from scipy.optimize import minimize, minimize_scalar
 from sklearn.exceptions import ConvergenceWarning
-from tests.properties.data import fitted, make_rows
+from tests.properties.data import KINDS, fitted, make_rows
 
 from fairpca import MMDFairPCA
 
@@ -177,17 +177,21 @@ NARROW = [
     # A valley so narrow that two hundred random frames miss it.
     {"seed": 1254, "kind": "constant group", "k": 3, "d": 2, "weighting": "fractions"},
     {"seed": 6030179, "kind": "few directions", "k": 2, "d": 2, "weighting": "integers"},
+    # All three pairs are equal at the smallest value; a norm in which the others count leads away from it.
+    {"seed": 2007055256, "kind": "normal", "k": 3, "d": 2, "weighting": "none"},
+    # Frames that lead to the smallest value are among the worst to begin with.
+    {"seed": 651199537, "kind": "constant column", "k": 3, "d": 2, "weighting": "integers"},
+    # A solution refined up to the tolerance of 1e-9 was beyond it once it was computed again, by rounding.
+    {"seed": 535648839, "kind": "few directions", "k": 2, "d": 1, "weighting": "fractions"},
 ]
 
 
-@pytest.mark.parametrize("case", NARROW, ids=lambda case: case["kind"])
-def test_the_smallest_value_of_narrow_kernels(case):
-    """Where no projection is within the tolerance the smallest MMD^2 is promised, and a few rows and a kernel of an
-    eighth of the median distance make many narrow valleys.
-    """
+def check_smallest_value(case):
+    """Where no projection is within the tolerance the smallest MMD^2 is returned; all directions are tried here."""
     data = make_rows(**case, p=3, n_rows=24, origin=0.0, exponent=0)
     model = fitted(MMDFairPCA(data.d, tolerance=1e-9), data)
-    pairs = [(a, b) for a in range(case["k"]) for b in range(a)]
+    labels = np.unique(data.groups)
+    pairs = [(a, b) for a in range(len(labels)) for b in range(a)]
     cells, centred = cells_of(data.groups, data.counted), data.X - data.X.mean(axis=0)
 
     def value(vector):
@@ -196,8 +200,24 @@ def test_the_smallest_value_of_narrow_kernels(case):
     vectors = directions(3, 4000)
     values = np.array([value(vector) for vector in vectors])
     found = [minimize(value, vector, method="Nelder-Mead").fun for vector in vectors[np.argsort(values)[:10]]]
-    assert not model.converged_
-    assert model.mmd2_ == pytest.approx(min(found), rel=2e-3)
+    assert model.converged_ == (model.mmd2_ <= 1e-9), case
+    assert model.converged_ or model.mmd2_ <= 1.002 * min(found), case
+
+
+@pytest.mark.parametrize("case", NARROW, ids=lambda case: case["kind"])
+def test_the_smallest_value_of_narrow_kernels(case):
+    """A few rows and a kernel of an eighth of the median distance make many narrow valleys."""
+    check_smallest_value(case)
+
+
+def test_the_smallest_value_of_random_rows(n_cases, counts):
+    for seed in range(n_cases):
+        rng = np.random.default_rng(seed)
+        check_smallest_value({
+            "seed": int(rng.integers(2**31)), "kind": str(rng.choice(KINDS)), "k": int(rng.integers(2, 4)),
+            "d": int(rng.integers(1, 3)), "weighting": str(rng.choice(["none", "fractions", "integers"])),
+        })  # fmt: skip
+        counts["MMDFairPCA"] += 1
 
 
 def test_a_constant_column_is_not_the_answer():

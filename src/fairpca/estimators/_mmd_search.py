@@ -43,9 +43,10 @@ _FIRST_ROWS, _ROW_GROWTH = 4000, 4
 SMALL_FRAME, _SMALL_STARTS, _LARGE_STARTS = 50, 8, 3
 #: Frames so small (p d) that random ones hit every region within the tolerance; each of the best is started from.
 _TINY_FRAME, _TINY_STARTS = 6, 4
-#: Random frames from which the smallest MMD^2 is searched if no frame within the tolerance was found; more of them for
-#: tiny frames, as long as their kernels have no more than so many entries: few rows make many narrow valleys.
-_SPARE_FRAMES, _TINY_SPARES, _TINY_ENTRIES = 48, 200, 2_000_000
+#: Random frames from which the smallest MMD^2 is searched if no frame within the tolerance was found: where frames are
+#: large, and small; more for tiny ones, as long as their kernels have no more than so many entries, since few rows make
+#: many narrow valleys.
+_LARGE_SPARES, _SMALL_SPARES, _TINY_SPARES, _TINY_ENTRIES = 16, 48, 200, 2_000_000
 #: Rounds in which the tolerance given to an approximate problem is corrected by the exact value on all rows.
 _CORRECTIONS = 6
 #: Level of random groups, next to that at ordinary PCA, below which all rows of a pair count as the same.
@@ -231,13 +232,13 @@ class DiscrepancySearch:
         """Of small frames: random ones within the tolerance, those with the most variance."""
         if self.pca.size > _TINY_FRAME:
             return []
-        frames = [random_frame(self.rng, *self.pca.shape) for _ in range(_SPARE_FRAMES)]
+        frames = [random_frame(self.rng, *self.pca.shape) for _ in range(_SMALL_SPARES)]
         points = [problem.evaluate(frame) for frame in frames]
         within = [(here.loss, i) for i, here in enumerate(points) if here.constraints.max() <= problem.tolerance]
         return [frames[i] for _, i in sorted(within)[:_TINY_STARTS]]
 
     def _spares(self, problem: DiscrepancyProblem) -> Iterator[np.ndarray]:
-        count = _SPARE_FRAMES
+        count = _SMALL_SPARES if self.pca.size <= SMALL_FRAME else _LARGE_SPARES
         if self.pca.size <= _TINY_FRAME:
             count = max(count, min(_TINY_SPARES, _TINY_ENTRIES // problem.n_rows**2))
         return (random_frame(self.rng, *self.pca.shape) for _ in range(count))

@@ -17,6 +17,7 @@ from fairpca.solvers.stiefel.penalty_search import (
     ACTIVE,
     GROWTH,
     LARGEST_PENALTY,
+    ROUNDING,
     Callback,
     PenaltyResult,
     PenaltySearch,
@@ -33,9 +34,6 @@ __all__ = ["PenaltyResult", "follow_within", "hop_within", "minimise_within", "r
 _FIRST_ACCURACY, _LAST_ACCURACY, _ACCURACY_FACTOR = 1e-1, 1e-6, (1e-5) ** (1 / 5)
 _SMALLEST_MOVE = 1e-6
 _INNER_ITERATIONS = 300
-#: Error of a constraint from rounding alone. Times a penalty of 1e10 it is more than a search could gain; without this
-#: allowance the search would spend all its iterations on it.
-_ROUNDING = 1e-15
 #: Ends of rough paths considered for refinement.
 _REFINED = 3
 
@@ -63,7 +61,8 @@ def repms(
             tol=accuracy,
             max_iter=_INNER_ITERATIONS,
             invariant=problem.invariant,
-            noise=penalty * max(problem.noise, _ROUNDING),
+            # Times a penalty of 1e10 rounding is more than a search could gain, and would take all its iterations.
+            noise=penalty * max(problem.noise, ROUNDING),
         )
         moved = float(np.linalg.norm(inner.basis - basis))
         basis = inner.basis

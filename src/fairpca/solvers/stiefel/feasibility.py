@@ -7,10 +7,11 @@ import numpy as np
 from fairpca.protocols import PenaltyProblem
 from fairpca.solvers.stiefel.quasi_newton import minimise_on_stiefel
 
-__all__ = ["constraint_norm", "minimise_constraint", "minimise_largest"]
+__all__ = ["constraint_norm", "lower_largest", "minimise_constraint", "minimise_largest"]
 
-#: Norm of the constraints that is penalised, and those by which the largest alone is minimised.
-_POWER, _POWERS = 8.0, (8.0, 32.0, 128.0, 512.0)
+#: Norm of the constraints that is penalised, and those by which the largest alone is minimised: where three of them
+#: meet, a lower power leads away.
+_POWER, _POWERS = 8.0, (32.0, 128.0, 512.0)
 #: Iterations between two computations of the curvature.
 _ITERATIONS = 60
 
@@ -65,6 +66,11 @@ def minimise_constraint(
         if reached <= target or inner.converged or improved <= 1e-6 * inner.value:
             break
     return basis
+
+
+def lower_largest(problem: PenaltyProblem, start: np.ndarray, *, max_iter: int) -> np.ndarray:
+    """A few steps of :func:`minimise_largest`, which tell more of a start than its own value does."""
+    return minimise_constraint(problem, start, max_iter=max_iter, power=_POWERS[0])
 
 
 def minimise_largest(problem: PenaltyProblem, start: np.ndarray) -> np.ndarray:

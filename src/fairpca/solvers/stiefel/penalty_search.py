@@ -16,7 +16,7 @@ import numpy as np
 from fairpca.linalg import Geodesic
 from fairpca.protocols import PenaltyPoint, PenaltyProblem
 from fairpca.solvers.stiefel.augmented_lagrangian import AugmentedTerm
-from fairpca.solvers.stiefel.feasibility import constraint_norm, minimise_constraint, minimise_largest
+from fairpca.solvers.stiefel.feasibility import constraint_norm, lower_largest, minimise_constraint, minimise_largest
 from fairpca.solvers.stiefel.geometry import horizontal, retract_polar
 from fairpca.solvers.stiefel.quasi_newton import Objective, StiefelResult, minimise_on_stiefel
 
@@ -24,6 +24,7 @@ __all__ = [
     "ACTIVE",
     "GROWTH",
     "LARGEST_PENALTY",
+    "ROUNDING",
     "Callback",
     "PenaltyResult",
     "PenaltySearch",
@@ -35,6 +36,8 @@ __all__ = [
 
 #: Factor by which rho grows, and its largest value (Lee et al. 2022).
 GROWTH, LARGEST_PENALTY = 2.0, 1e10
+#: Error of a constraint from rounding alone.
+ROUNDING = 1e-15
 #: Accuracy while rho still grows, and at the rho that is kept; f is of the order of one.
 _PATH_ACCURACY, _FINAL_ACCURACY = 2e-3, 1e-4
 #: The same where rounding must not show, with what is then aimed at, its relative error and the number of steps to it.
@@ -54,6 +57,8 @@ _ACTIVATION_STEPS = 12
 _ASCENT_AIM, _ASCENTS, _ASCENT_PRICE = 0.9, 3, 0.1
 #: Share of the tolerance beyond which an ascent has left the region it began in: nothing leads back there.
 _ESCAPED = 1.3
+#: Multiple of the tolerance from which no ascent leads within it.
+_OUT_OF_REACH = 10.0
 #: Length of the step by which a search leaves a saddle point, and of those, in turn, by which it leaves its region.
 _KICK, _HOPS = 0.03, (0.6, 1.0)
 #: Hops in all, hops in a row that may be of no use, and where all so far have led back: then few tell enough.
@@ -64,11 +69,12 @@ _SAME = 1e-3
 _CROSSING_STEPS = 12
 #: A tolerance is worth at least this share of the variance, which keeps the method of multipliers stiff.
 _LEAST_PRICE = 1e-3
-#: Frames from which the largest constraint is minimised: at least so many, or one of every twelve candidates; and how
-#: different they are, as the squared sine of an angle. Valleys of narrow kernels are narrow.
-_LOWEST_STARTS, _CANDIDATES_PER_START, _DIFFERENT = 6, 12, 0.003
-#: How far from the lowest of them frames are tried again, how many, and from how many of these it is minimised.
-_NEAR, _NEAR_FRAMES, _NEAR_STARTS = (0.05, 0.8), 60, 4
+#: Frames from which the largest constraint is minimised, after a few steps from each candidate: at least so many, or
+#: one of every twenty; and how different they are, as the squared sine of an angle: narrow kernels make narrow valleys.
+_LOWEST_STARTS, _CANDIDATES_PER_START, _FIRST_STEPS, _DIFFERENT = 12, 20, 4, 0.003
+#: How far from the lowest of them frames are tried again, how many at a time, from how many of these it is minimised,
+#: and how many times in a row this may be of no use.
+_NEAR, _NEAR_FRAMES, _NEAR_STARTS, _IDLE_ROUNDS = (0.6, 1.5), 10, 2, 4
 
 
 @dataclass(frozen=True)
@@ -222,6 +228,8 @@ class PenaltySearch:
         The term that keeps them there is zero inside, so one search does what a falling rho takes many for.
         """
         here = self.problem.evaluate(basis)
+        if here.constraints.max() > _OUT_OF_REACH * self.tolerance:
+            return self._without_search(basis, self._headroom(here.loss) / self.tolerance)
         multipliers: np.ndarray = np.zeros(len(here.constraints))
         stiffness = 2.0 * self._headroom(here.loss) / self.tolerance**2
         for _ in range(_ASCENTS):
@@ -314,14 +322,17 @@ class PenaltySearch:
 
     def refine(self, active: PenaltyResult) -> PenaltyResult:
         """Make the term stiffer from step to step, until the multipliers no longer change."""
-        best, trial, target, error = active, active, _REFINED_AIM * self.tolerance, np.inf
+        # Computed again, in another order, the value must still be within a tolerance that is small.
+        target = min(_REFINED_AIM * self.tolerance, max(self.tolerance - 4.0 * ROUNDING, ACTIVE * self.tolerance))
+        best, trial, error = active, active, np.inf
         multipliers = active.penalty * constraint_norm(self.problem.evaluate(active.basis).constraints)[1]
         stiffness = 2.0 * max(active.penalty, self._headroom(active.loss) / self.tolerance) / self.tolerance
         for _ in range(_REFINEMENTS):
             term = AugmentedTerm(multipliers, stiffness, target)
             trial = self.solve(trial.basis, term, float(multipliers.max()), "refine")
             multipliers = term(self.problem.evaluate(trial.basis).constraints)[1]
-            if trial.feasible and trial.loss <= best.loss + _IDLE_COST * abs(best.loss):
+            within = trial.constraint <= 0.5 * (target + self.tolerance)
+            if within and trial.loss <= best.loss + _IDLE_COST * abs(best.loss):
                 best = trial
             missed = abs(trial.constraint - target)
             converged = trial.gradient_norm <= _REFINED_ACCURACY
@@ -350,29 +361,40 @@ class PenaltySearch:
         best = min(ends, key=lambda end: end.constraint)
         if self.stopped:
             return best
-        starts = sorted([*(end.basis for end in ends), *spares], key=self._largest)
-        count = max(_LOWEST_STARTS, len(starts) // _CANDIDATES_PER_START)
-        found = [best, *(self._lowest(basis, best) for basis in _different(starts, count))]
+        candidates = [*(end.basis for end in ends), *spares]
+        count = max(_LOWEST_STARTS, len(candidates) // _CANDIDATES_PER_START)
+        found = [best, *self._lowest(candidates, count, best.penalty)]
         if not any(end.feasible for end in found):
-            found += self._lowest_around(min(found, key=lambda end: end.constraint))
+            found.append(self._lowest_around(min(found, key=lambda end: end.constraint)))
         feasible = [self.advance(end) for end in found if end.feasible]
         if feasible:
             return self.activate(min(feasible, key=lambda end: end.loss))
         return min(found, key=lambda end: end.constraint)
 
-    def _lowest_around(self, best: PenaltyResult) -> list[PenaltyResult]:
-        """The same from frames near the least violation found: a narrow valley beside it is missed by random ones."""
+    def _lowest_around(self, best: PenaltyResult) -> PenaltyResult:
+        """Leave the least violation found by random steps, as :meth:`hop` does: random frames miss narrow valleys."""
         rng = np.random.default_rng(0)
-        frames = [_moved(best.basis, length, rng) for length in np.linspace(*_NEAR, _NEAR_FRAMES)]
-        return [self._lowest(basis, best) for basis in sorted(frames, key=self._largest)[:_NEAR_STARTS]]
+        idle = returns = rounds = 0
+        while idle < (_RETURNS if returns == rounds else _IDLE_ROUNDS) and not (best.feasible or self.stopped):
+            frames = [_moved(best.basis, length, rng) for length in np.linspace(*_NEAR, _NEAR_FRAMES)]
+            trial = min(self._lowest(frames, _NEAR_STARTS, best.penalty), key=lambda end: end.constraint)
+            lower = trial.constraint < (1.0 - _IDLE_COST) * best.constraint
+            returns += abs(trial.constraint - best.constraint) <= _SAME * best.constraint
+            idle, best = (0, trial) if lower else (idle + 1, best)
+            rounds += 1
+        return best
 
-    def _lowest(self, start: np.ndarray, like: PenaltyResult) -> PenaltyResult:
-        basis = minimise_largest(self.problem, start)
+    def _lowest(self, candidates: Sequence[np.ndarray], count: int, penalty: float) -> list[PenaltyResult]:
+        """Minimisers of the largest constraint, from as many of the candidates; a few steps tell which."""
+        lowered = [lower_largest(self.problem, basis, max_iter=_FIRST_STEPS) for basis in candidates]
+        starts = _different(sorted(lowered, key=self._largest), count)
+        return [self._without_search(minimise_largest(self.problem, start), penalty) for start in starts]
+
+    def _without_search(self, basis: np.ndarray, penalty: float) -> PenaltyResult:
+        """The values at a frame that no penalty step led to."""
         here = self.problem.evaluate(basis)
         largest = float(here.constraints.max())
-        return PenaltyResult(
-            basis, here.loss, largest, like.penalty, np.nan, self.n_iter, feasible=largest <= self.tolerance
-        )
+        return PenaltyResult(basis, here.loss, largest, penalty, np.nan, self.n_iter, largest <= self.tolerance)
 
     def _largest(self, basis: np.ndarray) -> float:
         return float(self.problem.evaluate(basis).constraints.max())
