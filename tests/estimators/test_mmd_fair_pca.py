@@ -215,6 +215,7 @@ def test_unreachable_tolerance_is_said():
     with pytest.warns(ConvergenceWarning, match=r"no projection with MMD\^2 <= tolerance=1e-06"):
         pca = MMDFairPCA(2, tolerance=1e-6).fit(X, sensitive_features=groups)
     assert not pca.converged_
+    assert np.isnan(pca.penalty_)  # of a constraint that cannot be met
     # The least violation: all planes, by their normals.
     normals = rng.normal(size=(400, 3))
     values = []
@@ -306,6 +307,7 @@ def test_callback_reports_and_stops(options):
     ("parameters", "message"),
     [
         ({"tolerance": 0.0}, "tolerance=0.0 must be a positive number"),
+        ({"tolerance": 1e-80}, "tolerance=1e-80 is less than the rounding error of MMD.2; use at least 1e-15, or 'auto'"),
         ({"tolerance": "small"}, "tolerance='small' must be a positive number or 'auto'"),
         ({"bandwidth": -1}, "bandwidth=-1 must be a positive number or 'median'"),
         ({"bandwidth": "mean"}, "bandwidth='mean' must be"),

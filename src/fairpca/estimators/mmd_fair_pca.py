@@ -47,6 +47,8 @@ __all__ = ["MMDFairPCA"]
 
 _NOTIONS = ("demographic_parity", "equal_opportunity", "equalized_odds")
 _APPROXIMATIONS = ("auto", "exact", "fourier")
+#: The rounding error of MMD^2, a difference of numbers up to one: nothing smaller can be asked for.
+_LEAST_TOLERANCE = 1e-15
 #: Rows of a Dask collection from which the median distance is computed.
 _BANDWIDTH_ROWS = 4000
 
@@ -124,7 +126,7 @@ feature_names_in_, n_samples_seen_
         The sigma of the kernel, or of each kernel, the widest first.
     penalty_ : float
         The largest multiplier: what a unit of MMD^2 between the hardest pair costs in variance ratio; 0 where PCA
-        itself will do.
+        itself will do, nan where no projection within the tolerance was found.
     objective_ : float
         Minus the explained variance ratio.
     groups_, group_counts_, group_errors_, group_losses_ : ndarray of shape (n_groups,)
@@ -321,6 +323,11 @@ feature_names_in_, n_samples_seen_
         check_choice("solver", self.solver, ("auto", "repms"))
         if self.tolerance != "auto":
             _check_positive("tolerance", self.tolerance, remedy=" or 'auto'")
+            if float(self.tolerance) < _LEAST_TOLERANCE:
+                raise ValueError(
+                    f"tolerance={self.tolerance!r} is less than the rounding error of MMD^2; use at least "
+                    f"{_LEAST_TOLERANCE:g}, or 'auto'."
+                )
         check_bandwidth(self.bandwidth)
         if self.callback is not None and not callable(self.callback):
             raise TypeError(f"callback={self.callback!r} must be a function of one argument, or None.")
@@ -341,11 +348,11 @@ feature_names_in_, n_samples_seen_
         self.pair_tolerance_ = search.limits
         self.tolerance_ = float(search.limits.max())
         self.bandwidth_ = search.bandwidth
-        self.penalty_ = float(result.penalty)
         self.objective_ = -float(self.explained_variance_ratio_.sum())
         self.n_iter_ = max(search.n_iter, 1)
         self.n_oracle_calls_ = search.n_evaluations
         self.converged_ = bool((self.pair_mmd2_ <= self.pair_tolerance_).all())
+        self.penalty_ = float(result.penalty) if self.converged_ else np.nan
         self._warn_about_result()
 
     def _warn_about_result(self) -> None:

@@ -109,14 +109,16 @@ def _coefficients(covariance: np.ndarray, directions: np.ndarray, sizes: np.ndar
 
     Features in different units make S badly scaled, and an eigenvalue of it that is small only because of its unit
     must not be taken for zero. Entries of the correlation matrix have rounding errors of ``rounding``, so its
-    eigenvalues have errors of at most p times that. On the span of the rows any generalised inverse gives the same map;
-    the last step restores the one that leaves directions in which the rows do not vary as they are.
+    eigenvalues have errors of at most p times that. The rows themselves were rounded next to ``sizes``, which adds
+    variance of its own to features that vary little far from zero. On the span of the rows any generalised inverse
+    gives the same map; the last step restores the one that leaves directions in which the rows do not vary as they are.
     """
     spreads = np.sqrt(np.diag(covariance))
     varies = spreads > rounding * sizes
     scales = spreads[varies]
     values, vectors = np.linalg.eigh(covariance[np.ix_(varies, varies)] / np.outer(scales, scales))
-    kept = values > len(values) * rounding
+    rounded = (np.finfo(float).eps * sizes[varies] / scales) ** 2
+    kept = values > len(values) * rounding + rounded @ vectors**2
     whitening = vectors[:, kept] / np.sqrt(values[kept])
     whitened = whitening.T @ (directions[varies] / scales[:, None])
     varying = (whitening @ np.linalg.pinv(whitened).T) / scales[:, None]

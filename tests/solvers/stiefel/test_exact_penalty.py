@@ -195,6 +195,34 @@ def test_hops_lead_to_the_best_region_and_end_soon_where_there_is_only_one():
     assert len(steps) < 12  # two hops, each an ascent and a few steps until the constraint is active
 
 
+class ThreeLevels(ThreeRegions):
+    """The same, out of reach: h is at least 0.51, and 0.75 in the region around 180 degrees."""
+
+    def evaluate(self, V):
+        here = super().evaluate(V)
+        constraints = here.constraints + 0.5 + 0.4 * (1 + here.loss)
+        return Point(here.loss, here.loss_gradient, constraints, here._gradient + 0.4 * here.loss_gradient)
+
+
+def test_hops_lead_to_the_least_violation():
+    problem, stages = ThreeLevels(), []
+    interiors = [problem.line(180)]
+    options = {"tolerance": 0.05, "penalty": 1.0}
+    found = minimise_within(problem, [], interiors, callback=lambda state: stages.append(state["stage"]), **options)
+    degrees = np.linspace(0, 360, 3601)
+    least = min(problem.evaluate(problem.line(angle)).constraints[0] for angle in degrees)
+    assert not found.feasible
+    assert found.constraint == pytest.approx(least, rel=1e-4)
+    assert found.n_iter <= len(stages)
+    assert set(stages) == {"ascend", "lower"}
+
+    few = []
+    minimise_within(
+        problem, [], interiors, callback=lambda state: few.append(1) or state["stage"] == "lower", **options
+    )
+    assert len(few) == 1 + stages.index("lower")  # nothing is begun after a stop
+
+
 def test_a_solution_beyond_the_tolerance_is_left_alone():
     problem = TwoForms(5, 3)
     start = top_eigenpairs(problem.A, 4)[1]

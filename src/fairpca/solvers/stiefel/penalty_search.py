@@ -196,7 +196,10 @@ class PenaltySearch:
                 break
         here = self.problem.evaluate(basis)
         reached = float(term(here.constraints)[1].max())
-        result = result_at(basis, here, reached, inner, self.n_iter, self.tolerance)
+        return self._told(stage, result_at(basis, here, reached, inner, self.n_iter, self.tolerance))
+
+    def _told(self, stage: str, result: PenaltyResult) -> PenaltyResult:
+        """The result, after the callback has heard of it and may have asked to stop."""
         if self.callback is not None and self.callback(callback_state(stage, result)):
             self.stopped = True
         return result
@@ -229,7 +232,7 @@ class PenaltySearch:
         """
         here = self.problem.evaluate(basis)
         if here.constraints.max() > _OUT_OF_REACH * self.tolerance:
-            return self._without_search(basis, self._headroom(here.loss) / self.tolerance)
+            return self._without_search(basis, "ascend")
         multipliers: np.ndarray = np.zeros(len(here.constraints))
         stiffness = 2.0 * self._headroom(here.loss) / self.tolerance**2
         for _ in range(_ASCENTS):
@@ -363,7 +366,7 @@ class PenaltySearch:
             return best
         candidates = [*(end.basis for end in ends), *spares]
         count = max(_LOWEST_STARTS, len(candidates) // _CANDIDATES_PER_START)
-        found = [best, *self._lowest(candidates, count, best.penalty)]
+        found = [best, *self._lowest(candidates, count)]
         if not any(end.feasible for end in found):
             found.append(self._lowest_around(min(found, key=lambda end: end.constraint)))
         feasible = [self.advance(end) for end in found if end.feasible]
@@ -375,26 +378,35 @@ class PenaltySearch:
         """Leave the least violation found by random steps, as :meth:`hop` does: random frames miss narrow valleys."""
         rng = np.random.default_rng(0)
         idle = returns = rounds = 0
-        while idle < (_RETURNS if returns == rounds else _IDLE_ROUNDS) and not (best.feasible or self.stopped):
+        while rounds < _MOST_HOPS and idle < (_RETURNS if returns == rounds else _IDLE_ROUNDS):
+            if best.feasible or self.stopped:
+                break
             frames = [_moved(best.basis, length, rng) for length in np.linspace(*_NEAR, _NEAR_FRAMES)]
-            trial = min(self._lowest(frames, _NEAR_STARTS, best.penalty), key=lambda end: end.constraint)
-            lower = trial.constraint < (1.0 - _IDLE_COST) * best.constraint
-            returns += abs(trial.constraint - best.constraint) <= _SAME * best.constraint
+            trial = min(self._lowest(frames, _NEAR_STARTS), key=lambda end: end.constraint)
+            gain = best.constraint - trial.constraint
+            returns += abs(gain) <= _SAME * best.constraint
+            lower = gain > max(_IDLE_COST * best.constraint, self.problem.noise)
             idle, best = (0, trial) if lower else (idle + 1, best)
             rounds += 1
         return best
 
-    def _lowest(self, candidates: Sequence[np.ndarray], count: int, penalty: float) -> list[PenaltyResult]:
+    def _lowest(self, candidates: Sequence[np.ndarray], count: int) -> list[PenaltyResult]:
         """Minimisers of the largest constraint, from as many of the candidates; a few steps tell which."""
         lowered = [lower_largest(self.problem, basis, max_iter=_FIRST_STEPS) for basis in candidates]
-        starts = _different(sorted(lowered, key=self._largest), count)
-        return [self._without_search(minimise_largest(self.problem, start), penalty) for start in starts]
+        found: list[PenaltyResult] = []
+        for start in _different(sorted(lowered, key=self._largest), count):
+            found.append(self._without_search(minimise_largest(self.problem, start), "lower"))
+            if self.stopped:
+                break
+        return found
 
-    def _without_search(self, basis: np.ndarray, penalty: float) -> PenaltyResult:
-        """The values at a frame that no penalty step led to."""
+    def _without_search(self, basis: np.ndarray, stage: str) -> PenaltyResult:
+        """The values at a frame that no penalty led to; the one given would make the tolerance worth all it can be."""
+        self.n_iter += 1
         here = self.problem.evaluate(basis)
-        largest = float(here.constraints.max())
-        return PenaltyResult(basis, here.loss, largest, penalty, np.nan, self.n_iter, largest <= self.tolerance)
+        penalty, largest = self._headroom(here.loss) / self.tolerance, float(here.constraints.max())
+        result = PenaltyResult(basis, here.loss, largest, penalty, np.nan, self.n_iter, largest <= self.tolerance)
+        return self._told(stage, result)
 
     def _largest(self, basis: np.ndarray) -> float:
         return float(self.problem.evaluate(basis).constraints.max())
