@@ -41,14 +41,12 @@ from fairpca.moments.dask import (
 )
 from fairpca.moments.kernel_means import exact_means
 from fairpca.problems.mmd import pair_discrepancies, random_level
-from fairpca.solvers.stiefel.exact_penalty import PenaltyResult
+from fairpca.solvers.stiefel.exact_penalty import ROUNDING, PenaltyResult
 
 __all__ = ["MMDFairPCA"]
 
 _NOTIONS = ("demographic_parity", "equal_opportunity", "equalized_odds")
 _APPROXIMATIONS = ("auto", "exact", "fourier")
-#: The rounding error of MMD^2, a difference of numbers up to one: nothing smaller can be asked for.
-_LEAST_TOLERANCE = 1e-15
 #: Rows of a Dask collection from which the median distance is computed.
 _BANDWIDTH_ROWS = 4000
 
@@ -96,7 +94,7 @@ class MMDFairPCA(LinearProjection):
     max_iter : int, default=100
         Penalty steps from each start.
     callback : callable, optional
-        Called after each penalty step with a dict (stage, n_iter, penalty, loss, constraint); the search ends
+        Called after each step of the search with a dict (stage, n_iter, penalty, loss, constraint); the search ends
         early if it returns True.
     random_state : int, RandomState or None
         For starts, features and subsamples; results are reproducible with None too.
@@ -131,7 +129,7 @@ feature_names_in_, n_samples_seen_
         Minus the explained variance ratio.
     groups_, group_counts_, group_errors_, group_losses_ : ndarray of shape (n_groups,)
     n_iter_, n_oracle_calls_ : int
-        Penalty steps, and evaluations of MMD^2 with its gradient.
+        Steps of the search (with penalties, or for the least MMD^2 alone), and evaluations of MMD^2 with its gradient.
     converged_ : bool
         Whether ``pair_mmd2_ <= pair_tolerance_``.
 
@@ -323,10 +321,10 @@ feature_names_in_, n_samples_seen_
         check_choice("solver", self.solver, ("auto", "repms"))
         if self.tolerance != "auto":
             _check_positive("tolerance", self.tolerance, remedy=" or 'auto'")
-            if float(self.tolerance) < _LEAST_TOLERANCE:
+            if float(self.tolerance) < ROUNDING:
                 raise ValueError(
                     f"tolerance={self.tolerance!r} is less than the rounding error of MMD^2; use at least "
-                    f"{_LEAST_TOLERANCE:g}, or 'auto'."
+                    f"{ROUNDING:g}, or 'auto'."
                 )
         check_bandwidth(self.bandwidth)
         if self.callback is not None and not callable(self.callback):

@@ -28,7 +28,7 @@ from fairpca.solvers.stiefel.penalty_search import (
 )
 from fairpca.solvers.stiefel.quasi_newton import minimise_on_stiefel
 
-__all__ = ["PenaltyResult", "follow_within", "hop_within", "minimise_within", "refine_within", "repms"]
+__all__ = ["ROUNDING", "PenaltyResult", "follow_within", "hop_within", "minimise_within", "refine_within", "repms"]
 
 #: Parameters of the 2022 paper.
 _FIRST_ACCURACY, _LAST_ACCURACY, _ACCURACY_FACTOR = 1e-1, 1e-6, (1e-5) ** (1 / 5)

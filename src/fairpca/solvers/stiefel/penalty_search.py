@@ -36,7 +36,7 @@ __all__ = [
 
 #: Factor by which rho grows, and its largest value (Lee et al. 2022).
 GROWTH, LARGEST_PENALTY = 2.0, 1e10
-#: Error of a constraint from rounding alone.
+#: Error from rounding alone of a constraint, a difference of numbers up to one.
 ROUNDING = 1e-15
 #: Accuracy while rho still grows, and at the rho that is kept; f is of the order of one.
 _PATH_ACCURACY, _FINAL_ACCURACY = 2e-3, 1e-4
@@ -149,6 +149,11 @@ def _price(basis: np.ndarray, here: PenaltyPoint) -> float:
     return max(along, 0.0) / max(float(np.vdot(slope, slope)), np.finfo(float).tiny)
 
 
+def _goes_on(count: int, idle: int, returns: int, most_idle: int) -> bool:
+    """Whether to hop again, after ``count`` hops: the last ``idle`` were of no use, ``returns`` led back in all."""
+    return count < _MOST_HOPS and idle < (_RETURNS if returns == count else most_idle)
+
+
 def callback_state(stage: str, result: PenaltyResult) -> dict[str, Any]:
     return {
         "stage": stage,
@@ -232,7 +237,7 @@ class PenaltySearch:
         """
         here = self.problem.evaluate(basis)
         if here.constraints.max() > _OUT_OF_REACH * self.tolerance:
-            return self._without_search(basis, "ascend")
+            return self._end_at(basis, "ascend")
         multipliers: np.ndarray = np.zeros(len(here.constraints))
         stiffness = 2.0 * self._headroom(here.loss) / self.tolerance**2
         for _ in range(_ASCENTS):
@@ -312,7 +317,7 @@ class PenaltySearch:
         Where all of the first hops lead back, there is nothing else near, and the search ends soon.
         """
         idle = returns = count = 0
-        while count < _MOST_HOPS and idle < (_RETURNS if returns == count else _IDLE_HOPS) and not self.stopped:
+        while _goes_on(count, idle, returns, _IDLE_HOPS) and not self.stopped:
             start = _moved(best.basis, _HOPS[count % len(_HOPS)], rng)
             trial = self.ascend(minimise_constraint(self.problem, start, target=_ASCENT_AIM * self.tolerance))
             if trial.feasible and (trial.loss < best.loss or self.worth(trial, best)):
@@ -377,17 +382,15 @@ class PenaltySearch:
     def _lowest_around(self, best: PenaltyResult) -> PenaltyResult:
         """Leave the least violation found by random steps, as :meth:`hop` does: random frames miss narrow valleys."""
         rng = np.random.default_rng(0)
-        idle = returns = rounds = 0
-        while rounds < _MOST_HOPS and idle < (_RETURNS if returns == rounds else _IDLE_ROUNDS):
-            if best.feasible or self.stopped:
-                break
+        idle = returns = count = 0
+        while _goes_on(count, idle, returns, _IDLE_ROUNDS) and not (best.feasible or self.stopped):
             frames = [_moved(best.basis, length, rng) for length in np.linspace(*_NEAR, _NEAR_FRAMES)]
             trial = min(self._lowest(frames, _NEAR_STARTS), key=lambda end: end.constraint)
             gain = best.constraint - trial.constraint
             returns += abs(gain) <= _SAME * best.constraint
             lower = gain > max(_IDLE_COST * best.constraint, self.problem.noise)
             idle, best = (0, trial) if lower else (idle + 1, best)
-            rounds += 1
+            count += 1
         return best
 
     def _lowest(self, candidates: Sequence[np.ndarray], count: int) -> list[PenaltyResult]:
@@ -395,13 +398,16 @@ class PenaltySearch:
         lowered = [lower_largest(self.problem, basis, max_iter=_FIRST_STEPS) for basis in candidates]
         found: list[PenaltyResult] = []
         for start in _different(sorted(lowered, key=self._largest), count):
-            found.append(self._without_search(minimise_largest(self.problem, start), "lower"))
+            found.append(self._end_at(minimise_largest(self.problem, start), "lower"))
             if self.stopped:
                 break
         return found
 
-    def _without_search(self, basis: np.ndarray, stage: str) -> PenaltyResult:
-        """The values at a frame that no penalty led to; the one given would make the tolerance worth all it can be."""
+    def _end_at(self, basis: np.ndarray, stage: str) -> PenaltyResult:
+        """The values at a frame that no penalty step led to.
+
+        With its penalty, the tolerance would be worth as much as leaving it could bring.
+        """
         self.n_iter += 1
         here = self.problem.evaluate(basis)
         penalty, largest = self._headroom(here.loss) / self.tolerance, float(here.constraints.max())
