@@ -170,11 +170,14 @@ def test_parity_pca(data, share, penalty, counts):
     assert lowest_found(value, starts, rng) >= model.lower_bound_ - slack
 
 
-#: The rounding of rows far from zero varies like a second direction, for a feature that varies little.
-ROUNDED = make_rows(71501, "few directions", 3, 2, 1, n_rows=40, origin=1e7, exponent=-3, weighting="some zero")
+#: The rounding of rows far from zero, or of the group means, looks like a second direction of a feature that varies
+#: little.
+ROUNDED_ROWS = make_rows(71501, "few directions", 3, 2, 1, n_rows=40, origin=1e7, exponent=-3, weighting="some zero")
+ROUNDED_MEANS = make_rows(7, "few directions", 2, 2, 1, n_rows=40, origin=1e7, exponent=8, weighting="fractions")
 
 
-@example(data=ROUNDED)
+@example(data=ROUNDED_ROWS)
+@example(data=ROUNDED_MEANS)
 @given(data=rows(max_groups=3))
 def test_leace_pca(data, counts):
     stats = statistics(data)

@@ -25,6 +25,8 @@ __all__ = ["Erasure", "captured_form", "captured_variances", "least_squares_eras
 
 #: Operations between a row and a covariance whose rounding matters even for few rows.
 _ROUNDED_OPERATIONS = 16
+#: Roundings, next to the size of a feature, in the difference between two group means and in the rows behind them.
+_ROUNDED_MEANS = 4
 
 
 @dataclass(frozen=True)
@@ -109,7 +111,7 @@ def _coefficients(covariance: np.ndarray, directions: np.ndarray, sizes: np.ndar
 
     Features in different units make S badly scaled, and an eigenvalue of it that is small only because of its unit
     must not be taken for zero. Entries of the correlation matrix have rounding errors of ``rounding``, so its
-    eigenvalues have errors of at most p times that. The rows themselves were rounded next to ``sizes``, which adds
+    eigenvalues have errors of at most p times that. Rows and group means were rounded next to ``sizes``, which adds
     variance of its own to features that vary little far from zero. On the span of the rows any generalised inverse
     gives the same map; the last step restores the one that leaves directions in which the rows do not vary as they are.
     """
@@ -117,7 +119,7 @@ def _coefficients(covariance: np.ndarray, directions: np.ndarray, sizes: np.ndar
     varies = spreads > rounding * sizes
     scales = spreads[varies]
     values, vectors = np.linalg.eigh(covariance[np.ix_(varies, varies)] / np.outer(scales, scales))
-    rounded = (np.finfo(float).eps * sizes[varies] / scales) ** 2
+    rounded = (_ROUNDED_MEANS * np.finfo(float).eps * sizes[varies] / scales) ** 2
     kept = values > len(values) * rounding + rounded @ vectors**2
     whitening = vectors[:, kept] / np.sqrt(values[kept])
     whitened = whitening.T @ (directions[varies] / scales[:, None])
