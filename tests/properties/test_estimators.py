@@ -170,14 +170,28 @@ def test_parity_pca(data, share, penalty, counts):
     assert lowest_found(value, starts, rng) >= model.lower_bound_ - slack
 
 
+def lifted_rounding(model, data, stats):
+    """What rounding may change of a score, and of a mean square of scores, where LeacePCA's map T is oblique.
+
+    Nearly collinear features make T large. Means are known to ``eps |x|`` and moments to ``eps tr M``; T multiplies
+    the one by its norm and the other by the square of it. A map for which this is much was fitted to rounding.
+    """
+    eps, oblique = np.finfo(float).eps, np.linalg.norm(model.projection_ - model.components_)
+    score = oblique * eps * np.abs(data.X).max()
+    assert score <= 0.01 * np.sqrt(stats.total)
+    return score, eps * oblique**2 * stats.total + 2 * score * np.sqrt(stats.total) + score**2
+
+
 #: The rounding of rows far from zero, or of the group means, looks like a second direction of a feature that varies
-#: little.
+#: little; in the last, features are so nearly collinear that the map has entries of 8000.
 ROUNDED_ROWS = make_rows(71501, "few directions", 3, 2, 1, n_rows=40, origin=1e7, exponent=-3, weighting="some zero")
 ROUNDED_MEANS = make_rows(7, "few directions", 2, 2, 1, n_rows=40, origin=1e7, exponent=8, weighting="fractions")
+COLLINEAR = make_rows(2283542, "identical groups", 2, 4, 3, origin=10.0, exponent=-8, weighting="some zero")
 
 
 @example(data=ROUNDED_ROWS)
 @example(data=ROUNDED_MEANS)
+@example(data=COLLINEAR)
 @given(data=rows(max_groups=3))
 def test_leace_pca(data, counts):
     stats = statistics(data)
@@ -188,16 +202,17 @@ def test_leace_pca(data, counts):
         assert "n_components" in str(error)  # noqa: PT017 (the rank of the mean differences decides)
         assert data.d > data.X.shape[1] - len(stats.shares) + 1
         return
+    score, lifted = lifted_rounding(model, data, stats)
     near = data.X - data.X[0]
     scores = (near - (model.mean_ - data.X[0])) @ model.projection_.T
     rounding = 1e-12 * np.abs(data.X).max() + np.sqrt(stats.slack) * (1e-4 if data.origin else 1e-6)
-    assert largest_difference(stats.means @ model.projection_.T).max() <= 2 * rounding
+    assert largest_difference(stats.means @ model.projection_.T).max() <= 2 * (rounding + score)
     assert np.allclose(model.components_ @ model.components_.T, np.eye(data.d), atol=1e-10)
     weights = data.counted
     left = near - (model.mean_ - data.X[0]) - scores @ model.components_
     errors = np.einsum("ij,ij->i", left, left)
     totals = np.einsum("aii->a", stats.seconds)
-    slack = stats.slack * (1 + totals / max(stats.total, np.finfo(float).tiny))
+    slack = (stats.slack + lifted) * (1 + totals / max(stats.total, np.finfo(float).tiny))
     for a, label in enumerate(data.labels):
         chosen = data.groups == label
         assert model.group_errors_[a] == pytest.approx(
@@ -206,9 +221,9 @@ def test_leace_pca(data, counts):
     assert (model.group_losses_ >= -8 * slack).all()
     # The best linear map is at least as good as the best orthogonal projection.
     kept = stats.total - np.average(errors, weights=weights)
-    assert -model.objective_ == pytest.approx(kept, abs=8 * stats.slack)
+    assert -model.objective_ == pytest.approx(kept, abs=8 * (stats.slack + lifted))
     orthogonal = fitted(ParityPCA(data.d), data)
-    assert model.objective_ <= orthogonal.objective_ + 8 * stats.slack
+    assert model.objective_ <= orthogonal.objective_ + 8 * (stats.slack + lifted)
 
 
 @given(data=rows(max_groups=3, n_rows=24), kernel=st.sampled_from(["rbf", "poly", "linear"]))
@@ -300,7 +315,8 @@ def test_units_order_and_names_do_not_matter(data, estimator, power, seed, count
     again = fitted(estimator(data.d, **options), other)
     counts[estimator.__name__] += 2
     totals = np.einsum("aii->a", stats.seconds)
-    slack = 20 * stats.slack * (1 + totals.max() / max(stats.total, np.finfo(float).tiny)) + 1e-8 * stats.total
+    rounding = stats.slack + (lifted_rounding(first, data, stats)[1] if estimator is LeacePCA else 0.0)
+    slack = 20 * rounding * (1 + totals.max() / max(stats.total, np.finfo(float).tiny)) + 1e-8 * stats.total
     # Without a certificate two searches may end in different places.
     if first.converged_ and again.converged_ and (len(data.labels) == 2 or estimator is FairPCA):
         assert np.ldexp(again.objective_, -2 * power) == pytest.approx(first.objective_, abs=slack)
@@ -325,7 +341,8 @@ def test_weights_count_like_repeated_rows(data, estimator, counts):
     counts[estimator.__name__] += 2
     assert first.n_samples_seen_ == second.n_samples_seen_ == weights.sum()
     totals = np.einsum("aii->a", stats.seconds)
-    slack = 20 * stats.slack * (1 + totals.max() / max(stats.total, np.finfo(float).tiny)) + 1e-8 * stats.total
+    rounding = stats.slack + (lifted_rounding(first, data, stats)[1] if estimator is LeacePCA else 0.0)
+    slack = 20 * rounding * (1 + totals.max() / max(stats.total, np.finfo(float).tiny)) + 1e-8 * stats.total
     if first.converged_ and second.converged_:
         assert first.objective_ == pytest.approx(second.objective_, abs=slack)
 
