@@ -105,7 +105,10 @@ class LeacePCA(UncorrelatedEstimator):
     equivalent scikit-learn PCA, and ``to_sklearn`` raises.
 
     The map depends on the data only through the group means and the pooled covariance. Features may have any units:
-    rank is decided after scaling each feature to unit variance.
+    rank is decided after scaling each feature to unit variance. If features are nearly collinear along a difference
+    between the groups, entries of ``projection_`` are large: new rows that leave the collinearity get large scores, and
+    rounding errors of variances and errors grow with the square of the norm of ``projection_`` (a norm of 10,000: to
+    about 1e-8 of the variance).
 
     References
     ----------
