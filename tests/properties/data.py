@@ -115,6 +115,15 @@ class Statistics:
     def total(self) -> float:
         return float(np.trace(self.pooled))
 
+    @property
+    def totals(self) -> np.ndarray:
+        return np.einsum("aii->a", self.seconds)
+
+    @property
+    def enlarged(self) -> np.ndarray:
+        """Factors by which the slack of a group is larger: far from the others, its moments are much larger, too."""
+        return 1 + self.totals / max(self.total, np.finfo(float).tiny)
+
 
 def statistics(data: Rows, center: str = "pooled") -> Statistics:
     near, weights = data.X - data.X[0], data.counted
