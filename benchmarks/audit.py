@@ -11,9 +11,8 @@ import sys
 import time
 from pathlib import Path
 
+from fairpca.audit import audit, prepare
 from fairpca.model_selection import METHODS, compare
-from fairpca.report import audit
-from fairpca.tables import prepare_table, read_table
 
 FOLDER = Path(os.environ.get("FAIRPCA_DATA", Path(__file__).parents[2] / "shared" / "data"))
 FILE = FOLDER / "uci" / "UCI_Credit_Card.csv"
@@ -24,7 +23,7 @@ def main() -> int:
         print(f"skipped: {FILE} is absent")
         return 0
     start = time.perf_counter()
-    data = prepare_table(read_table(FILE), ["SEX"], "default.payment.next.month")
+    data = prepare(FILE, "SEX", "default.payment.next.month")
     read = time.perf_counter() - start
     found = audit(data.X, data.groups, data.label, n_components=range(1, 11), n_jobs=-1)
     page = found.html()

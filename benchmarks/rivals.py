@@ -69,25 +69,23 @@ def random_covariances(kind: str, k: int, p: int, rng: np.random.Generator) -> n
     return matrices / np.einsum("aii->a", matrices)[:, None, None]
 
 
-def make_problem(matrices: np.ndarray, d: int, criterion: str) -> tuple[RangeProblem, JointRange, list]:
+def make_problem(matrices: np.ndarray, d: int, criterion: str) -> tuple[RangeProblem, JointRange]:
     joint = JointRange(matrices.copy(), d)
-    vertices = joint.vertices()
-    best = np.array([point.support for point in vertices])
-    return balanced_problem(criterion, joint.traces, best), joint, vertices
+    return balanced_problem(criterion, joint.traces, joint.best), joint
 
 
 def solve_ours(matrices: np.ndarray, d: int, criterion: str) -> SolverResult:
-    problem, joint, vertices = make_problem(matrices, d, criterion)
-    return minimise_on_range(problem, joint, vertices, tol=1e-11, max_iter=500, rng=np.random.default_rng(0))
+    problem, joint = make_problem(matrices, d, criterion)
+    return minimise_on_range(problem, joint, tol=1e-11, max_iter=500, rng=np.random.default_rng(0))
 
 
 def fit_weights(matrices: np.ndarray, d: int, criterion: str) -> Subspace:
-    problem, joint, _ = make_problem(matrices, d, criterion)
+    problem, joint = make_problem(matrices, d, criterion)
     return multiplicative_weights(problem, joint, tol=1e-11, max_iter=500).basis
 
 
 def fit_sdp(matrices: np.ndarray, d: int, criterion: str) -> Subspace:
-    problem, joint, _ = make_problem(matrices, d, criterion)
+    problem, joint = make_problem(matrices, d, criterion)
     return solve_sdp(problem, joint, tol=1e-11).basis
 
 
@@ -129,7 +127,7 @@ def timed(run: Callable[[], object]) -> tuple[object, float]:
 
 
 def compare_setting(matrices: np.ndarray, d: int, criterion: str, fits: dict[str, Fit]) -> tuple[str, bool]:
-    problem, joint, _ = make_problem(matrices, d, criterion)
+    problem, joint = make_problem(matrices, d, criterion)
     runs = [timed(lambda: solve_ours(matrices, d, criterion)) for _ in range(3)]
     ours, seconds = runs[0][0], statistics.median(run[1] for run in runs)
     cells, never_worse = [f"{ours.objective:>10.6f}  {max(ours.objective - ours.lower_bound, 0.0):>7.0e}"], True

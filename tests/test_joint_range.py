@@ -40,7 +40,7 @@ def test_gradient_and_curvature_by_differences(rng):
 def test_restriction_is_contained_in_the_joint_range(rng):
     joint = random_range(rng)
     span = np.linalg.qr(rng.normal(size=(8, 5)))[0]
-    inner = joint.restrict(span)
+    inner = joint.within(span.T @ joint.matrices @ span)
     weights = rng.random(3)
     assert inner.point(weights).support <= joint.point(weights).support
     basis = inner.point(weights).basis
@@ -56,8 +56,9 @@ def test_calls_are_counted(rng):
 
 def test_vertices_capture_each_matrix_best(rng):
     joint = random_range(rng)
-    for a, point in enumerate(joint.vertices()):
-        assert np.isclose(point.captured[a], np.linalg.eigvalsh(joint.matrices[a])[-3:].sum())
+    best = [np.linalg.eigvalsh(matrix)[-3:].sum() for matrix in joint.matrices]
+    assert np.allclose([joint.vertex(a).captured[a] for a in range(joint.n_matrices)], best)
+    assert np.allclose(joint.best, best)
     assert np.allclose(joint.traces, np.trace(joint.matrices, axis1=1, axis2=2))
 
 
@@ -65,9 +66,10 @@ def test_vertices_capture_each_matrix_best(rng):
 def test_vertices_are_found_once_and_whole_if_two_are_small(rng, size):
     factors = rng.normal(size=(2, size, size))
     joint = JointRange(factors @ factors.transpose(0, 2, 1), 3)
-    assert joint.vertices() is joint.vertices()
+    assert joint.vertex(0) is joint.vertex(0)
+    assert joint.best.shape == (2,)
     assert joint.calls == 2
-    assert joint.vertices()[0].below.shape[1] == (5 if size == 8 else 3)
+    assert joint.vertex(0).below.shape[1] == (5 if size == 8 else 3)
 
 
 def test_support_is_that_of_the_point(rng):

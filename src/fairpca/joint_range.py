@@ -8,18 +8,21 @@ simplest function to minimise over the joint range.
 from __future__ import annotations
 
 import functools
+import logging
 from collections.abc import Iterator
 from dataclasses import dataclass
 
 import numpy as np
 
-from fairpca.linalg import eigenvalue_sum_bound, top_eigenpairs
+from fairpca.linalg import best_sums, eigenvalue_sum_bound, top_eigenpairs
 from fairpca.protocols import Expansion, LineExpansion, RangeProblem, RelaxedSolution, SolverResult, Status
 
-__all__ = ["Incumbent", "JointRange", "Minimax", "RangePoint", "Spectrum"]
+__all__ = ["EXTRA", "CombinedRange", "Incumbent", "JointRange", "Minimax", "RangePoint", "Spectrum"]
+
+_log = logging.getLogger(__name__)
 
 #: Extra eigenpairs below the d-th that are computed: they reveal ties and enlarge the subspace of the search.
-_EXTRA = 3
+EXTRA = 3
 #: Up to this size, all eigenvectors cost hardly more than a few.
 _WHOLE = 100
 
@@ -48,6 +51,9 @@ class Spectrum:
 
 class JointRange:
     """Symmetric matrices of shape (k, p, p) and the dimension d of the subspaces."""
+
+    #: Whether the matrices are small enough to be formed.
+    forms_matrices = True
 
     def __init__(self, matrices: np.ndarray, dimension: int) -> None:
         self.matrices = matrices
@@ -88,13 +94,26 @@ class JointRange:
             return self.matrices[used[0]]
         return (weights @ self.flat).reshape(self.size, self.size)
 
+    @property
+    def base(self) -> JointRange:
+        """The range of the matrices that these are combinations of: itself, unless it is a :class:`CombinedRange`."""
+        return self
+
+    def mixed(self, values: np.ndarray) -> np.ndarray:
+        """The combinations of one row of values per matrix of the base."""
+        return values
+
+    def inner(self, matrix: np.ndarray) -> np.ndarray:
+        """``<A_a, P>`` for a symmetric matrix."""
+        return self.flat @ matrix.ravel()
+
     def captured(self, basis: np.ndarray) -> np.ndarray:
         """``c_a = <A_a, V V^T>``."""
         return self.images(basis).reshape(self.n_matrices, -1) @ basis.ravel()
 
     def point(self, weights: np.ndarray, *, second_order: bool = False, start: np.ndarray | None = None) -> RangePoint:
         """The oracle: one eigenproblem."""
-        count = self.size if second_order else min(self.size, self.dimension + _EXTRA)
+        count = self.size if second_order else min(self.size, self.dimension + EXTRA)
         return self._point(weights, count, second_order, start)
 
     def _point(
@@ -118,15 +137,25 @@ class JointRange:
         self.calls += 1
         return float(np.linalg.eigvalsh(self.combine(weights))[-self.dimension :].sum())
 
-    def vertices(self) -> list[RangePoint]:
-        """For each matrix, the point at which it alone is captured best; found once."""
-        return self._vertices
+    @functools.cached_property
+    def best(self) -> np.ndarray:
+        """The most that can be captured of each matrix alone."""
+        if self.n_matrices == 2:
+            return np.array([self.vertex(a).support for a in range(2)])
+        return best_sums(self.matrices, self.dimension)
+
+    def vertex(self, a: int) -> RangePoint:
+        """The point at which matrix a alone is captured best; found once."""
+        if a not in self._vertices:
+            # The search between two matrices starts at both ends, and with small ones it needs all their eigenvectors.
+            whole, unit = self.n_matrices == 2 and self.size <= _WHOLE, np.zeros(self.n_matrices)
+            unit[a] = 1.0
+            self._vertices[a] = self.whole_point(unit) if whole else self.point(unit)
+        return self._vertices[a]
 
     @functools.cached_property
-    def _vertices(self) -> list[RangePoint]:
-        # The search between two matrices starts at both ends, and with small ones it needs all their eigenvectors.
-        whole = self.n_matrices == 2 and self.size <= _WHOLE
-        return [self.whole_point(unit) if whole else self.point(unit) for unit in np.eye(self.n_matrices)]
+    def _vertices(self) -> dict[int, RangePoint]:
+        return {}
 
     def proven_support(self, point: RangePoint) -> float:
         """An upper bound on phi(w) that does not rely on the eigensolver; infinite if it missed an eigenvector."""
@@ -139,9 +168,9 @@ class JointRange:
         values, vectors = values[::-1], np.ascontiguousarray(vectors[:, ::-1])
         return Spectrum(values, vectors)
 
-    def restrict(self, basis: np.ndarray) -> JointRange:
-        """The joint range of the subspaces of span(basis), which is contained in this one."""
-        return JointRange(basis.T @ (self.matrices @ basis), self.dimension)
+    def within(self, forms: np.ndarray) -> JointRange:
+        """The joint range of subspaces of a span, given the forms ``Q^T A_a Q`` of the base in its basis."""
+        return JointRange(forms, self.dimension)
 
     def _curvature(self, images: np.ndarray, values: np.ndarray, vectors: np.ndarray) -> np.ndarray:
         """Second derivatives of phi; huge where the d-th and the next eigenvalue tie."""
@@ -152,6 +181,49 @@ class JointRange:
         coupling = images.transpose(0, 2, 1) @ vectors[:, d:]
         tiny = max(1e-15 * max(abs(values[0]), abs(values[-1])), 1e-200)
         return 2.0 * np.einsum("aij,bij,ij->ab", coupling, coupling, 1.0 / np.maximum(gaps, tiny))
+
+
+class CombinedRange(JointRange):
+    """The joint range of combinations ``sum_a slopes_ma A_a`` of few matrices, however many combinations there are."""
+
+    def __init__(self, base: JointRange, slopes: np.ndarray) -> None:
+        self._base, self._slopes = base, slopes
+        self.dimension, self.calls = base.dimension, 0
+
+    @functools.cached_property
+    def matrices(self) -> np.ndarray:  # type: ignore[override]
+        return np.tensordot(self._slopes, self._base.matrices, axes=1)
+
+    @property
+    def base(self) -> JointRange:
+        return self._base
+
+    def mixed(self, values: np.ndarray) -> np.ndarray:
+        return self._slopes @ values
+
+    @property
+    def n_matrices(self) -> int:
+        return len(self._slopes)
+
+    @property
+    def size(self) -> int:
+        return self._base.size
+
+    def combine(self, weights: np.ndarray) -> np.ndarray:
+        return self._base.combine(weights @ self._slopes)
+
+    def inner(self, matrix: np.ndarray) -> np.ndarray:
+        return self.mixed(self._base.inner(matrix))
+
+    def captured(self, basis: np.ndarray) -> np.ndarray:
+        return self.mixed(self._base.captured(basis))
+
+    def images(self, basis: np.ndarray) -> np.ndarray:
+        images = self._base.images(basis)
+        return self.mixed(images.reshape(len(images), -1)).reshape(-1, *basis.shape)
+
+    def within(self, forms: np.ndarray) -> CombinedRange:
+        return CombinedRange(self._base.within(forms), self._slopes)
 
 
 class Minimax:
@@ -206,6 +278,7 @@ class Incumbent:
         while self.gap > tol and self.n_iter < max_iter:
             self.n_iter += 1
             yield self.n_iter
+            _log.info("step %d: value %.9g, bound %.9g, gap %.3g", self.n_iter, self.value, self.bound, self.gap)
 
     def try_basis(self, value: float, basis: np.ndarray) -> bool:
         """Keep the subspace if it is the best so far; return whether it is."""

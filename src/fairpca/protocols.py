@@ -154,6 +154,9 @@ class MomentOperators(Protocol):
     def images(self, vectors: np.ndarray) -> np.ndarray:
         """``A_a V`` for every matrix, of shape (k, p, m)."""
 
+    def combined(self, weights: np.ndarray, vectors: np.ndarray) -> np.ndarray:
+        """``sum_a w_a A_a V``."""
+
 
 class ConcavePieces(Protocol):
     """F(z) = max_m J_m(z) with every J_m concave, where z_a = tr A_a - <A_a, P> is what P leaves out of A_a."""

@@ -7,7 +7,8 @@ import pytest
 from scipy.optimize import minimize
 
 from fairpca.moments import attribute_moments, group_moments
-from fairpca.problems.erasure import captured_form, captured_variances, least_squares_erasure, linear_errors
+from fairpca.problems.erasure import least_squares_erasure
+from fairpca.problems.evaluation import Evaluation, captured_form, captured_variances
 
 
 @pytest.fixture
@@ -132,7 +133,7 @@ def test_errors_of_linear_reconstructions(three_groups, rng, oblique):
     left = centred - centred @ (basis if encoder is None else encoder) @ basis.T
     errors = [np.square(left[groups == label]).sum(axis=1).mean() for label in "abc"]
     matrices = moments.second_moments()
-    np.testing.assert_allclose(linear_errors(matrices, basis, encoder), errors, rtol=1e-11)
+    np.testing.assert_allclose(Evaluation(matrices, basis, encoder).errors, errors, rtol=1e-11)
     captured = captured_variances(matrices, basis, encoder)
     np.testing.assert_allclose(moments.traces() - captured, errors, rtol=1e-11)
     form = captured_form(basis, encoder)

@@ -93,6 +93,23 @@ def test_random_level_is_the_mean_over_all_assignments():
     assert expected[0] == pytest.approx(discrepancies.mean(), rel=1e-12)
 
 
+@pytest.mark.parametrize("scale", [1.0, 1000.0])
+def test_random_level_with_weights_that_stay_with_their_rows(scale, rng):
+    """Unnormalised weights, and groups whose rows weigh differently: the mean over permutations."""
+    n, small = 240, 60
+    X, weights = rng.normal(size=(n, 2)), rng.integers(1, 6, n).astype(float) * scale
+    codes = np.repeat([0, 1], [small, n - small])
+    weights[codes == 0] *= 3.0
+
+    def discrepancy_and_level(codes):
+        sample = GroupedSample.from_rows(X, check_groups(codes, n), weights)
+        values = kernel_means(sample, None, 1.0).values
+        return pair_discrepancies(values, all_pairs(2))[0], random_level(sample, values, all_pairs(2))[0]
+
+    drawn = [discrepancy_and_level(rng.permutation(codes))[0] for _ in range(400)]
+    assert discrepancy_and_level(codes)[1] == pytest.approx(np.mean(drawn), rel=0.06)
+
+
 def test_levels_of_random_groups_as_limits():
     """The constraints are MMD^2 next to the level at the same frame, with the gradient of that ratio."""
     sample, basis = grouped_sample(200)

@@ -23,10 +23,9 @@ def wishart(rng, k, size, spread=1.0):
 
 def solve(matrices, dimension, criterion="loss", tol=1e-11):
     joint = JointRange(matrices, dimension)
-    vertices = joint.vertices()
-    problem = balanced_problem(criterion, joint.traces, np.array([point.support for point in vertices]))
+    problem = balanced_problem(criterion, joint.traces, joint.best)
     rng = np.random.default_rng(0)
-    return problem, minimise_on_range(problem, joint, vertices, tol=tol, max_iter=100, rng=rng)
+    return problem, minimise_on_range(problem, joint, tol=tol, max_iter=100, rng=rng)
 
 
 def gap(result):

@@ -7,7 +7,7 @@ from fairpca.moments._folds import FoldMoments
 from fairpca.moments._group_moments import GroupMoments, Reduction
 from fairpca.moments._grouped_sample import GroupedSample
 from fairpca.moments._row_space import RowSpace
-from fairpca.moments._row_squares import Views, on_row_ranges, row_squares
+from fairpca.moments._row_squares import row_squares
 from fairpca.moments._sources import (
     Cells,
     ChunkSource,
@@ -36,7 +36,6 @@ __all__ = [
     "RowBlock",
     "RowSource",
     "RowSpace",
-    "Views",
     "accumulate",
     "accumulate_attributes",
     "attribute_moments",
@@ -44,7 +43,6 @@ __all__ = [
     "chunk_moments",
     "group_moments",
     "moments_from_blocks",
-    "on_row_ranges",
     "row_counts",
     "row_squares",
     "spread_evenly",

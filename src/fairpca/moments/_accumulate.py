@@ -289,11 +289,15 @@ def _from_sparse(X: Any, groups: Groups, sample_weight: np.ndarray | None) -> Gr
 
 def _totals(groups: Groups, n_features: int, mixed: bool = False) -> list[GroupTotal]:
     product = np.empty((n_features, n_features), dtype=np.float32 if mixed else np.float64)
-    return [(MixedPrecisionTotal if mixed else GroupTotal)(product) for _ in groups.labels]
+    scatters = np.zeros((len(groups), n_features, n_features))
+    return [(MixedPrecisionTotal if mixed else GroupTotal)(scatter, product) for scatter in scatters]
 
 
 def _finish(groups: Groups, totals: list[GroupTotal]) -> GroupMoments:
     """Keep only groups with rows: in a range of rows, or after dropping rows of weight zero, some may be missing."""
     present = [(label, *total.finish()) for label, total in zip(groups.labels, totals, strict=True) if total.has_rows]
     labels, counts, means, scatters = zip(*present, strict=True)
-    return GroupMoments(labels, np.array(counts, dtype=np.float64), np.stack(means), np.stack(scatters))
+    whole = scatters[0].base
+    if len(present) < len(totals) or any(scatter.base is not whole for scatter in scatters):
+        whole = np.stack(scatters)
+    return GroupMoments(labels, np.array(counts, dtype=np.float64), np.stack(means), whole)

@@ -68,6 +68,8 @@ class DaskSample:
         Number of rows in each group.
     weight_squares : ndarray of shape (k,)
         Sums of the squared weights; the weights of each group sum to one over all chunks.
+    shares : ndarray of shape (k,)
+        How the weight of all rows is divided between the groups.
 
     Examples
     --------
@@ -84,6 +86,7 @@ class DaskSample:
     def __init__(self, parts: list[Any], plan: _Plan, sizes: np.ndarray, squares: np.ndarray) -> None:
         self._parts, self._plan, self._sizes = parts, plan, sizes
         self.labels, self.counts, self.weight_squares = plan.labels, sizes.sum(axis=0), squares
+        self.shares = plan.totals / plan.totals.sum()
 
     @classmethod
     def from_dask(
@@ -158,9 +161,10 @@ class DaskSample:
         parts = self._pick(np.stack(picked, axis=1), rng)
         rows = np.concatenate([part.rows[_cell(part, a)] for a in range(len(self.labels)) for part in parts])
         weights = [np.concatenate([part.weights[_cell(part, a)] for part in parts]) for a in range(len(self.labels))]
-        return GroupedSample(
-            self.labels, rows, np.r_[0, np.cumsum(wanted)], np.concatenate([part / part.sum() for part in weights])
-        )
+        kept = np.array([part.sum() for part in weights])
+        normalised = np.concatenate([part / total for part, total in zip(weights, kept, strict=True)])
+        shares = self.shares * kept / (self.shares @ kept)
+        return GroupedSample(self.labels, rows, np.r_[0, np.cumsum(wanted)], normalised, shares)
 
     def scores_at_random(
         self, basis: np.ndarray, size: int, rng: np.random.Generator

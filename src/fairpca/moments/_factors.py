@@ -2,14 +2,18 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+import functools
+from collections.abc import Callable, Sequence
+from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
-from typing import Any
+from itertools import pairwise
+from typing import Any, NamedTuple
 
 import numpy as np
 from scipy import sparse
 
 from fairpca._validation import Groups, check_choice, check_finite
+from fairpca.linalg import blas_threads
 from fairpca.moments._group_moments import Reduction, fixed_by_group
 from fairpca.moments._sparse_shift import shift_dense_columns
 
@@ -17,6 +21,8 @@ __all__ = ["GroupFactors", "MomentProducts"]
 
 #: Numbers centred at a time while the variances are summed.
 _BLOCK_SIZE = 4_000_000
+#: Rows multiplied at a time, so that their scores take little memory.
+_BLOCK_ROWS = 4096
 
 
 class GroupFactors(Reduction):
@@ -40,27 +46,46 @@ class GroupFactors(Reduction):
 
     def __init__(self, X: Any, groups: Groups, sample_weight: np.ndarray | None = None) -> None:
         weights = np.ones(X.shape[0]) if sample_weight is None else sample_weight
-        given = X
         order = np.argsort(groups.codes, kind="stable")
         order = order[weights[order] > 0]
-        if len(order) < X.shape[0] or (np.diff(order) < 0).any():
-            X = X[order]
-        self._weights = weights[order]
         codes, starts = np.unique(groups.codes[order], return_index=True)
-        ends = np.append(starts[1:], len(order))
-        self._parts = [slice(start, end) for start, end in zip(starts, ends, strict=True)]
-        self._X, shift = shift_dense_columns(X)
+        shifted, shift = shift_dense_columns(X)
+        self._blocks = _sorted_blocks(shifted, order, np.append(starts, len(order)), weights)
         self.labels = tuple(groups.labels[code] for code in codes)
-        self.counts = np.array([self._weights[part].sum() for part in self._parts])
-        means = np.stack([self._sum(part, self._weights[part]) for part in self._parts]) / self.counts[:, None]
+        self.counts = self._by_group(lambda rows, weights: weights.sum())
+        means = self._by_group(lambda rows, weights: np.asarray(rows.T @ weights, dtype=np.float64))
+        means /= self.counts[:, None]
         if not np.isfinite(means).all() or len(order) < len(weights):
-            check_finite(given)  # missing values always reach the mean, so clean data is usually spared this pass
+            check_finite(X)  # missing values always reach the mean, so clean data is usually spared this pass
         self._means, self._centre = means, self.shares @ means
         self.means, self.pooled_mean = means + shift, self._centre + shift
-        self._within = np.stack([self._variation(part, mean) for part, mean in zip(self._parts, means, strict=True)])
+        self._within = np.zeros_like(means)
+        for block in self._blocks:
+            self._within[block.group] += _variation(block, means[block.group])
+        if sparse.issparse(X):
+            self._within = np.maximum(self._within - self.counts[:, None] * means * means, 0.0)
+
+    def _by_group(self, total: Callable[[Any, np.ndarray], Any]) -> np.ndarray:
+        """Sums over the rows of each group."""
+        sums: dict[int, Any] = {}
+        for block in self._blocks:
+            sums[block.group] = sums.get(block.group, 0.0) + total(block.rows, block.weights)
+        return np.array([sums[a] for a in range(len(self.labels))])
+
+    @property
+    def coordinates(self) -> GroupFactors:
+        return self
+
+    def forms(self, basis: np.ndarray, center: str = "pooled") -> np.ndarray:
+        return basis.T @ self.second_moments(center).images(basis)
+
+    def pooled_variances(self) -> np.ndarray:
+        """The diagonal of ``S``."""
+        offsets = self._means - self._centre
+        return self._within.sum(axis=0) / self.total_count + self.shares @ offsets**2
 
     def second_moments(self, center: str = "pooled") -> MomentProducts:
-        return MomentProducts(self._X, self._weights, self._parts, self.counts, self._centres(center))
+        return MomentProducts(self._blocks, self.counts, self._centres(center))
 
     def traces(self, center: str = "pooled") -> np.ndarray:
         offsets = self._means - self._centres(center)
@@ -71,60 +96,95 @@ class GroupFactors(Reduction):
         return self._means if own else np.broadcast_to(self._centre, self._means.shape)
 
     def pooled_variance(self) -> float:
-        offsets = self._means - self._centre
-        between = self.counts @ np.einsum("aj,aj->a", offsets, offsets)
-        return float(self._within.sum() + between) / self.total_count
+        return float(self.pooled_variances().sum())
 
     def pooled_form(self, basis: np.ndarray) -> np.ndarray:
-        scores = (self._X @ basis.astype(self._X.dtype, copy=False)).astype(np.float64) - self._centre @ basis
-        return (scores * self._weights[:, None]).T @ scores / self.total_count
+        form = basis.T @ self.second_moments().combined(self.shares, basis)
+        return 0.5 * (form + form.T)
 
     def columns_fixed_by_group(self) -> np.ndarray:
         return fixed_by_group(self.counts, self.means, self._within.sum(axis=0))
 
-    def _sum(self, part: slice, weights: np.ndarray) -> np.ndarray:
-        return np.asarray(self._X[part].T @ weights, dtype=np.float64)
 
-    def _variation(self, part: slice, mean: np.ndarray) -> np.ndarray:
-        """Weighted sum of squares about the mean, for each column."""
-        rows, weights = self._X[part], self._weights[part]
-        if sparse.issparse(rows):
-            rows = rows.astype(np.float64)
-            return np.maximum(rows.multiply(rows).T @ weights - weights.sum() * mean * mean, 0.0)
-        total = np.zeros(len(mean))
-        step = max(_BLOCK_SIZE // len(mean), 1)
-        for start in range(0, len(rows), step):
-            block = rows[start : start + step] - mean
-            np.square(block, out=block)
-            total += weights[start : start + step] @ block
-        return total
+class _Block(NamedTuple):
+    """Rows of one group, and their weights."""
+
+    group: int
+    rows: Any
+    weights: np.ndarray
+
+
+def _sorted_blocks(X: Any, order: np.ndarray, bounds: np.ndarray, weights: np.ndarray) -> list[_Block]:
+    """The rows in the given order, whose ``bounds`` are those of the groups, in blocks of a group each.
+
+    Dense rows are copied at once, if at all; scipy would copy a part of a sparse matrix at every use.
+    """
+    if not sparse.issparse(X) and (len(order) < X.shape[0] or (np.diff(order) < 0).any()):
+        X = X[order]
+    blocks = []
+    for a, (first, last) in enumerate(pairwise(bounds.tolist())):
+        for start in range(first, last, _BLOCK_ROWS):
+            stop = min(start + _BLOCK_ROWS, last)
+            rows = X[order[start:stop]] if sparse.issparse(X) else X[start:stop]
+            blocks.append(_Block(a, rows, weights[order[start:stop]]))
+    return blocks
+
+
+def _variation(block: _Block, mean: np.ndarray) -> np.ndarray:
+    """Weighted sum of squares for each column: about the mean for dense rows, about zero for sparse ones."""
+    rows, weights = block.rows, block.weights
+    if sparse.issparse(rows):
+        squares = np.square(rows.data, dtype=np.float64) * np.repeat(weights, np.diff(rows.indptr))
+        return np.bincount(rows.indices, squares, minlength=len(mean))
+    total = np.zeros(len(mean))
+    step = max(_BLOCK_SIZE // len(mean), 1)
+    for start in range(0, len(rows), step):
+        part = rows[start : start + step] - mean
+        np.square(part, out=part)
+        total += weights[start : start + step] @ part
+    return total
 
 
 @dataclass(frozen=True, eq=False)
 class MomentProducts:
-    """Products with the ``M_a`` about given centres; ``parts`` are the row ranges of the groups."""
+    """Products with the ``M_a`` about given centres; the blocks of rows are in the order of the groups."""
 
-    X: Any
-    weights: np.ndarray
-    parts: Sequence[slice]
+    blocks: Sequence[_Block]
     counts: np.ndarray
     centres: np.ndarray
 
     @property
     def n_matrices(self) -> int:
-        return len(self.parts)
+        return len(self.counts)
 
     @property
     def size(self) -> int:
-        return self.X.shape[1]
+        return self.centres.shape[1]
 
     def images(self, vectors: np.ndarray) -> np.ndarray:
-        """``M_a V`` for every group, of shape (k, p, m); takes two products with the rows of each group."""
-        narrow = vectors.astype(self.X.dtype, copy=False)
+        """``M_a V`` for every group, of shape (k, p, m)."""
         images = np.empty((self.n_matrices, *vectors.shape))
-        for a, part in enumerate(self.parts):
-            scores = self.X[part] @ narrow - (self.centres[a] @ vectors).astype(narrow.dtype)
-            scores *= (self.weights[part] / self.counts[a])[:, None].astype(narrow.dtype)
-            images[a] = self.X[part].T @ scores
-            images[a] -= np.outer(self.centres[a], scores.sum(axis=0, dtype=np.float64))
+        for a, unit in enumerate(np.eye(self.n_matrices)):
+            images[a] = self.combined(unit, vectors)
         return images
+
+    def combined(self, weights: np.ndarray, vectors: np.ndarray) -> np.ndarray:
+        """``sum_a w_a M_a V``: two products with the rows of each group of nonzero weight, on all cores."""
+        blocks = [block for block in self.blocks if weights[block.group]]
+        n_threads = min(blas_threads(), len(blocks)) if sparse.issparse(blocks[0].rows) else 1
+        if n_threads == 1:
+            return self._combined(blocks, weights, vectors)
+        with ThreadPoolExecutor(n_threads) as pool:
+            parts = [blocks[start::n_threads] for start in range(n_threads)]
+            images = pool.map(lambda part: self._combined(part, weights, vectors), parts)
+            return functools.reduce(np.add, images)
+
+    def _combined(self, blocks: Sequence[_Block], weights: np.ndarray, vectors: np.ndarray) -> np.ndarray:
+        narrow = vectors.astype(blocks[0].rows.dtype, copy=False)
+        image, sums = np.zeros(vectors.shape), np.zeros((self.n_matrices, vectors.shape[1]))
+        for a, rows, given in blocks:
+            scores = rows @ narrow - (self.centres[a] @ vectors).astype(narrow.dtype)
+            scores *= (given * (weights[a] / self.counts[a]))[:, None].astype(narrow.dtype)
+            image += rows.T @ scores
+            sums[a] += scores.sum(axis=0, dtype=np.float64)
+        return image - self.centres.T @ sums

@@ -1,13 +1,15 @@
-"""Moments of every group in every fold from one pass over the rows: cross-validation needs no further pass."""
+"""The moments of every group in every fold: those of a training set are merged from the other folds."""
 
 from __future__ import annotations
 
 import functools
+from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any
 
+import numpy as np
+
 from fairpca.moments._group_moments import GroupMoments
-from fairpca.moments._sources import Cells, RowSource, cell_moments
 
 __all__ = ["FoldMoments"]
 
@@ -26,11 +28,10 @@ class FoldMoments:
     Examples
     --------
     >>> import numpy as np
-    >>> from fairpca._validation import check_groups
-    >>> from fairpca.moments import FoldMoments, GivenCells, MemorySource
-    >>> rows = MemorySource(np.arange(12.0).reshape(6, 2), check_groups(list("aabbab"), 6))
-    >>> cells = GivenCells(("a", "b"), (2, 2), np.array([0, 1, 2, 3, 1, 2]))  # groups times folds
-    >>> folds = FoldMoments.from_source(rows, cells)
+    >>> from fairpca.moments import FoldMoments, group_moments
+    >>> X = np.arange(12.0).reshape(6, 2)
+    >>> cells = group_moments(X, [0, 1, 2, 3, 0, 1])  # two groups times two folds
+    >>> folds = FoldMoments.of_cells(cells, np.array([0, 0, 1, 1]), np.array([0, 1, 0, 1]), ("a", "b"))
     >>> folds.training(0).counts  # the rows that are not in fold 0
     array([2., 1.])
     """
@@ -38,13 +39,19 @@ class FoldMoments:
     parts: tuple[GroupMoments, ...]
 
     @classmethod
-    def from_source(cls, source: RowSource, cells: Cells) -> FoldMoments:
-        """Compute the folds in one pass over the rows; every group must have one cell per fold."""
-        moments, n_folds = cell_moments(source, cells), cells.n_cells[0]
-        by_fold: list[list[int]] = [[] for _ in range(n_folds)]
-        for position, cell in enumerate(moments.labels):
-            by_fold[cell % n_folds].append(position)
-        return cls(tuple(_fold(moments, positions, cells.labels, n_folds) for positions in by_fold))
+    def of_cells(cls, cells: GroupMoments, groups: np.ndarray, folds: np.ndarray, labels: Sequence[Any]) -> FoldMoments:
+        """From the moments of cells, which are labelled by numbers; the group and fold of each such number."""
+        numbers = np.asarray(cells.labels)
+        parts = []
+        for fold in range(int(folds.max()) + 1):
+            members = [np.flatnonzero((folds[numbers] == fold) & (groups[numbers] == a)) for a in range(len(labels))]
+            merged = [
+                cells.pick(chosen, tuple(range(len(chosen)))).merge_groups(label)
+                for label, chosen in zip(labels, members, strict=True)
+                if len(chosen)
+            ]
+            parts.append(merged[0].merge(*merged[1:]))
+        return cls(tuple(parts))
 
     def __len__(self) -> int:
         return len(self.parts)
@@ -73,7 +80,3 @@ class FoldMoments:
     def _without(self, fold: int) -> GroupMoments:
         first, *others = (part for number, part in enumerate(self.parts) if number != fold)
         return first.merge(*others)
-
-
-def _fold(moments: GroupMoments, positions: list[int], labels: tuple[Any, ...], n_folds: int) -> GroupMoments:
-    return moments.pick(positions, tuple(labels[moments.labels[position] // n_folds] for position in positions))

@@ -13,6 +13,7 @@ from scipy import sparse
 from scipy.linalg import blas
 
 from fairpca._validation import check_choice, ordered_labels
+from fairpca.linalg import add_outer
 from fairpca.moments._given_moments import check_moments, in_order
 from fairpca.moments._sparse_shift import DENSE_COLUMN
 
@@ -60,9 +61,18 @@ class Reduction(ABC):
         """The moments of the coordinates, if there are few enough of them to form matrices."""
         raise TypeError(f"{type(self).__name__} does not form matrices; use second_moments.")
 
+    @property
+    def coordinates(self) -> Reduction:
+        """The same statistics of the coordinates in which bases are given."""
+        return self.moments
+
     def lift(self, basis: np.ndarray) -> np.ndarray:
         """Map an orthonormal basis in coordinates to an orthonormal basis in the feature space."""
         return basis
+
+    def forms(self, basis: np.ndarray, center: str = "pooled") -> np.ndarray:
+        """``V^T M_a V`` for every group, of shape (k, d, d)."""
+        return self.coordinates.forms(basis, center)
 
     @abstractmethod
     def second_moments(self, center: str = "pooled") -> Any:
@@ -204,9 +214,16 @@ class GroupMoments(Reduction):
 
     def pooled_covariance(self) -> np.ndarray:
         """``S``: covariance of all rows about the pooled mean, with divisor N."""
-        offsets = self.means - self.pooled_mean
-        between = (offsets * self.shares[:, None]).T @ offsets
-        return self.scatters.sum(axis=0) / self.total_count + between
+        offsets, covariance = self.means - self.pooled_mean, self.scatters.sum(axis=0)
+        covariance /= self.total_count
+        return add_outer(covariance, (offsets * self.shares[:, None]).T, offsets.T)
+
+    def forms(self, basis: np.ndarray, center: str = "pooled") -> np.ndarray:
+        within = basis.T @ (self.scatters @ basis) / self.counts[:, None, None]
+        if check_choice("center", center, ("pooled", "group")) == "group":
+            return within
+        offsets = (self.means - self.pooled_mean) @ basis
+        return within + offsets[:, :, None] * offsets[:, None, :]
 
     def pooled_form(self, basis: np.ndarray) -> np.ndarray:
         offsets = (self.means - self.pooled_mean) @ basis
@@ -244,7 +261,7 @@ class GroupMoments(Reduction):
         else:
             offsets = self.means - self.pooled_mean
         for moment, offset in zip(moments, offsets, strict=True):
-            moment += np.outer(offset, offset)
+            add_outer(moment, offset[:, None], offset[:, None])
         return moments
 
     def traces(self, center: str = "pooled") -> np.ndarray:
@@ -353,8 +370,8 @@ def _merge_one(
 class GroupTotal:
     """Running sums of one group: scatter within blocks, and the blocks' counts and means."""
 
-    def __init__(self, product: np.ndarray) -> None:
-        self._within = np.zeros(product.shape)
+    def __init__(self, scatter: np.ndarray, product: np.ndarray) -> None:
+        self._within = scatter  # zeros, in which the sums end
         self._product = product  # work space, shared by all groups; float32 for a MixedPrecisionTotal
         self._triangular = False  # whether only the upper triangle has been summed so far
         self._counts: list[float] = []

@@ -28,6 +28,8 @@ class GroupedSample:
     starts : ndarray of shape (k + 1,)
     weights : ndarray of shape (n,)
         They sum to one within each group.
+    shares : ndarray of shape (k,) or None
+        How the weight of all rows is divided between the groups; None: as their rows are.
 
     Examples
     --------
@@ -43,6 +45,7 @@ class GroupedSample:
     rows: np.ndarray
     starts: np.ndarray
     weights: np.ndarray
+    shares: np.ndarray | None = None
 
     @classmethod
     def from_rows(
@@ -60,7 +63,8 @@ class GroupedSample:
         present, counts = np.unique(codes, return_counts=True)
         starts = np.r_[0, np.cumsum(counts)]
         totals = np.add.reduceat(weights, starts[:-1])
-        return cls(tuple(groups.labels[code] for code in present), rows, starts, weights / np.repeat(totals, counts))
+        labels = tuple(groups.labels[code] for code in present)
+        return cls(labels, rows, starts, weights / np.repeat(totals, counts), totals / totals.sum())
 
     @property
     def n_rows(self) -> int:
@@ -79,11 +83,14 @@ class GroupedSample:
         """About ``size`` rows without replacement, the groups in proportion but none below 50 of its rows."""
         if size >= self.n_rows:
             return self
-        chosen, weights, starts = [], [], [0]
+        chosen, weights, starts, kept = [], [], [0], []
         for start, count in zip(self.starts[:-1], self.counts, strict=True):
             wanted = min(count, max(50, round(size * count / self.n_rows)))
             rows = start + np.sort(rng.choice(count, wanted, replace=False))
             chosen.append(rows)
-            weights.append(self.weights[rows] / self.weights[rows].sum())
+            kept.append(self.weights[rows].sum())
+            weights.append(self.weights[rows] / kept[-1])
             starts.append(starts[-1] + wanted)
-        return GroupedSample(self.labels, self.rows[np.concatenate(chosen)], np.array(starts), np.concatenate(weights))
+        shares = None if self.shares is None else self.shares * kept / (self.shares @ kept)
+        rows = self.rows[np.concatenate(chosen)]
+        return GroupedSample(self.labels, rows, np.array(starts), np.concatenate(weights), shares)

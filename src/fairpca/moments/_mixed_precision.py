@@ -35,8 +35,8 @@ class MixedPrecisionTotal(GroupTotal):
     once.
     """
 
-    def __init__(self, product: np.ndarray) -> None:
-        super().__init__(product)
+    def __init__(self, scatter: np.ndarray, product: np.ndarray) -> None:
+        super().__init__(scatter, product)
         self._far = False  # whether any block so far had to be centred first
         self._from_centre: list[np.ndarray] = []
 

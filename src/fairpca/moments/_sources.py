@@ -19,6 +19,7 @@ from fairpca._validation import (
     check_sample_weight,
     code_type,
     ordered_labels,
+    rng_for,
 )
 from fairpca.moments._accumulate import accumulate
 from fairpca.moments._group_moments import GroupMoments
@@ -144,7 +145,7 @@ class RandomCells:
     seed: int
 
     def codes(self, number: int, groups: Groups) -> np.ndarray:
-        rng = np.random.default_rng([self.seed, number])
+        rng = rng_for(self.seed, f"cells {number}")
         starts = np.cumsum([0, *self.n_cells])
         codes = np.empty(len(groups.codes), dtype=np.int64)
         for code, label in enumerate(groups.labels):

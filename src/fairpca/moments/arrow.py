@@ -1,4 +1,4 @@
-"""Streaming group statistics of Arrow record batches and Parquet files; needs the extra ``fairpca[arrow]``.
+"""Streaming group statistics of Arrow record batches and Parquet files; needs the extra ``fairpca[audit]``.
 
 Decoding and accumulation overlap on all cores, and only a few batches are in memory at a time, whatever the file size.
 """
@@ -123,7 +123,7 @@ class ParquetChunks:
     ...     pyarrow.parquet.write_table(table, file)
     ...     held_out = cross_validate_groups(FairPCA(1), ParquetChunks(file, "sex"), cv=5)
     >>> held_out.counts
-    {'f': 60.0, 'm': 30.0}
+    {'f': 60, 'm': 30}
     """
 
     def __init__(

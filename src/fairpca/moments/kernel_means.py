@@ -33,8 +33,10 @@ from scipy.linalg.blas import daxpy, saxpy
 from fairpca.linalg import single_blas_thread
 from fairpca.moments._grouped_sample import GroupedSample
 from fairpca.moments.bandwidths import Bandwidth, KernelScales
+from fairpca.moments.grid_means import GridMeans
 
 __all__ = [
+    "GRID_ROWS",
     "Kernel",
     "KernelMeans",
     "PartitionedSample",
@@ -52,6 +54,8 @@ __all__ = [
 _BLOCK, _THREADED_BLOCK = (128, 384), (512, 768)
 #: Below this number of kernel entries a second thread costs more than it brings.
 _THREAD_WORTH = 300_000
+#: From this number of rows on, a grid is faster in two dimensions.
+GRID_ROWS = 20_000
 
 
 @dataclass(frozen=True)
@@ -74,6 +78,7 @@ class PartitionedSample(Protocol):
     labels: tuple[Any, ...]
     counts: np.ndarray
     weight_squares: np.ndarray
+    shares: np.ndarray | None
 
     @property
     def n_rows(self) -> int: ...
@@ -97,9 +102,18 @@ def kernel_means(
 ) -> KernelMeans:
     """Exact kernel means of the rows projected by ``basis`` (or as they are, if None), in one blocked pass.
 
+    Many rows in one or two dimensions are summed over a grid instead (see :mod:`fairpca.moments.grid_means`).
+
     ``dtype=numpy.float32`` computes the kernel in single precision (sums over blocks stay double): two to
     three times faster, with an error of about 1e-8 in M.
     """
+    few = sample.rows.shape[1] if basis is None else basis.shape[1]
+    if sample.n_rows > GRID_ROWS and few <= 2:
+        grid = GridMeans(sample.rows if basis is None else sample.rows @ basis, bandwidth)
+        if grid.fits:
+            transforms = grid.spread(sample)
+            fields = grid.fields(transforms, sample) if gradient else None
+            return KernelMeans(grid.values(transforms), fields, -1.0)
     # One limit around everything: the threads of a parallel product would wait busily and take a core from the blocks.
     with single_blas_thread():
         return _kernel_means(sample, basis, KernelScales(bandwidth), gradient, dtype)

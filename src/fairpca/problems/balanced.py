@@ -22,7 +22,7 @@ from __future__ import annotations
 import numpy as np
 
 from fairpca.joint_range import Minimax
-from fairpca.linalg import top_eigenpairs
+from fairpca.linalg import best_sums
 from fairpca.protocols import Expansion, LineExpansion, RangeProblem
 
 __all__ = [
@@ -98,7 +98,7 @@ def group_scales(totals: np.ndarray, shares: np.ndarray, *, relative: bool) -> t
 
 def best_captured(matrices: np.ndarray, dimension: int) -> np.ndarray:
     """``b_a``: the most that any projection of this rank can capture of each group alone."""
-    return np.array([top_eigenpairs(matrix, dimension)[0].sum() for matrix in matrices])
+    return best_sums(matrices, dimension)
 
 
 def group_errors(matrices: np.ndarray, basis: np.ndarray) -> np.ndarray:

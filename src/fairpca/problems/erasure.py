@@ -16,17 +16,23 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 import numpy as np
+from scipy import linalg
 
-from fairpca.linalg import orthonormalise
-from fairpca.moments import Reduction
+from fairpca.linalg import add_outer, orthonormalise
+from fairpca.moments import GroupFactors, Reduction
 from fairpca.problems.parity import mean_differences
 
-__all__ = ["Erasure", "captured_form", "captured_variances", "least_squares_erasure", "linear_errors"]
+__all__ = ["Erasure", "least_squares_erasure"]
 
 #: Operations between a row and a covariance whose rounding matters even for few rows.
 _ROUNDED_OPERATIONS = 16
 #: Roundings, next to the size of a feature, in the difference between two group means and in the rows behind them.
 _ROUNDED_MEANS = 4
+#: From this many features on, a factorisation is tried before the eigenvectors, which take twenty times as long; it is
+#: used if no eigenvalue is below this multiple of its rounding error.
+_FACTORISED_SIZE, _CLEAR_OF_ROUNDING = 500, 1e3
+#: Accuracy and largest number of steps of conjugate gradients.
+_SOLVED, _MOST_STEPS = 1e-8, 1000
 
 
 @dataclass(frozen=True)
@@ -52,40 +58,16 @@ class Erasure:
         mapped = vectors - self.coefficients @ (self.directions.T @ vectors)
         return mapped - self.directions @ (self.directions.T @ mapped)
 
+    def apply(self, vectors: np.ndarray) -> np.ndarray:
+        """``A V``."""
+        return vectors - self.directions @ (self.coefficients.T @ vectors)
+
     def covariance(self, covariance: np.ndarray) -> np.ndarray:
-        """``A S A^T``: the covariance of the erased rows."""
+        """``A S A^T``: the covariance of the erased rows, which overwrites S."""
         image = covariance @ self.coefficients
-        mixed = self.directions @ image.T
         inner = self.coefficients.T @ image
-        return covariance - mixed - mixed.T + self.directions @ inner @ self.directions.T
-
-
-def captured_variances(matrices: np.ndarray, basis: np.ndarray, encoder: np.ndarray | None = None) -> np.ndarray:
-    """``tr M_a`` minus the error of group a, where centred rows x are reconstructed as ``V T^T x``.
-
-    V is ``basis``, with orthonormal columns, and T is ``encoder``; without it, the projection is orthogonal, T = V. As
-    ``x - V T^T x`` is the sum of the orthogonal parts ``x - V V^T x`` and ``V (V - T)^T x``, this is
-    ``<M_a, V V^T> - <M_a, (V - T)(V - T)^T>``.
-    """
-    captured = np.einsum("pi,api->a", basis, matrices @ basis)
-    if encoder is None:
-        return captured
-    oblique = basis - encoder
-    return captured - np.einsum("pi,api->a", oblique, matrices @ oblique)
-
-
-def linear_errors(matrices: np.ndarray, basis: np.ndarray, encoder: np.ndarray | None = None) -> np.ndarray:
-    """The mean squared distance of each group's rows from their reconstruction ``V T^T x``."""
-    return np.maximum(np.einsum("aii->a", matrices) - captured_variances(matrices, basis, encoder), 0.0)
-
-
-def captured_form(basis: np.ndarray, encoder: np.ndarray | None = None) -> np.ndarray:
-    """The matrix F with ``<M_a, F>`` = :func:`captured_variances`: ``V V^T`` for an orthogonal projection."""
-    form = basis @ basis.T
-    if encoder is None:
-        return form
-    oblique = basis - encoder
-    return form - oblique @ oblique.T
+        left = np.hstack([self.directions, image - self.directions @ inner])
+        return add_outer(covariance, -left, np.hstack([image, self.directions]))
 
 
 def least_squares_erasure(reduction: Reduction) -> Erasure:
@@ -93,6 +75,8 @@ def least_squares_erasure(reduction: Reduction) -> Erasure:
     directions = mean_differences(reduction)
     if not directions.size:
         return Erasure(directions, directions)
+    if isinstance(reduction, GroupFactors):
+        return Erasure(directions, _coefficients_by_products(reduction, directions))
     moments = reduction.moments
     steps = _ROUNDED_OPERATIONS + np.sqrt(moments.total_count)
     return Erasure(
@@ -104,6 +88,28 @@ def least_squares_erasure(reduction: Reduction) -> Erasure:
             np.finfo(float).eps * steps,
         ),
     )
+
+
+def _coefficients_by_products(reduction: GroupFactors, directions: np.ndarray) -> np.ndarray:
+    """The same by block conjugate gradients on the correlation matrix (Dubrulle 2001).
+
+    The map's error enters the distance between rows and erased rows by its square only.
+    """
+    spreads = np.sqrt(reduction.pooled_variances())
+    scales = np.where(spreads > 0, spreads, 1.0)[:, None]
+    products, shares = reduction.second_moments(), reduction.shares
+    solution, (frame, sizes) = np.zeros_like(directions), np.linalg.qr(directions / scales)
+    ahead, wanted = frame, _SOLVED * np.linalg.norm(sizes, axis=0)
+    for _ in range(_MOST_STEPS):
+        image = products.combined(shares, ahead / scales) / scales
+        step = np.linalg.pinv(ahead.T @ image, hermitian=True)
+        solution += ahead @ (step @ sizes)
+        frame, turn = np.linalg.qr(frame - image @ step)
+        ahead, sizes = frame + ahead @ turn.T, turn @ sizes
+        if (np.linalg.norm(sizes, axis=0) <= wanted).all():
+            break
+    solution /= scales
+    return solution @ np.linalg.inv(directions.T @ solution)
 
 
 def _coefficients(covariance: np.ndarray, directions: np.ndarray, sizes: np.ndarray, rounding: float) -> np.ndarray:
@@ -118,7 +124,12 @@ def _coefficients(covariance: np.ndarray, directions: np.ndarray, sizes: np.ndar
     spreads = np.sqrt(np.diag(covariance))
     varies = spreads > rounding * sizes
     scales = spreads[varies]
-    values, vectors = np.linalg.eigh(covariance[np.ix_(varies, varies)] / np.outer(scales, scales))
+    correlation = covariance[np.ix_(varies, varies)] / np.outer(scales, scales)
+    if (solved := _well_conditioned_solution(correlation, directions[varies] / scales[:, None], rounding)) is not None:
+        coefficients = np.zeros_like(directions)
+        coefficients[varies] = solved / scales[:, None]
+        return coefficients @ np.linalg.inv(directions.T @ coefficients)
+    values, vectors = np.linalg.eigh(correlation)
     rounded = (_ROUNDED_MEANS * np.finfo(float).eps * sizes[varies] / scales) ** 2
     kept = values > len(values) * rounding + rounded @ vectors**2
     whitening = vectors[:, kept] / np.sqrt(values[kept])
@@ -130,3 +141,17 @@ def _coefficients(covariance: np.ndarray, directions: np.ndarray, sizes: np.ndar
     coefficients = np.zeros_like(directions)
     coefficients[varies] = varying
     return coefficients
+
+
+def _well_conditioned_solution(correlation: np.ndarray, right: np.ndarray, rounding: float) -> np.ndarray | None:
+    """``correlation^-1 right`` by a factorisation, or None if some eigenvalue may be near its rounding error."""
+    if len(correlation) < _FACTORISED_SIZE:
+        return None
+    norm = float(np.abs(correlation).sum(axis=0).max())
+    factor, failed = linalg.lapack.dpotrf(correlation, lower=1, clean=0)
+    if failed:
+        return None
+    least = linalg.lapack.dpocon(factor, norm, uplo="L")[0] * norm  # no eigenvalue is much smaller
+    if least <= _CLEAR_OF_ROUNDING * len(correlation) * rounding:
+        return None
+    return linalg.lapack.dpotrs(factor, right, lower=1)[0]

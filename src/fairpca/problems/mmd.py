@@ -36,9 +36,11 @@ class RandomLevels:
     """The mean of ``MMD^2`` (biased) over random assignments of the rows to groups of the same sizes, for each pair.
 
     With signed weights c that sum to zero, a random permutation has ``E c_i c_j = -sum c^2 / (n (n - 1))``, hence
-    ``E c^T K c = (sum_i c_i^2) (1 - mean of K_ij over i != j)``; no permutation need be drawn. It is an affine function
-    of the kernel means, ``constant - <slopes, M>``, with slopes of shape (n_pairs, 2, 2) for the entries of each pair.
-    ``floor`` keeps it positive where all rows coincide.
+    ``E c^T K c = (sum_i c_i^2) (1 - mean of K_ij over i != j)``; no permutation need be drawn. With weights w of the
+    rows, which stay with them, ``sum c^2`` is ``n (1/n_a + 1/n_b) sum w^2 / (sum w)^2`` to first order, and the mean of
+    K is weighted: right where weights do not depend on what the rows are. It is an affine function of the kernel means,
+    ``constant - <slopes, M>``, with slopes of shape (n_pairs, 2, 2) for the entries of each pair. ``floor`` keeps it
+    positive where all rows coincide.
     """
 
     pairs: np.ndarray
@@ -49,10 +51,11 @@ class RandomLevels:
     @classmethod
     def of(cls, sample: GroupedSample | PartitionedSample, pairs: np.ndarray, floor: float = 0.0) -> RandomLevels:
         counts = sample.counts.astype(float)[pairs]
-        n = counts.sum(axis=1)
-        squares = sample.weight_squares[pairs].sum(axis=1)
-        slopes = (squares / (n * (n - 1.0)))[:, None, None] * counts[:, :, None] * counts[:, None, :]
-        return cls(pairs, squares * (1.0 + 1.0 / (n - 1.0)), slopes, floor)
+        shares = counts if sample.shares is None else sample.shares[pairs]
+        shares = shares / shares.sum(axis=1, keepdims=True)
+        squares = (sample.weight_squares[pairs] * shares**2).sum(axis=1)  # sum w^2 / (sum w)^2
+        constants = counts.sum(axis=1) * squares * (1.0 / counts).sum(axis=1) / (1.0 - squares)
+        return cls(pairs, constants, constants[:, None, None] * shares[:, :, None] * shares[:, None, :], floor)
 
     def __call__(self, values: np.ndarray) -> np.ndarray:
         """The level of each pair."""

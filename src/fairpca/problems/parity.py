@@ -24,7 +24,7 @@ from typing import Self
 import numpy as np
 
 from fairpca.joint_range import Minimax
-from fairpca.linalg import orthonormalise, top_eigenpairs
+from fairpca.linalg import add_outer, orthonormalise, top_eigenpairs
 from fairpca.moments import AttributeMoments, GroupMoments, Reduction
 
 __all__ = [
@@ -39,6 +39,7 @@ __all__ = [
     "null_space",
     "pair_differences",
     "parity_problem",
+    "without_directions",
 ]
 
 
@@ -50,7 +51,7 @@ def mean_differences(moments: Reduction, rounding: np.ndarray | float = 0.0) -> 
     ``rounding``, one value per feature, is the rounding error of features that were themselves computed; it is added
     to that of the sums.
     """
-    coordinates = moments.moments
+    coordinates = moments.coordinates
     differences = (coordinates.means - coordinates.means[:1])[1:]
     if isinstance(moments, AttributeMoments):
         differences = np.concatenate([differences, moments.slopes() / moments.slope_rounding()[:, None]])
@@ -84,13 +85,17 @@ def mean_parity_basis(moments: GroupMoments, dimension: int, rounding: np.ndarra
     """
     differences = mean_differences(moments, rounding)
     check_available(differences, dimension)
-    covariance = moments.pooled_covariance()
-    image = covariance @ differences
-    # The eigenvalues of a covariance are not negative; those of the excluded directions are made negative.
-    shift = np.trace(covariance) * np.eye(differences.shape[1]) - differences.T @ image
-    covariance -= differences @ image.T + image @ differences.T + differences @ shift @ differences.T
-    basis = top_eigenpairs(covariance, dimension)[1]
+    basis = top_eigenpairs(without_directions(moments.pooled_covariance(), differences), dimension)[1]
     return orthonormalise(basis - differences @ (differences.T @ basis))
+
+
+def without_directions(covariance: np.ndarray, directions: np.ndarray) -> np.ndarray:
+    """The covariance, overwritten, with negative eigenvalues for the ``directions`` and none of their variance."""
+    image = covariance @ directions
+    # The eigenvalues of a covariance are not negative; those of the excluded directions are made negative.
+    shift = np.trace(covariance) * np.eye(directions.shape[1]) - directions.T @ image
+    left = np.hstack([directions, image, directions @ shift])
+    return add_outer(covariance, -left, np.hstack([image, directions, directions]))
 
 
 def check_available(
@@ -111,16 +116,14 @@ def pair_differences(values: np.ndarray) -> np.ndarray:
     return values[first] - values[second]
 
 
-def mean_gaps(moments: GroupMoments, basis: np.ndarray) -> np.ndarray:
+def mean_gaps(moments: Reduction, basis: np.ndarray) -> np.ndarray:
     """``||V^T (mu_a - mu_b)||`` for each pair of groups."""
     return np.linalg.norm(pair_differences(moments.means) @ basis, axis=1)
 
 
-def covariance_gaps(moments: GroupMoments, basis: np.ndarray) -> np.ndarray:
+def covariance_gaps(moments: Reduction, basis: np.ndarray) -> np.ndarray:
     """``||V^T (Sigma_a - Sigma_b) V||_2`` for each pair of groups."""
-    projected = np.stack([basis.T @ scatter @ basis for scatter in moments.scatters])
-    differences = pair_differences(projected / moments.counts[:, None, None])
-    return np.abs(np.linalg.eigvalsh(differences)).max(axis=1)
+    return np.abs(np.linalg.eigvalsh(pair_differences(moments.forms(basis, "group")))).max(axis=1)
 
 
 def mean_penalty(

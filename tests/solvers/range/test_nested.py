@@ -17,7 +17,7 @@ def random_matrices(rng, k, p):
 
 def solve_step(problem, joint):
     rng = np.random.default_rng(0)
-    return minimise_on_range(problem, joint, joint.vertices(), tol=1e-11, max_iter=500, rng=rng)
+    return minimise_on_range(problem, joint, tol=1e-11, max_iter=500, rng=rng)
 
 
 def own_sums(matrices, d):
@@ -96,9 +96,7 @@ def test_a_step_that_did_not_converge_is_reported(rng):
     matrices = random_matrices(rng, 2, 5)
 
     def stops_early(problem, joint):
-        return minimise_on_range(
-            problem, joint, joint.vertices(), tol=0.0 if joint.size == 4 else 1e-9, max_iter=1, rng=rng
-        )
+        return minimise_on_range(problem, joint, tol=0.0 if joint.size == 4 else 1e-9, max_iter=1, rng=rng)
 
     statuses = minimise_nested(own_sums(matrices, 3), matrices, stops_early)
     assert statuses.status is Status.MAX_ITER

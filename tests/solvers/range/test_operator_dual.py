@@ -13,7 +13,7 @@ from fairpca.joint_range import JointRange
 from fairpca.moments import GroupFactors
 from fairpca.problems import balanced_problem
 from fairpca.solvers import minimise_on_operators
-from fairpca.solvers.range.operator_dual import _LEAST_PRODUCT, _chebyshev_bound, _Part, _Span
+from fairpca.solvers.range.krylov import _LEAST_PRODUCT, Krylov, Part, bound_outside, chebyshev_bound
 
 
 @pytest.mark.parametrize("seed", range(5))
@@ -47,6 +47,16 @@ class _Matrices:
     def images(self, vectors):
         return self.matrices @ vectors
 
+    def combined(self, weights, vectors):
+        return np.tensordot(weights, self.matrices, axes=1) @ vectors
+
+
+def krylov_with(basis, matrix, dimension, rng):
+    """The search in a given subspace."""
+    krylov = Krylov(lambda vectors: matrix @ vectors, len(matrix), dimension, rng)
+    krylov.grow(basis)
+    return krylov
+
 
 @pytest.mark.parametrize("seed", range(20))
 def test_what_the_subspace_leaves_out_is_bounded_from_above(seed):
@@ -54,46 +64,40 @@ def test_what_the_subspace_leaves_out_is_bounded_from_above(seed):
     rng = np.random.default_rng(seed)
     vectors = np.linalg.qr(rng.standard_normal((2, 60, 60)))[0]
     matrices = vectors * (1.0 / np.arange(1, 61)) @ vectors.transpose(0, 2, 1)
-    weights = np.array([0.7, 0.3])
-    span = _Span(_Matrices(matrices), 1.0, 12, rng)
-    leading = np.linalg.eigh(np.tensordot(weights, matrices, axes=1))[1][:, -1:]
-    span.basis = np.linalg.qr(span.basis - leading @ (leading.T @ span.basis))[0]
-    span._images = matrices @ span.basis
-    span.forms = span.basis.T @ span._images
-    rest = np.eye(60) - span.basis @ span.basis.T
-    outside = np.linalg.eigvalsh(rest @ np.tensordot(weights, matrices, axes=1) @ rest)[-1]
-    part = _Part(span.basis, np.tensordot(weights, span._images, axes=1))
+    matrix = 0.7 * matrices[0] + 0.3 * matrices[1]
+    leading = np.linalg.eigh(matrix)[1][:, -1:]
+    basis = rng.standard_normal((60, 12))
+    krylov = krylov_with(np.linalg.qr(basis - leading @ (leading.T @ basis))[0], matrix, 3, rng)
+    rest = np.eye(60) - krylov.basis @ krylov.basis.T
+    outside = np.linalg.eigvalsh(rest @ matrix @ rest)[-1]
     for last in (1e9, 0.0, 1.01 * outside):  # one step of the power iteration, all of them, polynomials after them
-        assert span._bound_outside(part, weights, last, rng) >= outside
-    best = np.linalg.eigvalsh(np.tensordot(weights, matrices, axes=1))[-3:].sum()
+        assert bound_outside(lambda vectors: matrix @ vectors, krylov.part, last, rng) >= outside
+    best = np.linalg.eigvalsh(matrix)[-3:].sum()
     for tol in (np.inf, 0.0):  # the whole subspace only, or its leading directions too
-        assert span.proven_support(weights, 3, tol, rng) >= best
+        assert krylov.proven_support(tol) >= best
 
 
 def test_polynomials_bound_closely_where_powers_do_not():
     rng = np.random.default_rng(0)
     values = np.concatenate([[2.0, 1.9], np.linspace(1.0, 0.0, 298)])  # flat, from half of the second value on
-    span = _Span(_Matrices(np.diag(values)[None]), 1.0, 2, rng)
-    part = _Part(np.eye(300)[:, :2], np.diag(values)[:, :2])
-    bound = span._bound_outside(part, np.ones(1), 1.1, rng)
+    part = Part(np.eye(300)[:, :2], np.diag(values)[:, :2])
+    bound = bound_outside(lambda vectors: values[:, None] * vectors, part, 1.1, rng)
     assert 1.0 <= bound < 1.06
 
 
 @pytest.mark.parametrize("value", [1.05, 1.5, 4.0])
 def test_polynomials_find_an_eigenvalue_that_the_probe_barely_contains(value):
     probe = np.array([[_LEAST_PRODUCT]])
-    assert np.isclose(_chebyshev_bound(lambda vectors: value * vectors, probe, 1.0, value), value, rtol=1e-6)
+    assert np.isclose(chebyshev_bound(lambda vectors: value * vectors, probe, 1.0, value), value, rtol=1e-6)
 
 
 def test_inaccurate_directions_do_not_prevent_the_proof_for_accurate_ones():
     rng = np.random.default_rng(0)
     values = np.concatenate([[3.0, 2.9, 2.89, 2.88, 2.87], np.linspace(2.7, 0.0, 195)])
-    span = _Span(_Matrices(np.diag(values)[None]), 1.0, 10, rng)
     unsettled = np.vstack([np.zeros((5, 5)), np.linalg.qr(rng.standard_normal((195, 5)))[0]])
-    span.basis = np.hstack([np.eye(200)[:, :5], unsettled])
-    span._images = span._apply(span.basis)
-    assert span.proven_support(np.ones(1), 2, np.inf, rng) > 6.5  # of the whole subspace alone
-    assert np.isclose(span.proven_support(np.ones(1), 2, 0.0, rng), 5.9, rtol=1e-12)
+    krylov = krylov_with(np.hstack([np.eye(200)[:, :5], unsettled]), np.diag(values), 2, rng)
+    assert krylov.proven_support(np.inf) > 6.5  # of the whole subspace alone
+    assert np.isclose(krylov.proven_support(0.0), 5.9, rtol=1e-12)
 
 
 @pytest.mark.parametrize("k", [2, 3])
@@ -116,6 +120,6 @@ def test_the_result_equals_that_of_the_search_with_matrices(rng, k):
     assert np.allclose(solution.captured, joint.captured(found.basis), atol=1e-10)
     root = found.relaxed.basis * np.sqrt(found.relaxed.eigenvalues)
     assert np.allclose(solution.relaxed_captured, joint.captured(root), atol=1e-10)
-    best = np.array([point.support for point in joint.vertices()])
+    best = joint.best
     assert (solution.best >= best - 1e-12).all()  # upper bounds
     assert np.allclose(solution.best, best, atol=1e-5)

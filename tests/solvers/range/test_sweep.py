@@ -122,7 +122,7 @@ def test_large_matrices_use_the_iterative_oracle():
     assert result.status is Status.OPTIMAL
     # The same problem in the 120 dimensions that matter, by the direct solver.
     span = np.linalg.qr(np.hstack(bases))[0]
-    small = sweep_range(problem, joint.restrict(span), tol=1e-6, max_iter=100)
+    small = sweep_range(problem, joint.within(span.T @ joint.matrices @ span), tol=1e-6, max_iter=100)
     assert result.objective == pytest.approx(small.objective, rel=2e-6)
 
 

@@ -8,9 +8,11 @@ d. Between such steps F is minimised locally.
 
 from __future__ import annotations
 
+import logging
+
 import numpy as np
 
-from fairpca.joint_range import JointRange, Minimax
+from fairpca.joint_range import CombinedRange, JointRange, Minimax
 from fairpca.protocols import ConcavePieces, SolverResult, Status
 from fairpca.solvers.range.dual import minimise_on_range
 from fairpca.solvers.range.fantope import solve_fantope
@@ -18,6 +20,8 @@ from fairpca.solvers.range.subspace_sqp import descend_pieces_locally
 from fairpca.solvers.stiefel.geometry import random_frame
 
 __all__ = ["descend_pieces"]
+
+_log = logging.getLogger(__name__)
 
 #: Local steps need full eigendecompositions, so they are used up to this size; larger problems take full steps only.
 _LOCAL_SIZE = 300
@@ -43,10 +47,10 @@ def descend_pieces(
     """
     procedure = _Procedure(problem, joint, tol=tol, max_iter=max_iter, rng=rng)
     bound, suggestion = procedure.relaxation()
+    procedure.bound = bound
     starts = [suggestion, *procedure.starts(weights)]
     if joint.size <= _LOCAL_SIZE:
-        rough = [procedure.descend(basis, max(tol, _ROUGH)) for basis in starts]
-        starts = sorted(rough, key=procedure.value)[:_FINALISTS]
+        starts = procedure.finalists(starts, max(tol, _ROUGH))
     finished = [procedure.finish(basis) for basis in starts]
     basis, settled = min(finished, key=lambda end: procedure.value(end[0]))
     value = procedure.value(basis)
@@ -77,6 +81,7 @@ class _Procedure:
         self._tol, self._max_iter, self._rng = tol, max_iter, rng
         self.steps = 0
         self.calls = 0
+        self.bound = -np.inf
         self.history: list[dict] = []
 
     def errors(self, basis: np.ndarray) -> np.ndarray:
@@ -98,10 +103,23 @@ class _Procedure:
         size, d = self._joint.size, self._joint.dimension
         return spectral + [random_frame(self._rng, size, d) for _ in range(_RANDOM_STARTS)]
 
-    def descend(self, basis: np.ndarray, tol: float) -> np.ndarray:
+    def finalists(self, starts: list[np.ndarray], tol: float) -> list[np.ndarray]:
+        """The best ends of rough descents; one that would hardly become one of them is abandoned."""
+        ends: list[tuple[float, int]] = []
+        bases = []
+        for basis in starts:
+            to_beat = ends[_FINALISTS - 1][0] if len(ends) >= _FINALISTS else np.inf
+            bases.append(self.descend(basis, tol, to_beat))
+            ends = sorted([*ends, (self.value(bases[-1]), len(bases) - 1)])
+        return [bases[i] for _, i in ends[:_FINALISTS]]
+
+    def descend(self, basis: np.ndarray, tol: float, to_beat: float = np.inf) -> np.ndarray:
         accepted = 0.1 * tol * min(self.value(basis), 1.0)
-        end = descend_pieces_locally(self._problem, self._joint, basis, tol=accepted, max_iter=self._max_iter)
+        end = descend_pieces_locally(
+            self._problem, self._joint, basis, tol=accepted, max_iter=self._max_iter, to_beat=to_beat
+        )
         self.steps += end.n_iter
+        _log.info("descent: value %.9g, bound %.9g, gap %.3g", end.value, self.bound, end.value - self.bound)
         self.history.append({"objective": end.value})
         return end.basis
 
@@ -143,16 +161,14 @@ class _Procedure:
 
     def _minimise_linear(self, constants: np.ndarray, slopes: np.ndarray) -> tuple[float, np.ndarray]:
         """``min_P max_m constants_m + slopes_m . z(P)``: a lower bound, and a subspace near the optimum."""
-        mixed = JointRange(np.tensordot(slopes, self._joint.matrices, axes=1), self._joint.dimension)
+        mixed = CombinedRange(self._joint, slopes)
         problem = Minimax(constants + slopes @ self._joint.traces)
         if len(slopes) > 1 and mixed.size <= _LOCAL_SIZE:
             fantope = solve_fantope(problem, mixed, tol=0.1 * self._tol)
             point = mixed.point(fantope.weights / fantope.weights.sum())
             bound, basis = problem.bound(point.weights, point.support), fantope.vectors[:, : mixed.dimension]
         else:
-            result = minimise_on_range(
-                problem, mixed, mixed.vertices(), tol=0.1 * self._tol, max_iter=self._max_iter, rng=self._rng
-            )
+            result = minimise_on_range(problem, mixed, tol=0.1 * self._tol, max_iter=self._max_iter, rng=self._rng)
             bound, basis = result.lower_bound, result.basis
         self.calls += mixed.calls
         return bound, basis

@@ -1,23 +1,24 @@
 """The default solver: an exact search over the weights, certified by the dual bound.
 
-Small problems are solved directly. Large ones are solved in the span of the leading eigenvectors found so far. One
-full-size oracle call at the weights found there gives the bound and, if the gap does not close, the missing vectors
-(a subspace method; it converges superlinearly because the model interpolates the value and gradient of phi).
+Small problems are solved directly. Large ones are solved in the span of leading eigenvectors of the weighted sums met
+so far. One full-size oracle call at the weights found there gives the missing vectors and, once there are none, the
+bound (a subspace method; it converges superlinearly because the model interpolates the value and gradient of phi). With
+three or more matrices, the weights need no more accuracy at first than the subspace has, and rounding comes last.
 """
 
 from __future__ import annotations
 
 import dataclasses
 import logging
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator
 
 import numpy as np
 
-from fairpca.joint_range import Incumbent, JointRange, RangePoint
+from fairpca.joint_range import EXTRA, Incumbent, JointRange, RangePoint
 from fairpca.linalg import extend_basis, orthonormalise, scipy_threads_only
 from fairpca.protocols import RangeProblem, RelaxedSolution, SolverResult, Status
 from fairpca.solvers.range.dual_two import solve_pair
-from fairpca.solvers.range.fantope import solve_fantope
+from fairpca.solvers.range.fantope import FantopeSolution, solve_fantope
 from fairpca.solvers.range.rounding import reduce_rank
 from fairpca.solvers.range.subspace_sqp import refine_subspace
 
@@ -30,6 +31,10 @@ _REDUCTION = 3
 #: ... and larger than this.
 _SMALL = 100
 _SUBSPACE_STEPS = 30
+#: The relaxation is solved to this share of the accuracy wanted of its bound. At first that is a share of the total
+#: variance, and then this share of what the subspace was found to miss.
+_RELAXATION_SHARE = 0.1
+_FIRST_ACCURACY, _ACCURACY_AHEAD = 1e-2, 1e-2
 #: Number of random roundings tried if the relaxed optimum has rank above d: at least, and at most, ...
 _ROUNDINGS = (8, 100)
 #: ... and in between this number of multiplications, divided by those of one product of all matrices with a basis.
@@ -41,20 +46,19 @@ _AGREEING, _SAME = 3, 1e-3
 def minimise_on_range(
     problem: RangeProblem,
     joint: JointRange,
-    vertices: Sequence[RangePoint],
     *,
     tol: float,
     max_iter: int,
     rng: np.random.Generator,
 ) -> SolverResult:
-    """Minimise F(c(V)) over d-dimensional subspaces; ``vertices`` are the optima of each matrix alone."""
+    """Minimise F(c(V)) over d-dimensional subspaces."""
     if joint.n_matrices == 1:
-        return _single(problem, joint, vertices[0])
-    width = sum(point.basis.shape[1] + point.below.shape[1] for point in vertices)
-    if joint.size <= max(_SMALL, _REDUCTION * width):
-        return _solve_dense(problem, joint, vertices, tol=tol, max_iter=max_iter, rng=rng)
+        return _single(problem, joint, joint.vertex(0))
+    if joint.size <= max(_SMALL, _REDUCTION * (joint.dimension + EXTRA)):
+        joint = joint if joint.forms_matrices else JointRange(joint.matrices, joint.dimension)
+        return _solve_dense(problem, joint, tol=tol, max_iter=max_iter, rng=rng)
     with scipy_threads_only():
-        return _solve_in_subspaces(problem, joint, vertices, tol=tol, max_iter=max_iter, rng=rng)
+        return _solve_in_subspaces(problem, joint, tol=tol, max_iter=max_iter, rng=rng)
 
 
 def _single(problem: RangeProblem, joint: JointRange, point: RangePoint) -> SolverResult:
@@ -65,7 +69,6 @@ def _single(problem: RangeProblem, joint: JointRange, point: RangePoint) -> Solv
 def _solve_dense(
     problem: RangeProblem,
     joint: JointRange,
-    vertices: Sequence[RangePoint] | None = None,
     *,
     tol: float,
     max_iter: int,
@@ -73,19 +76,19 @@ def _solve_dense(
 ) -> SolverResult:
     if joint.n_matrices == 2:
         return solve_pair(problem, joint, tol=tol, max_iter=max_iter)
-    return _solve_many(problem, joint, vertices or joint.vertices(), tol=tol, rng=rng)
+    return _solve_many(problem, joint, tol=tol, rng=rng)
 
 
 def _solve_many(
     problem: RangeProblem,
     joint: JointRange,
-    vertices: Sequence[RangePoint],
+    fantope: FantopeSolution | None = None,
     *,
     tol: float,
     rng: np.random.Generator,
 ) -> SolverResult:
     """Three or more matrices: the relaxation gives the bound, and rounding the best subspace of dimension d."""
-    fantope = solve_fantope(problem, joint, tol=0.1 * tol)
+    fantope = fantope or solve_fantope(problem, joint, tol=_RELAXATION_SHARE * tol)
     found = Incumbent(problem, joint)
     found.n_iter = fantope.n_iter
 
@@ -93,8 +96,7 @@ def _solve_many(
         found.try_point(joint.point(weights / weights.sum() if problem.normalised else weights))
 
     try_weights(fantope.weights)
-    for vertex in vertices:
-        found.try_point(vertex)
+    found.try_point(joint.vertex(int(fantope.weights.argmax())))  # the only one that may be optimal
     _log.info("relaxation of %d matrices: bound %.9g", joint.n_matrices, found.bound)
     wanted = _prescribed(problem, fantope.weights, found.bound)
     relaxed = reduce_rank(joint.matrices, fantope.vectors, fantope.eigenvalues, wanted)
@@ -104,7 +106,8 @@ def _solve_many(
             break
         end = refine_subspace(problem, joint, start, fantope.weights, to_beat=found.value - tol)
         agreeing = _count_agreeing(agreeing, end.value, found)
-        _log.info("rounding: value %.9g after %d steps, best %.9g", end.value, end.n_iter, min(end.value, found.value))
+        value, gap = min(end.value, found.value), min(end.value, found.value) - found.bound
+        _log.info("rounding: value %.9g, best %.9g, bound %.9g, gap %.3g", end.value, value, found.bound, gap)
         if found.try_basis(end.value, end.basis):
             try_weights(end.multipliers)
             try_weights(np.where(end.multipliers > 1e-7 * end.multipliers.max(), end.multipliers, 0.0))
@@ -147,34 +150,86 @@ def _roundings(
 
 
 def _solve_in_subspaces(
-    problem: RangeProblem,
-    joint: JointRange,
-    vertices: Sequence[RangePoint],
-    *,
-    tol: float,
-    max_iter: int,
-    rng: np.random.Generator,
+    problem: RangeProblem, joint: JointRange, *, tol: float, max_iter: int, rng: np.random.Generator
 ) -> SolverResult:
-    columns = np.hstack([block for point in vertices for block in (point.basis, point.below)])
-    span = orthonormalise(extend_basis(columns[:, :1], columns[:, 1:]))
-    found = Incumbent(problem, joint)
+    span, found = _Span(joint), Incumbent(problem, joint)
+    fantope = None if joint.n_matrices == 2 else _settle_weights(problem, span, found, tol)
     for _ in found.steps(-np.inf, _SUBSPACE_STEPS):
-        inner = _solve_dense(problem, joint.restrict(span), tol=0.1 * tol, max_iter=max_iter, rng=rng)
-        inner = _lifted(inner, span)
-        point = joint.point(inner.weights, start=inner.basis)
-        bound = problem.bound(inner.weights, point.support)
-        if found.try_bound(bound, point):
-            supporting = point
-        wider = extend_basis(span, np.hstack([point.basis, point.below]))
+        if joint.n_matrices == 2:
+            inner = solve_pair(problem, span.range, tol=0.1 * tol, max_iter=max_iter)
+        else:
+            inner = _solve_many(problem, span.range, fantope, tol=0.1 * tol, rng=rng)
+        fantope = None
+        inner = _lifted(inner, span.basis)
+        point, bound = _visit(problem, span, found, inner.weights)
         # If the gap is due to the rank rather than to missing vectors, more vectors do not help.
-        if inner.lower_bound - bound <= 0.2 * tol or wider.shape[1] == span.shape[1]:
+        settled = inner.lower_bound - bound <= 0.2 * tol
+        _log.info("subspace: value %.9g, bound %.9g, gap %.3g", inner.objective, bound, inner.objective - bound)
+        if settled or not span.extend(point):
             break
-        span = wider
-    found.bound = problem.bound(found.weights, joint.proven_support(supporting))
-    if not np.isfinite(found.bound):  # the iterative eigensolver missed a leading eigenvector
+    found.bound = problem.bound(found.weights, joint.proven_support(span.supporting))
+    if not np.isfinite(found.bound) and joint.forms_matrices:  # the iterative eigensolver missed a leading eigenvector
         return _solve_dense(problem, joint, tol=tol, max_iter=max_iter, rng=rng)
     found.try_basis(problem.value(joint.captured(inner.basis)), inner.basis)
     return found.result(tol, Status.MAX_ITER if inner.converged else inner.status, inner.relaxed)
+
+
+def _settle_weights(problem: RangeProblem, span: _Span, found: Incumbent, tol: float) -> FantopeSolution:
+    """Extend the span until it contains what the relaxation needs; its weights are only as accurate as the span."""
+    accuracy = _FIRST_ACCURACY
+    for _ in found.steps(-np.inf, _SUBSPACE_STEPS):
+        fantope = solve_fantope(problem, span.range, tol=_RELAXATION_SHARE * accuracy)
+        weights = fantope.weights / (fantope.weights.sum() if problem.normalised else 1.0)
+        point, bound = _visit(problem, span, found, weights)
+        missing = problem.bound(weights, span.range.support(weights)) - bound
+        settled = accuracy <= 0.1 * tol and missing <= 0.2 * tol
+        if settled or not (span.extend(point) or accuracy > 0.1 * tol):
+            break
+        accuracy = min(accuracy, max(0.1 * tol, _ACCURACY_AHEAD * missing))
+    return fantope
+
+
+def _visit(problem: RangeProblem, span: _Span, found: Incumbent, weights: np.ndarray) -> tuple[RangePoint, float]:
+    """The oracle at these weights, near the last point, and the bound it gives."""
+    point = span.joint.point(weights, start=np.hstack([span.last.basis, span.last.below]))
+    bound = problem.bound(weights, point.support)
+    span.last = point
+    if found.try_bound(bound, point):
+        span.supporting = point
+    _log.info("subspace of %d dimensions: bound %.9g", span.range.size, bound)
+    return point, bound
+
+
+class _Span:
+    """An orthonormal basis of leading eigenvectors found so far, and the joint range of the subspaces of their span."""
+
+    def __init__(self, joint: JointRange) -> None:
+        self.joint, k = joint, joint.n_matrices
+        # The search between two matrices visits both ends.
+        first = [joint.vertex(0), joint.vertex(1)] if k == 2 else [joint.point(np.full(k, 1.0 / k))]
+        self.last = self.supporting = first[0]
+        self.basis = np.zeros((joint.size, 0))
+        self._forms = np.zeros((joint.base.n_matrices, 0, 0))
+        for point in first:
+            self.extend(point)
+
+    def extend(self, point: RangePoint) -> bool:
+        """Add the eigenvectors of a point; False if there is nothing to add."""
+        before = self.basis.shape[1]
+        self.basis = extend_basis(self.basis, np.hstack([point.basis, point.below]))
+        new = self.basis[:, before:]
+        if not new.shape[1]:
+            return False
+        width = self.basis.shape[1]
+        forms = np.empty((len(self._forms), width, width))
+        forms[:, :before, :before] = self._forms
+        forms[:, :, before:] = self.basis.T @ self.joint.base.images(new)
+        forms[:, before:, :before] = forms[:, :before, before:].transpose(0, 2, 1)
+        forms[:, before:, before:] += forms[:, before:, before:].transpose(0, 2, 1)
+        forms[:, before:, before:] *= 0.5
+        self._forms = forms
+        self.range = self.joint.within(forms)
+        return True
 
 
 def _lifted(inner: SolverResult, span: np.ndarray) -> SolverResult:

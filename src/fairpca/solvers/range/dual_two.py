@@ -88,7 +88,7 @@ def solve_pair(problem: RangeProblem, joint: JointRange, *, tol: float, max_iter
 def _visit(problem: RangeProblem, joint: JointRange, found: Incumbent, weights: np.ndarray) -> _LinePoint:
     """Evaluate the bound and its derivatives at some weights, and try both the bound and the eigenspace."""
     s, d = float(weights[1]), joint.dimension
-    point = joint.vertices()[int(s)] if s in (0.0, 1.0) else joint.whole_point(weights)
+    point = joint.vertex(int(s)) if s in (0.0, 1.0) else joint.whole_point(weights)
     if point.below.shape[1] < joint.size - d:
         point = joint.whole_point(weights)
     assert point.values is not None

@@ -6,6 +6,9 @@ There are two such approximations. The barrier of the Fantope, ``-mu (log det P 
 
 which is smooth in w even where eigenvalues tie. Its gradient and curvature come from one eigendecomposition, so the
 semidefinite program reduces to a Newton iteration in k variables. The local refinement uses a quadratic instead.
+
+The curvature is kept as a factor F of few columns, F F^T, to which the barrier adds a diagonal. With thousands of
+matrices most weights are small and their diagonal entries large: these are eliminated, at a cost linear in k.
 """
 
 from __future__ import annotations
@@ -18,12 +21,22 @@ import numpy as np
 
 from fairpca.joint_range import JointRange
 from fairpca.linalg import solve_or_nearest
-from fairpca.protocols import Expansion, RangeProblem
+from fairpca.protocols import RangeProblem
 
-__all__ = ["Centre", "FantopeSolution", "maximise_weights", "solve_fantope"]
+__all__ = ["Centre", "FantopeSolution", "Smooth", "compressed", "maximise_weights", "solve_fantope"]
+
+
+class Smooth(NamedTuple):
+    """Value and gradient of a smooth function, and its second derivatives ``factor @ factor.T + diag(diagonal)``."""
+
+    value: float
+    gradient: np.ndarray
+    factor: np.ndarray
+    diagonal: np.ndarray | float = 0.0
+
 
 #: The smooth approximation of phi at (w, mu).
-Support = Callable[[np.ndarray, float], Expansion]
+Support = Callable[[np.ndarray, float], Smooth]
 
 #: The central path begins here, and mu shrinks by this factor.
 _FIRST_MU, _SHRINK = 0.1, 0.1
@@ -71,7 +84,7 @@ class Centre(NamedTuple):
     """The maximiser for one mu, with the expansion of the maximised function (its curvature with the sign changed)."""
 
     weights: np.ndarray
-    expansion: Expansion
+    expansion: Smooth
     n_iter: int
 
 
@@ -79,14 +92,13 @@ def maximise_weights(problem: RangeProblem, support: Support, weights: np.ndarra
     """Newton's method for ``a(w) - support(w, mu) + mu sum log w``, to a small part of mu."""
     barrier = mu if problem.normalised else 0.0  # the Nash dual contains a logarithm itself
 
-    def evaluate(w: np.ndarray) -> Expansion:
+    def evaluate(w: np.ndarray) -> Smooth:
         dual, smooth = problem.dual(w), support(w, mu)
-        curvature = smooth.curvature.copy()
-        curvature.flat[:: len(w) + 1] += barrier / w**2 - dual.curvature
-        return Expansion(
+        return Smooth(
             dual.value - smooth.value + barrier * np.log(w).sum(),
             dual.gradient - smooth.gradient + barrier / w,
-            curvature,
+            smooth.factor,
+            barrier / w**2 - dual.curvature,
         )
 
     here = evaluate(weights)
@@ -124,17 +136,50 @@ def _length_to_zero(weights: np.ndarray, direction: np.ndarray) -> float:
     return float(np.min(-weights[shrinking] / direction[shrinking], initial=np.inf))
 
 
-def _newton_direction(here: Expansion, normalised: bool) -> np.ndarray:
+def _newton_direction(here: Smooth, normalised: bool) -> np.ndarray:
     """Solve curvature @ direction = gradient, with directions summing to zero on the simplex."""
-    gradient, curvature = here.gradient, here.curvature
-    # Scaling by the diagonal keeps the system solvable when weights differ by many orders of magnitude.
-    scale = 1.0 / np.sqrt(np.maximum(np.diag(curvature), np.finfo(float).tiny))
-    matrix = curvature * scale[:, None] * scale
-    matrix.flat[:: len(scale) + 1] += 1e-14
     if not normalised:
-        return scale * solve_or_nearest(matrix, scale * gradient)
-    plain, ones = scale * solve_or_nearest(matrix, np.column_stack([scale * gradient, scale])).T
+        return _solve(here, here.gradient[:, None])[:, 0]
+    plain, ones = _solve(here, np.column_stack([here.gradient, np.ones_like(here.gradient)])).T
     return plain - ones * (plain.sum() / ones.sum())
+
+
+def _solve(here: Smooth, right: np.ndarray) -> np.ndarray:
+    """``(F F^T + D)^-1 right``. Entries with a large D are eliminated first, if F has fewer columns than rows."""
+    factor, diagonal = here.factor, np.broadcast_to(here.diagonal, len(right))
+    narrow = factor.shape[1] < len(factor)
+    stiff = narrow & (diagonal > np.einsum("ar,ar->a", factor, factor))
+    free, eliminated = factor[~stiff], factor[stiff]
+    divided = eliminated.T / diagonal[stiff]
+    inner = divided @ eliminated + np.eye(factor.shape[1])
+
+    def eliminate(vectors: np.ndarray) -> np.ndarray:
+        return np.linalg.solve(inner, divided @ vectors)
+
+    reduced = free @ (np.linalg.solve(inner, free.T) if stiff.any() else free.T)
+    solution = np.empty_like(right)
+    solution[~stiff] = _scaled_solve(reduced, diagonal[~stiff], right[~stiff] - free @ eliminate(right[stiff]))
+    rest = right[stiff] - eliminated @ (free.T @ solution[~stiff])
+    solution[stiff] = (rest - eliminated @ eliminate(rest)) / diagonal[stiff][:, None]
+    return solution
+
+
+def _scaled_solve(matrix: np.ndarray, diagonal: np.ndarray, right: np.ndarray) -> np.ndarray:
+    """Scaling by the diagonal keeps the system solvable when weights differ by many orders of magnitude."""
+    matrix = matrix.copy()
+    matrix.flat[:: len(matrix) + 1] += diagonal
+    scale = 1.0 / np.sqrt(np.maximum(np.diag(matrix), np.finfo(float).tiny))
+    matrix *= scale[:, None] * scale
+    matrix.flat[:: len(matrix) + 1] += 1e-14
+    return scale[:, None] * solve_or_nearest(matrix, scale[:, None] * right)
+
+
+def compressed(factor: np.ndarray) -> np.ndarray:
+    """A factor of F F^T with at most as many columns as rows."""
+    if factor.shape[1] <= len(factor):
+        return factor
+    squares, vectors = np.linalg.eigh(factor @ factor.T)
+    return vectors * np.sqrt(np.maximum(squares, 0.0))
 
 
 def _fermi_level(values: np.ndarray, dimension: int, mu: float) -> tuple[float, np.ndarray]:
@@ -176,11 +221,11 @@ class _SmoothSupport:
     def __init__(self, joint: JointRange) -> None:
         self._joint = joint
 
-    def __call__(self, weights: np.ndarray, mu: float) -> Expansion:
+    def __call__(self, weights: np.ndarray, mu: float) -> Smooth:
         spectrum = self._joint.spectrum(weights)
         self.vectors = spectrum.vectors
         value, self.occupation = _fermi_level(spectrum.values, self._joint.dimension, mu)
-        return Expansion(value, self._captured(self.occupation), self._curvature(mu))
+        return Smooth(value, self._captured(self.occupation), self._factor(mu))
 
     def drift(self, mu: float) -> np.ndarray:
         """Derivative of the gradient with respect to mu, at the last point."""
@@ -190,16 +235,17 @@ class _SmoothSupport:
 
     def _captured(self, eigenvalues: np.ndarray) -> np.ndarray:
         """``<A_a, U diag(eigenvalues) U^T>``."""
-        return self._joint.flat @ ((self.vectors * eigenvalues) @ self.vectors.T).ravel()
+        return self._joint.inner((self.vectors * eigenvalues) @ self.vectors.T)
 
-    def _curvature(self, mu: float) -> np.ndarray:
+    def _factor(self, mu: float) -> np.ndarray:
         """Divided differences of x(lambda) in closed form; negligible between two nearly empty eigenvectors."""
         x, rest = self.occupation, np.maximum(1.0 - self.occupation, 1e-17)
         used = max(int((x > _EMPTY).sum()), self._joint.dimension)
         response = 1.0 / (mu * (1.0 / np.outer(rest[:used], rest) + 1.0 / np.outer(x[:used], x)))
-        coupling = self._joint.forms(self.vectors[:, :used], self.vectors)
-        own = np.diag(response)
-        shift = np.einsum("aii->ai", coupling[:, :, :used]) @ own
+        own = np.sqrt(np.diag(response))
         response[:, used:] *= 2.0  # these pairs stand for both orders
-        factors = (coupling * np.sqrt(response)).reshape(len(coupling), -1)
-        return factors @ factors.T - np.outer(shift, shift) / max(own.sum(), np.finfo(float).tiny)
+        factor = self._joint.base.forms(self.vectors[:, :used], self.vectors) * np.sqrt(response)
+        # The level t moves as well, such that the eigenvalues still sum to d.
+        diagonal = np.einsum("aii->ai", factor[:, :, :used])  # a view
+        diagonal -= np.outer(diagonal @ own, own) / max(own @ own, np.finfo(float).tiny)
+        return self._joint.mixed(compressed(factor.reshape(len(factor), -1)))

@@ -35,11 +35,16 @@ def reduce_rank(
     face = _Face(values, basis, whole)
     if values.size and wanted is not None:
         face = _sorted_out(*_corrected(matrices, face, wanted), whole)
+    # The first size with more entries than kept quantities: a part of that size always allows a move, and a cheap one.
+    enough = 1 + int(np.sqrt(2 * len(matrices) + 2.25) - 0.5)
     while face.values.size:
-        direction = _face_direction(matrices, face.basis)
+        part = _Face(face.values[:enough], face.basis[:, :enough], face.whole)
+        direction = _face_direction(matrices, part.basis)
         if direction is None:
             break
-        face = _move(face, direction)
+        moved = _move(part, direction)
+        values = np.concatenate([face.values[enough:], moved.values])
+        face = _Face(values, np.hstack([face.basis[:, enough:], moved.basis]), moved.whole)
     all_values = np.concatenate([np.ones(face.whole.shape[1]), face.values])
     return RelaxedSolution(np.hstack([face.whole, face.basis]), all_values)
 
@@ -87,10 +92,15 @@ def _face_direction(matrices: np.ndarray, basis: np.ndarray) -> np.ndarray | Non
     """A symmetric matrix orthogonal to the identity and to all matrices on the face, or None."""
     system = _kept_quantities(matrices, basis)
     system /= np.maximum(np.linalg.norm(system, axis=1, keepdims=True), np.finfo(float).tiny)
-    _, sizes, directions = np.linalg.svd(system)
-    if int((sizes > 1e-9).sum()) >= system.shape[1]:
+    # With thousands of matrices there are many rows, and on a large face many columns.
+    _, sizes, kept = np.linalg.svd(np.linalg.qr(system, mode="r"), full_matrices=False)
+    kept = kept[sizes > 1e-9]
+    if len(kept) >= system.shape[1]:
         return None
-    return _symmetric(directions[-1], basis.shape[1])
+    direction = np.random.default_rng(0).standard_normal((1, system.shape[1]))[0]
+    for _ in range(2):
+        direction -= kept.T @ (kept @ direction)
+    return _symmetric(direction / np.linalg.norm(direction), basis.shape[1])
 
 
 def _move(face: _Face, direction: np.ndarray) -> _Face:

@@ -12,15 +12,15 @@ multipliers give the weights in one of two ways:
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable
 from typing import NamedTuple, Protocol
 
 import numpy as np
 
 from fairpca.joint_range import JointRange
 from fairpca.linalg import orthonormalise, solve_or_nearest
-from fairpca.protocols import ConcavePieces, Expansion, RangeProblem
-from fairpca.solvers.range.fantope import maximise_weights
+from fairpca.protocols import ConcavePieces, RangeProblem
+from fairpca.solvers.range.fantope import Smooth, compressed, maximise_weights
 
 __all__ = ["Descent", "descend_pieces_locally", "maximise_on_simplex", "refine_subspace"]
 
@@ -91,7 +91,13 @@ def refine_subspace(
 
 
 def descend_pieces_locally(
-    problem: ConcavePieces, joint: JointRange, basis: np.ndarray, *, tol: float, max_iter: int
+    problem: ConcavePieces,
+    joint: JointRange,
+    basis: np.ndarray,
+    *,
+    tol: float,
+    max_iter: int,
+    to_beat: float = np.inf,
 ) -> Descent:
     """Minimise the largest of concave pieces locally, until a step gains no more than ``tol``."""
 
@@ -104,6 +110,7 @@ def descend_pieces_locally(
         np.eye(len(pieces))[int(pieces.argmax())],
         tol=tol,
         max_iter=max_iter,
+        to_beat=to_beat,
     )
 
 
@@ -162,12 +169,12 @@ class _Model:
         slopes = self._slopes[active]
         weights = np.zeros(len(terms))
         quadratic = (slopes / self._stiffness(None)) @ slopes.T
-        weights[active] = _on_face(terms[active], quadratic, range(len(slopes))).weights
+        weights[active] = _on_face(terms[active], quadratic).weights
         return weights
 
-    def quadratic(self, damping: float) -> np.ndarray:
-        """Q of shape (k, k): the best step for weights w gains ``w^T Q w / 2`` beyond the first order."""
-        return (self._slopes / self._stiffness(damping)) @ self._slopes.T
+    def factor(self, damping: float) -> np.ndarray:
+        """G with k rows: the best step for weights w gains ``w^T G G^T w / 2`` beyond the first order."""
+        return compressed(self._slopes / np.sqrt(self._stiffness(damping)))
 
     def step(self, weights: np.ndarray, damping: float | None) -> np.ndarray:
         """The best horizontal step for these weights."""
@@ -201,16 +208,16 @@ class _ConvexStep:
         The model of each term is linear. Where that predicts too much, the step is repeated with the error that it
         made. Near the end, Newton steps on the active terms converge faster than steps with absolute curvature.
         """
-        quadratic = self._model.quadratic(damping)
+        factor = self._model.factor(damping)
         if not self._problem.normalised:
-            return [self._try(self._on_orthant(quadratic), damping)[0]]
+            return [self._try(self._on_orthant(factor), damping)[0]]
         offsets = self._problem.dual(self._weights).gradient
         terms = offsets - self._model.captured
-        weights = maximise_on_simplex(terms, quadratic, start=self._weights)
+        weights = maximise_on_simplex(terms, factor, start=self._weights)
         trial, errors = self._try(weights, damping)
         trials, predicted = [trial], terms - self._model.change(weights, damping)
         if terms.max() - trial.value < _AS_PREDICTED * (terms.max() - predicted.max()):
-            trials.append(self._try(maximise_on_simplex(terms - errors, quadratic, start=weights), damping)[0])
+            trials.append(self._try(maximise_on_simplex(terms - errors, factor, start=weights), damping)[0])
         return trials if damping else trials + self._newton(terms, np.flatnonzero(weights))
 
     def _try(self, weights: np.ndarray, damping: float | None) -> tuple[_Trial, np.ndarray]:
@@ -229,12 +236,12 @@ class _ConvexStep:
         corrected = self._model.newton(terms - errors, active)
         return [trial] if corrected.min() < 0 else [trial, self._try(corrected, None)[0]]
 
-    def _on_orthant(self, quadratic: np.ndarray) -> np.ndarray:
+    def _on_orthant(self, factor: np.ndarray) -> np.ndarray:
         captured = self._model.captured
 
-        def support(weights: np.ndarray, mu: float) -> Expansion:
-            gradient = captured + quadratic @ weights
-            return Expansion(float(0.5 * weights @ (captured + gradient)), gradient, quadratic)
+        def support(weights: np.ndarray, mu: float) -> Smooth:
+            gradient = captured + factor @ (weights @ factor)
+            return Smooth(float(0.5 * weights @ (captured + gradient)), gradient, factor)
 
         equal = np.full(len(captured), 1.0 / len(captured))
         start = self._problem.scaled_weights(equal, float(equal @ captured))
@@ -245,7 +252,7 @@ class _PiecesStep:
     """The step for the largest of concave pieces of the errors; one multiplier per piece."""
 
     def __init__(self, problem: ConcavePieces, joint: JointRange, basis: np.ndarray, multipliers: np.ndarray) -> None:
-        self._problem, self._joint, self._basis = problem, joint, basis
+        self._problem, self._joint, self._basis, self._multipliers = problem, joint, basis, multipliers
         errors = joint.traces - joint.captured(basis)
         self._values = problem.pieces(errors)
         self._slopes = problem.gradients(problem.guarded(errors))
@@ -253,32 +260,40 @@ class _PiecesStep:
         self.scale = self._model.scale
 
     def trials(self, damping: float) -> list[_Trial]:
-        quadratic = self._slopes @ self._model.quadratic(damping) @ self._slopes.T
-        multipliers = maximise_on_simplex(self._values, quadratic)
+        multipliers = maximise_on_simplex(
+            self._values, self._slopes @ self._model.factor(damping), start=self._multipliers
+        )
         basis = orthonormalise(self._basis + self._model.step(multipliers @ self._slopes, damping))
         errors = np.maximum(self._joint.traces - self._joint.captured(basis), 0.0)
         return [_Trial(self._problem.value(errors), basis, multipliers)]
 
 
-def maximise_on_simplex(linear: np.ndarray, quadratic: np.ndarray, start: np.ndarray | None = None) -> np.ndarray:
-    """``argmax f . w - w^T Q w / 2`` over the unit simplex, Q positive semidefinite: an active-set method.
+def maximise_on_simplex(linear: np.ndarray, factor: np.ndarray, start: np.ndarray | None = None) -> np.ndarray:
+    """``argmax f . w - w^T G G^T w / 2`` over the unit simplex, G being the ``factor``: an active-set method.
 
     If given, the search begins at the weights ``start``, whose positive entries are often already the right ones.
 
     >>> import numpy as np
-    >>> maximise_on_simplex(np.array([1.0, 0.0, 0.9]), np.eye(3) * 0.2).round(3)
+    >>> maximise_on_simplex(np.array([1.0, 0.0, 0.9]), np.eye(3) * np.sqrt(0.2)).round(3)
     array([0.75, 0.  , 0.25])
     """
-    size = len(linear)
-    quadratic = quadratic + 1e-13 * max(float(np.trace(quadratic)), 1e-300) * np.eye(size)
-    slack = 1e-14 * max(float(np.abs(linear).max()), float(np.abs(quadratic).max()))
+    size, squares = len(linear), np.einsum("ar,ar->a", factor, factor)
+    ridge = 1e-13 * max(float(squares.sum()), 1e-300)
+    slack = 1e-14 * max(float(np.abs(linear).max()), float(squares.max()))
     if start is None:
-        start = np.eye(size)[int(linear.argmax())]
-    weights = np.where(start > _NEGLIGIBLE * start.max(), start, 0.0)
-    weights /= weights.sum()
-    active = np.flatnonzero(weights).tolist()
-    for _ in range(20 + 5 * size):
-        target, level = _on_face(linear, quadratic, active)
+        start = np.zeros(size)
+        start[int(linear.argmax())] = 1.0
+    # Some solution has at most one positive weight more than the factor has columns.
+    most = min(size, factor.shape[1] + 1)
+    largest = np.argsort(start)[::-1][:most]
+    active = sorted(largest[start[largest] > _NEGLIGIBLE * start.max()].tolist())
+    weights = np.zeros(size)
+    weights[active] = start[active] / start[active].sum()
+    for _ in range(20 + 10 * most):
+        rows = factor[active]
+        quadratic = rows @ rows.T
+        quadratic.flat[:: len(active) + 1] += ridge
+        target, level = _on_face(linear[active], quadratic)
         if target.min() < 0:
             current = weights[active]
             shrinking = target < 0
@@ -289,7 +304,7 @@ def maximise_on_simplex(linear: np.ndarray, quadratic: np.ndarray, start: np.nda
             del active[leaving]
             continue
         weights[active] = target
-        excess = linear - quadratic @ weights - level
+        excess = linear - factor @ (target @ rows) - level
         excess[active] = -np.inf
         if len(active) == size or excess.max() <= slack:
             break
@@ -302,10 +317,10 @@ class _FacePoint(NamedTuple):
     level: float
 
 
-def _on_face(linear: np.ndarray, quadratic: np.ndarray, active: Sequence[int]) -> _FacePoint:
-    """The stationary point of ``f . w - w^T Q w / 2`` over the active entries, summing to one, and the common slope."""
-    system = np.ones((len(active) + 1, len(active) + 1))
-    system[:-1, :-1] = quadratic[np.ix_(active, active)]
+def _on_face(linear: np.ndarray, quadratic: np.ndarray) -> _FacePoint:
+    """The stationary point of ``f . w - w^T Q w / 2`` over weights summing to one, and the common slope."""
+    system = np.ones((len(linear) + 1, len(linear) + 1))
+    system[:-1, :-1] = quadratic
     system[-1, -1] = 0.0
-    solution = solve_or_nearest(system, np.append(linear[active], 1.0))
+    solution = solve_or_nearest(system, np.append(linear, 1.0))
     return _FacePoint(solution[:-1], float(solution[-1]))

@@ -15,6 +15,7 @@ from __future__ import annotations
 
 import heapq
 import itertools
+import logging
 from dataclasses import dataclass
 from typing import Any
 
@@ -26,6 +27,8 @@ from fairpca.linalg import Geodesic
 from fairpca.protocols import ConcavePieces, SolverResult, Status
 
 __all__ = ["BoundaryPoint", "sweep_range", "trace_boundary"]
+
+_log = logging.getLogger(__name__)
 
 #: Beyond this size eigenpairs are computed iteratively, and a factorisation has to prove that none was missed.
 _PROVE_SIZE = 500
@@ -194,6 +197,7 @@ class _Search:
             self._visit_ridge(piece)
         else:
             self._split_arc(piece)
+        _log.info("step %d: value %.9g, bound %.9g, gap %.3g", self.steps, self.value, self.bound, self.gap)
         self.history.append(
             {"n_oracle_calls": self._boundary.joint.calls, "objective": self.value, "lower_bound": self.bound}
         )
