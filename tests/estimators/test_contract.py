@@ -521,7 +521,6 @@ WRONG_PARAMETERS = [
     (RobustFairPCA, {"radius": -1.0}),
     (RobustFairPCA, {"radius": [0.1, np.nan]}),
     (RobustFairPCA, {"radius": {"a": 0.1, "b": "wide"}}),
-    (RobustFairPCA, {"retraction": "cayley"}),
     (RobustFairPCA, {"n_init": 2.5}),
     (ParityPCA, {"mean_tolerance": -0.1}),
     (ParityPCA, {"covariance_penalty": "high"}),

@@ -7,7 +7,7 @@ import pytest
 from sklearn.decomposition import PCA
 from sklearn.exceptions import ConvergenceWarning
 
-from fairpca import FairPCA
+from fairpca import FairPCA, RobustFairPCA
 from fairpca.datasets import load_german_credit
 from fairpca.metrics import reconstruction_error, reconstruction_loss
 from fairpca.moments import GroupMoments, group_moments
@@ -291,3 +291,16 @@ def test_certify_is_checked(certify, error):
 def test_certify_does_not_apply_to_nash_welfare():
     with pytest.raises(ValueError, match="nash"):
         FairPCA(1, criterion="nash", certify=True).fit(np.eye(4), sensitive_features=[0, 0, 1, 1])
+
+
+@pytest.mark.parametrize("k", [2, 3])
+@pytest.mark.parametrize("estimator", [FairPCA, RobustFairPCA])
+def test_steps_are_printed_on_request_only(rng, capsys, estimator, k):
+    X, groups = rng.normal(size=(90, 6)), np.arange(90) % k
+    X[groups == 1] *= np.linspace(0.5, 2.0, 6)
+    quiet = estimator(2).fit(X, sensitive_features=groups)
+    assert not capsys.readouterr().out
+    loud = estimator(2, verbose=1).fit(X, sensitive_features=groups)
+    lines = capsys.readouterr().out.splitlines()
+    assert sum("value" in line and "bound" in line and "gap" in line for line in lines) >= 1
+    assert loud.objective_ == quiet.objective_

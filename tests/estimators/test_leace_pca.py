@@ -11,6 +11,8 @@ from sklearn.decomposition import PCA
 from fairpca import LeacePCA, ParityPCA, load_model, save_model
 from fairpca.datasets import load_german_credit, load_splits
 from fairpca.inference import cross_validate_groups, loss_test
+from fairpca.inference._checks import as_source
+from fairpca.inference._study import Study
 from fairpca.metrics import explained_variance_ratio, reconstruction_error, reconstruction_loss
 from fairpca.model_selection import METHODS, compare
 from fairpca.model_selection.frontier import frontier_of
@@ -177,14 +179,15 @@ def test_comparisons_report_the_reconstructions(two_groups):
 
 def test_cross_validated_errors_are_those_of_the_reconstructions(two_groups):
     X, groups = two_groups
-    folds = [(np.flatnonzero(np.arange(300) % 4 != k), np.flatnonzero(np.arange(300) % 4 == k)) for k in range(4)]
-    figures = cross_validate_groups(LeacePCA(2), X, sensitive_features=groups, cv=folds)
-    errors = np.empty(300)
-    for train, test in folds:
-        pca = LeacePCA(2).fit(X[train], sensitive_features=groups[train])
-        errors[test] = -pca.score_samples(X[test])
+    found = cross_validate_groups(LeacePCA(2), X, sensitive_features=groups, cv=4)
+    study, errors = Study(as_source(X, groups, None), 4, None, 0), np.zeros(300)
+    for number in range(5):
+        fold = study.fold_of_rows(number)
+        for k in range(4):
+            pca = LeacePCA(2).fit(X[fold != k], sensitive_features=groups[fold != k])
+            errors[fold == k] -= pca.score_samples(X[fold == k]) / 5
     for label in "ab":
-        assert figures.error.by_group[label].value == pytest.approx(errors[groups == label].mean())
+        assert found.error[label] == pytest.approx(errors[groups == label].mean())
 
 
 def test_permutation_tests_use_the_reconstructions(two_groups):

@@ -109,7 +109,6 @@ def few_gathered(monkeypatch, rows=130):
     monkeypatch.setattr(_mmd_search, "_CURVATURE_ROWS", rows)
     monkeypatch.setattr(mmd_fair_pca, "_BANDWIDTH_ROWS", rows)
     monkeypatch.setattr(_mmd_search, "_FEATURES", 150)
-    monkeypatch.setattr(_mmd_search, "_SMALL_STARTS", 1)
 
 
 def test_fit_by_sums_over_chunks_with_rows_never_gathered(people, monkeypatch):
@@ -135,7 +134,6 @@ def test_fit_by_sums_over_chunks_with_rows_never_gathered(people, monkeypatch):
 
 @pytest.mark.parametrize("form", ["array", "frame", "column name"])
 def test_small_collections_give_the_fit_in_memory(people, form, monkeypatch):
-    monkeypatch.setattr(_mmd_search, "_SMALL_STARTS", 1)
     X, groups = people
     pca = MMDFairPCA(1, tolerance=0.02)
     frame = pd.DataFrame(X, columns=list("abcde")).assign(sex=groups)
@@ -155,7 +153,6 @@ def test_small_collections_give_the_fit_in_memory(people, form, monkeypatch):
 
 @pytest.mark.parametrize("notion", ["equal_opportunity", "equalized_odds"])
 def test_notions_that_need_a_label(people, rng, notion, monkeypatch):
-    monkeypatch.setattr(_mmd_search, "_SMALL_STARTS", 1)
     X, groups = people
     y = np.r_[np.zeros(70, int), rng.integers(0, 2, N_ROWS - 70)]  # the first chunk has one value only
     options = {"tolerance": 0.05, "notion": notion}
@@ -169,7 +166,6 @@ def test_notions_that_need_a_label(people, rng, notion, monkeypatch):
 
 
 def test_groups_weights_and_label_in_memory_beside_chunks(people, rng, monkeypatch):
-    monkeypatch.setattr(_mmd_search, "_SMALL_STARTS", 1)
     X, groups = people
     y = rng.integers(0, 2, N_ROWS)
     options = {"tolerance": 0.05, "notion": "equal_opportunity", "max_iter": 10}
@@ -230,7 +226,7 @@ from fairpca.moments import _dask_sample as lazy_moments
 def main():
     lazy_moments.GATHERED_ROWS = 130
     mmd_fair_pca._BANDWIDTH_ROWS = _mmd_search._FIRST_ROWS = _mmd_search._CURVATURE_ROWS = 130
-    _mmd_search._FEATURES, _mmd_search._SMALL_STARTS = 150, 1
+    _mmd_search._FEATURES = 150
     rng = np.random.default_rng(0)
     groups = rng.integers(0, 2, 400)
     X = rng.normal(size=(400, 4)) * [1.5, 1.3, 1.1, 1.0]

@@ -56,6 +56,22 @@ def test_constraint_is_active_and_reported_exactly(fitted, shifted):
     assert np.abs(by_hand - fitted.pair_mmd2_).max() < 1e-12
 
 
+def test_public_metric_gives_the_fitted_value(shifted):
+    X, groups = shifted
+    pca = MMDFairPCA(2).fit(X, sensitive_features=groups)
+    assert mmd2(pca.transform(X), groups, bandwidth=pca) == pytest.approx(pca.mmd2_, abs=1e-12)
+    assert isinstance(mmd2_test(X, groups, n_permutations=9).bandwidth, tuple)  # "multiscale" here, too
+
+
+def test_verbose_says_each_step(shifted, capsys):
+    X, groups = shifted
+    pca = MMDFairPCA(1, tolerance=0.05, verbose=1).fit(X, sensitive_features=groups)
+    lines = capsys.readouterr().out.splitlines()
+    assert len(lines) == pca.n_iter_
+    assert lines[0].startswith("step 1 (path): variance 0.")
+    assert "MMD^2 / tolerance" in lines[-1]
+
+
 def test_attributes_describe_the_returned_components(fitted, shifted):
     X, groups = shifted
     V = fitted.components_.T
@@ -450,7 +466,6 @@ def test_automatic_tolerance_with_fourier_features(monkeypatch):
     import fairpca.estimators._mmd_search as module
 
     monkeypatch.setattr(module, "_FIRST_ROWS", 300)
-    monkeypatch.setattr(module, "_SMALL_STARTS", 1)
     rng = np.random.default_rng(3)
     groups = rng.integers(0, 2, 600)
     X = rng.normal(size=(600, 4)) * np.linspace(2, 0.5, 4)

@@ -12,6 +12,7 @@ from sklearn.base import BaseEstimator, ClassNamePrefixFeaturesOutMixin, Transfo
 from sklearn.exceptions import ConvergenceWarning
 
 from fairpca._labels import quoted
+from fairpca._progress import printed_steps
 from fairpca._saved import BOUNDED, FITTED, GROUPED, LINEAR, PER_GROUP, SEARCHED, TUPLE, Array, Declared, Record
 from fairpca._validation import (
     check_grouped_rows,
@@ -379,7 +380,8 @@ class MomentEstimator(LinearProjection):
         return False
 
     def _learn(self, reduction: Reduction) -> Self:
-        with threads_for(_PRODUCTS_OF_A_SEARCH * reduction.size**3):
+        verbose = getattr(self, "verbose", 0)  # the closed forms have no steps
+        with printed_steps(verbose), threads_for(_PRODUCTS_OF_A_SEARCH * reduction.size**3):
             if self.n_components is None or isinstance(self.n_components, float):
                 n_components, fit = solve_for_wanted(self, reduction)
             else:
@@ -416,7 +418,7 @@ class MomentEstimator(LinearProjection):
 
     def _rng(self) -> np.random.Generator:
         """The random generator; reproducible even with ``random_state=None``."""
-        return generator(self.random_state)
+        return generator(self.random_state, type(self).__name__)
 
     def _advice(self, status: Status) -> str:
         """Which parameters to change after a search that ended with this status."""

@@ -16,6 +16,7 @@ __all__ = [
     "all_directions",
     "fewest_of_nested",
     "first_enough",
+    "is_number",
     "is_share",
     "kept_shares",
     "least_for_own",
@@ -31,6 +32,11 @@ _ROUNDING = 1e-12
 def is_share(n_components: Any) -> bool:
     """Whether a checked ``n_components`` is a share of the variance."""
     return isinstance(n_components, float)
+
+
+def is_number(n_components: Any) -> bool:
+    """Whether a checked ``n_components`` is a number of components, not a share of the variance or None."""
+    return n_components is not None and not is_share(n_components)
 
 
 def refuse_share(n_components: Any) -> None:

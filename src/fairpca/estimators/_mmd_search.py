@@ -1,10 +1,11 @@
-"""The search of MMDFairPCA: problems at several sizes, starts, and the order in which they are solved."""
+"""The fit of MMDFairPCA: where problems at several sizes, their limits and the search meet."""
 
 from __future__ import annotations
 
 import contextlib
-from collections.abc import Callable, Iterator
-from dataclasses import dataclass, replace
+import logging
+from collections.abc import Callable
+from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
@@ -14,43 +15,31 @@ from fairpca.moments import GroupedSample, GroupMoments
 from fairpca.moments.bandwidths import Bandwidth, check_bandwidth, halved_bandwidths, squared_distance_median
 from fairpca.moments.dask import DaskSample
 from fairpca.moments.fourier import FourierKernel
-from fairpca.moments.kernel_means import exact_kernel, exact_means, kernel_means
+from fairpca.moments.kernel_means import GRID_ROWS, exact_kernel, exact_means, kernel_means
 from fairpca.problems.mmd import DiscrepancyProblem, RandomLevels, pair_discrepancies, random_level
 from fairpca.problems.parity import mean_parity_basis
-from fairpca.solvers.stiefel.exact_penalty import (
-    PenaltyResult,
-    follow_within,
-    hop_within,
-    minimise_within,
-    refine_within,
-    repms,
-)
-from fairpca.solvers.stiefel.feasibility import minimise_constraint
+from fairpca.solvers.reference.repms import repms
 from fairpca.solvers.stiefel.geometry import random_frame
+from fairpca.solvers.stiefel.within_limits import SMALL_FRAME, LimitedSearch, Solution
 
-__all__ = ["SMALL_FRAME", "DiscrepancySearch", "Sample", "Scores", "SearchSettings"]
+__all__ = ["DiscrepancySearch", "Sample", "Scores", "SearchSettings"]
 
 #: Up to this many rows the exact kernel sums cost less than enough Fourier features.
 _EXACT_ROWS = 6000
-#: Error of MMD^2 from single precision in the features.
-_SINGLE_NOISE = 3e-9
+#: Error of MMD^2 from single precision in the features, and from the grid.
+_SINGLE_NOISE, _GRID_NOISE = 3e-9, 1e-12
 #: Fourier features of the objective; those of the curvature model (shared among the pairs of groups) and its rows.
 _FEATURES = 600
 _CURVATURE_FEATURES, _CURVATURE_ROWS = 700, 6000
 #: Rows of the first subsample on which large data are solved, and the growth from one to the next.
 _FIRST_ROWS, _ROW_GROWTH = 4000, 4
-#: Minimisers of MMD^2 to start from: several where frames are small (p d up to this), so that paths are cheap.
-SMALL_FRAME, _SMALL_STARTS, _LARGE_STARTS = 50, 8, 3
-#: Frames so small (p d) that random ones hit every region within the tolerance; each of the best is started from.
-_TINY_FRAME, _TINY_STARTS = 6, 4
-#: Random frames from which the smallest MMD^2 is searched if no frame within the tolerance was found: where frames are
-#: large, and small; more for tiny ones, as long as their kernels have no more than so many entries, since few rows make
-#: many narrow valleys.
-_LARGE_SPARES, _SMALL_SPARES, _TINY_SPARES, _TINY_ENTRIES = 16, 48, 200, 2_000_000
-#: Rounds in which the tolerance given to an approximate problem is corrected by the exact value on all rows.
-_CORRECTIONS = 6
+#: Rounds in which the tolerance given to an approximate problem is corrected by the exact value on all rows, what is
+#: aimed at, and what ends them, as shares of the tolerance.
+_CORRECTIONS, _AIM, _CLOSE = 6, 0.985, 0.97
 #: Level of random groups, next to that at ordinary PCA, below which all rows of a pair count as the same.
 _LEAST_LEVEL = 1e-9
+
+_log = logging.getLogger(__name__)
 
 Sample = GroupedSample | DaskSample
 #: From a basis to scores of all rows, or of enough of them, and their weights.
@@ -92,15 +81,17 @@ class DiscrepancySearch:
         dimension: int,
         rng: np.random.Generator,
         scores: Scores,
+        fewer: np.ndarray | None = None,
     ) -> None:
         self.settings, self.moments, self.sample, self.pairs = settings, moments, sample, pairs
-        self.dimension, self.rng = dimension, rng
+        self.dimension, self.rng, self.fewer = dimension, rng, fewer
         self.automatic = settings.tolerance == "auto"
         self.limits = np.full(len(pairs), np.inf if self.automatic else float(settings.tolerance))
         self.covariance = moments.pooled_covariance()
         self.pca = top_eigenpairs(self.covariance, dimension)[1]
         self.bandwidth = self._bandwidth(scores)
         self.n_iter = self.n_evaluations = 0
+        self._problems: list[DiscrepancyProblem] = []
         self._floor = 0.0
         self.stopped = False
 
@@ -112,7 +103,7 @@ class DiscrepancySearch:
         sigma = float(np.sqrt(0.5 * squared_distance_median(scores, self.rng, sample_weight)))
         return halved_bandwidths(sigma) if chosen == "multiscale" else sigma
 
-    def solve(self) -> PenaltyResult:
+    def solve(self) -> Solution:
         """The best frame found; ``limits`` and ``n_evaluations`` belong to it afterwards."""
         means = exact_means(self.sample, self.pca, self.bandwidth)
         self._check_reach(means)
@@ -121,24 +112,18 @@ class DiscrepancySearch:
         at_pca = self._largest(means)
         if at_pca <= self.tolerance or self.dimension == self.moments.n_features:
             result = self._at_pca(at_pca)
+        elif self.settings.solver == "repms":
+            result = self._solve_by_paper(at_pca)
         elif self._takes_features():
-            result = self._solve_by_features(1.0 / at_pca)
+            result = self._solve_by_features()
         else:
-            result = self._solve_exactly(1.0 / at_pca)
-        return self._in_own_units(result) if self.automatic else result
-
-    def _solve_exactly(self, penalty: float) -> PenaltyResult:
-        """By exact kernel sums. With "auto" the limits are those at ordinary PCA first, and fixed.
-
-        They are larger there, and a looser problem first led to more variance on three of three splits of COMPAS.
-        """
-        kernel = exact_kernel(self.bandwidth)
-        problem = self._problem(self.sample, kernel, self.limits)
-        result = self._solve_from_starts(problem, penalty)
+            limits = self._levels(self.sample) if self.automatic else self.limits
+            search = self._search(self.sample, exact_kernel(self.bandwidth), limits)
+            result = search.solve(self._starts(), alone=self._extends_large)
+        self.n_evaluations += sum(problem.n_evaluations for problem in self._problems)
         if self.automatic:
-            problem = self._problem(self.sample, kernel, self._levels(self.sample))
-            result = self._follow(problem, result, problem.tolerance)
-        return self._refined(problem, self._hopped(problem, result))
+            self.limits = self._levels(self.sample)(exact_means(self.sample, result.basis, self.bandwidth))
+        return result
 
     def _set_levels(self, means: np.ndarray) -> None:
         """With "auto": the limits at these means, and how small they may get elsewhere."""
@@ -146,18 +131,11 @@ class DiscrepancySearch:
         self._floor = max(_LEAST_LEVEL * float(levels.max()), np.finfo(float).tiny)
         self.limits = np.maximum(levels, self._floor)
 
-    def _in_own_units(self, result: PenaltyResult) -> PenaltyResult:
-        """With "auto": ``limits`` are those of the solution, and so is the unit of its constraint and penalty."""
-        unit = self.tolerance
-        self.limits = self._levels(self.sample)(exact_means(self.sample, result.basis, self.bandwidth))
-        scale = self.tolerance / unit
-        return replace(result, constraint=result.constraint * scale, penalty=result.penalty / scale)
-
-    def _at_pca(self, discrepancy: float) -> PenaltyResult:
+    def _at_pca(self, discrepancy: float) -> Solution:
         """Ordinary PCA, where it will do or nothing else is possible."""
         total = max(np.trace(self.covariance), np.finfo(float).tiny)
         share = float(np.vdot(self.pca, self.covariance @ self.pca)) / total
-        return PenaltyResult(self.pca, -share, discrepancy, 0.0, 0.0, 0, discrepancy <= self.tolerance)
+        return Solution(self.pca, -share, np.array([discrepancy]), self.tolerance, np.zeros(1))
 
     def _takes_features(self) -> bool:
         """Whether the kernel is approximated during the search: on request, or where the rows are many."""
@@ -178,20 +156,6 @@ class DiscrepancySearch:
         limits = self._levels(self.sample)(means) if self.automatic else self.limits
         return float((pair_discrepancies(means, self.pairs) * (self.tolerance / limits)).max())
 
-    def _hopped(self, problem: DiscrepancyProblem, result: PenaltyResult) -> PenaltyResult:
-        """A better local solution near by, if there is one: with categorical features there are many of them."""
-        if self.settings.solver == "repms" or self.stopped:
-            return result
-        options = {"tolerance": problem.tolerance, "outside": self.pca, **self._options()}
-        return self._counted(problem, hop_within(problem, result, self.rng, **options))
-
-    def _refined(self, problem: DiscrepancyProblem, result: PenaltyResult) -> PenaltyResult:
-        """A more accurate solution for small frames, where that is cheap."""
-        if self.pca.size > SMALL_FRAME or self.settings.solver == "repms" or self.stopped:
-            return result
-        callback = self._report
-        return self._counted(problem, refine_within(problem, result, tolerance=problem.tolerance, callback=callback))
-
     def _check_reach(self, means: np.ndarray) -> None:
         """Where the kernel of any two rows is zero, MMD^2 is the same for all projections."""
         of_different_rows = means - np.diag(self.sample.weight_squares)
@@ -210,74 +174,96 @@ class DiscrepancySearch:
         few = sample.subsample(_CURVATURE_ROWS, self.rng)
         assert isinstance(few, GroupedSample)
         unit = self.tolerance if isinstance(limits, RandomLevels) else None
-        return DiscrepancyProblem(sample, self.covariance, kernel, self.pairs, features, few, noise, limits, unit)
+        problem = DiscrepancyProblem(sample, self.covariance, kernel, self.pairs, features, few, noise, limits, unit)
+        self._problems.append(problem)
+        return problem
 
-    def _solve_from_starts(self, problem: DiscrepancyProblem, penalty: float) -> PenaltyResult:
-        options = {"tolerance": problem.tolerance, "penalty": penalty, **self._options()}
-        if self.settings.solver == "repms":
-            result = repms(problem, self._interior(problem, 0.0), **options)
-        else:
-            count = _SMALL_STARTS if self.pca.size <= SMALL_FRAME else _LARGE_STARTS
-            interiors = [self._interior(problem, 0.1 * problem.tolerance) for _ in range(count)]
-            interiors += self._scanned(problem)
-            result = minimise_within(problem, self._starts(), interiors, spares=self._spares(problem), **options)
-        return self._counted(problem, result)
+    def _search(
+        self, sample: Sample, kernel: Any, limits: np.ndarray | RandomLevels, noise: float = 0.0
+    ) -> LimitedSearch:
+        problem = self._problem(sample, kernel, limits, noise)
+        approximate = sample.n_rows < self.sample.n_rows
+        return LimitedSearch(
+            problem, self.tolerance, self.rng, self._report, self.settings.max_iter, approximate=approximate
+        )
 
-    def _interior(self, problem: DiscrepancyProblem, target: float) -> np.ndarray:
-        """A minimiser of MMD^2 alone, from a random frame: the authors' start."""
-        start = random_frame(self.rng, len(self.pca), self.dimension)
-        return minimise_constraint(problem, start, target=target)
-
-    def _scanned(self, problem: DiscrepancyProblem) -> list[np.ndarray]:
-        """Of small frames: random ones within the tolerance, those with the most variance."""
-        if self.pca.size > _TINY_FRAME:
-            return []
-        frames = [random_frame(self.rng, *self.pca.shape) for _ in range(_SMALL_SPARES)]
-        points = [problem.evaluate(frame) for frame in frames]
-        within = [(here.loss, i) for i, here in enumerate(points) if here.constraints.max() <= problem.tolerance]
-        return [frames[i] for _, i in sorted(within)[:_TINY_STARTS]]
-
-    def _spares(self, problem: DiscrepancyProblem) -> Iterator[np.ndarray]:
-        count = _SMALL_SPARES if self.pca.size <= SMALL_FRAME else _LARGE_SPARES
-        if self.pca.size <= _TINY_FRAME:
-            count = max(count, min(_TINY_SPARES, _TINY_ENTRIES // problem.n_rows**2))
-        return (random_frame(self.rng, *self.pca.shape) for _ in range(count))
-
-    def _options(self) -> dict[str, Any]:
-        return {"max_iter": self.settings.max_iter, "callback": self._report}
-
-    def _report(self, state: dict[str, Any]) -> bool:
-        """Count a penalty step and tell the caller of it; whether to stop, and nothing is begun after that."""
+    def _report(self, stage: str, solution: Solution) -> bool:
+        """Count a step and tell the caller of it; whether to stop, and nothing is begun after that."""
         self.n_iter += 1
+        excess = solution.constraint / solution.tolerance
+        _log.info("step %d (%s): variance %.5f, MMD^2 / tolerance %.4f", self.n_iter, stage, -solution.loss, excess)
         if self.settings.callback is not None:
-            self.stopped = bool(self.settings.callback({**state, "n_iter": self.n_iter}))
+            state = {"penalty": solution.penalty, "loss": solution.loss, "constraint": solution.constraint}
+            self.stopped = bool(self.settings.callback({"stage": stage, "n_iter": self.n_iter, **state}))
         return self.stopped
 
+    @property
+    def _extends_large(self) -> bool:
+        """Whether an earlier solution is all to start from: other paths cost little in small frames only."""
+        return self.fewer is not None and self.pca.size > SMALL_FRAME
+
     def _starts(self) -> list[np.ndarray]:
+        """Frames to start from: mean parity, and ordinary PCA or what extends an earlier solution."""
         starts = [self.pca]
         with contextlib.suppress(ValueError):  # fewer directions with equal means than components
             starts.append(mean_parity_basis(self.moments, self.dimension))
+        if self.fewer is not None:
+            starts[0] = self._extended(self.fewer)
         # Ordinary PCA can be a saddle point (features of deficient rank); a touch of noise leaves it.
         return [
             orthonormalise(basis + 1e-3 * self.rng.standard_normal(basis.shape) / np.sqrt(basis.size))
             for basis in starts
         ]
 
-    def _solve_by_features(self, penalty: float) -> PenaltyResult:
-        """Random features on growing subsamples; the tolerance is corrected until the exact value fits."""
-        kernel = FourierKernel(self.bandwidth, self.dimension, _FEATURES, self.rng)
+    def _extended(self, fewer: np.ndarray) -> np.ndarray:
+        """An earlier basis and, beside it, the directions of equal means with the most variance."""
+        apart = (self.moments.means - self.moments.pooled_mean).T
+        missing = self.dimension - fewer.shape[1]
+        for taken in (np.column_stack([fewer, apart]), fewer):
+            left = _complement(taken)
+            if left.shape[1] >= missing:
+                break
+        more = left @ top_eigenpairs(left.T @ self.covariance @ left, missing)[1]
+        return orthonormalise(np.column_stack([fewer, more]))
+
+    def _solve_by_paper(self, at_pca: float) -> Solution:
+        """Algorithm 1 of the paper, from the authors' start and with their first penalty."""
+        features = FourierKernel(self.bandwidth, self.dimension, _FEATURES, self.rng)
+        kernel = features if self._takes_features() else exact_kernel(self.bandwidth)
+        limits = self._levels(self.sample) if self.automatic else self.limits
+        problem = self._problem(self.sample, kernel, limits, _SINGLE_NOISE if kernel is features else 0.0)
+        start = random_frame(self.rng, *self.pca.shape)
+        return repms(
+            problem,
+            start,
+            tolerance=self.tolerance,
+            penalty=1.0 / at_pca,
+            report=self._report,
+            max_iter=self.settings.max_iter,
+        )
+
+    def _solve_by_features(self) -> Solution:
+        """Random features on growing subsamples; the tolerance is corrected until the exact value fits.
+
+        In one or two dimensions all rows are summed exactly in the end, by a grid.
+        """
+        features = FourierKernel(self.bandwidth, self.dimension, _FEATURES, self.rng)
+        by_grid = isinstance(self.sample, GroupedSample) and self.dimension <= 2 and self.sample.n_rows > GRID_ROWS
         result, size = None, _FIRST_ROWS
         while True:
             sample = self.sample.subsample(size, self.rng)
             basis = self.pca if result is None else result.basis
             limits = self._levels(sample) if self.automatic else self.limits + self._excess_levels(sample, basis)
-            problem = self._problem(sample, kernel, limits, noise=_SINGLE_NOISE)
-            result = self._solve_from_starts(problem, penalty) if result is None else self._continue(problem, result)
-            if self.stopped:
-                return result
-            if sample.n_rows == self.sample.n_rows:
-                return self._corrected(problem, result)
-            size *= _ROW_GROWTH
+            exactly = by_grid and sample.n_rows > GRID_ROWS
+            kernel = exact_kernel(self.bandwidth) if exactly else features
+            search = self._search(sample, kernel, limits, noise=_GRID_NOISE if exactly else _SINGLE_NOISE)
+            if result is None:
+                result = search.solve(self._starts(), alone=self._extends_large)
+            else:
+                result = search.improve(search.follow(result))
+            if self.stopped or sample.n_rows == self.sample.n_rows:
+                return result if exactly or self.stopped else self._corrected(search, result)
+            size = self.sample.n_rows if by_grid else size * _ROW_GROWTH
 
     def _excess_levels(self, sample: Sample, basis: np.ndarray) -> np.ndarray:
         """How much more sampling noise a subsample shows than all rows, for each pair."""
@@ -287,39 +273,25 @@ class DiscrepancySearch:
         values = kernel_means(sample, basis, self.bandwidth, dtype=np.float32).values
         return random_level(sample, values, self.pairs) * (1.0 - sample.n_rows / self.sample.n_rows)
 
-    def _continue(self, problem: DiscrepancyProblem, result: PenaltyResult) -> PenaltyResult:
-        """From the solution on fewer rows, by a path of its own: more rows may show a better region.
-
-        Where frames are small, so that paths are cheap, from equal means (or PCA) too.
-        """
-        penalty = max(result.penalty / 2.0, 1e-6)
-        starts = [result.basis, *(self._starts()[-1:] if self.pca.size <= SMALL_FRAME else [])]
-        options = {"tolerance": problem.tolerance, "penalty": penalty, **self._options()}
-        return self._counted(problem, minimise_within(problem, starts, **options))
-
-    def _follow(self, problem: DiscrepancyProblem, result: PenaltyResult, tolerance: float) -> PenaltyResult:
-        """From the solution with a tolerance that was a little different."""
-        if self.stopped:
-            return result
-        return self._counted(problem, follow_within(problem, result, tolerance=tolerance, **self._options()))
-
-    def _counted(self, problem: DiscrepancyProblem, result: PenaltyResult) -> PenaltyResult:
-        self.n_evaluations += problem.n_evaluations
-        problem.n_evaluations = 0
-        return result
-
-    def _corrected(self, problem: DiscrepancyProblem, result: PenaltyResult) -> PenaltyResult:
+    def _corrected(self, search: LimitedSearch, result: Solution) -> Solution:
         """Features and kernel disagree a little, and a search exploits it: rescale the tolerance by their ratio."""
         best, target = None, self.tolerance
         for _ in range(_CORRECTIONS):
             exact = self._largest(exact_means(self.sample, result.basis, self.bandwidth))
             if exact <= self.tolerance and (best is None or result.loss < best.loss):
                 best = result
-            if 0.97 * self.tolerance <= exact <= self.tolerance or self.stopped:
+            if _CLOSE * self.tolerance <= exact <= self.tolerance or self.stopped:
                 break
             # Where the features see less than there is, the difference does not shrink with the target.
             missing = exact - min(result.constraint, exact)
-            lowered = self.tolerance * 0.985 - missing
-            target = lowered if lowered > 0.2 * target else target * max(0.985 * self.tolerance / exact, 0.3)
-            result = self._follow(problem, result, target)
+            lowered = _AIM * self.tolerance - missing
+            target = lowered if lowered > 0.2 * target else target * max(_AIM * self.tolerance / exact, 0.3)
+            search.tolerance = target
+            result = search.follow(result)
         return result if best is None else best
+
+
+def _complement(columns: np.ndarray) -> np.ndarray:
+    """Orthonormal columns orthogonal to these."""
+    vectors, values, _ = np.linalg.svd(columns)
+    return vectors[:, int((values > 1e-9 * values[0]).sum()) :]

@@ -214,7 +214,7 @@ def _on_range(
     rng: np.random.Generator,
 ) -> SolverResult:
     joint = JointRange(matrices, dimension)
-    return minimise_on_range(minimax, joint, joint.vertices(), tol=tol, max_iter=max_iter, rng=rng)
+    return minimise_on_range(minimax, joint, tol=tol, max_iter=max_iter, rng=rng)
 
 
 def solve_covariance_parity(

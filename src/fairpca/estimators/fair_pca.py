@@ -12,7 +12,7 @@ from fairpca._validation import check_choice, check_flag, check_number
 from fairpca.estimators._balanced_fit import RELAXED, BalancedFit, RelaxedProjection
 from fairpca.estimators._base import MomentEstimator
 from fairpca.estimators._group_variance import check_group_variance, has_group_variance
-from fairpca.joint_range import JointRange, RangePoint
+from fairpca.joint_range import JointRange
 from fairpca.linalg import extend_by_leading
 from fairpca.moments import GroupMoments, Reduction
 from fairpca.problems import CRITERIA, balanced_problem, group_scales
@@ -76,6 +76,8 @@ class FairPCA(MomentEstimator):
         With three or more groups the bound comes from a relaxation, which can leave a gap. If True, a search by branch
         and bound tightens it for up to 10 seconds; a number sets another time limit in seconds. Useful for few groups,
         up to about ten; not for ``criterion="nash"``. As the search depends on time, so does the bound.
+    verbose : int, default=0
+        If positive, print the steps of the search: value, bound and gap, in shares of the total variance.
     random_state : int, RandomState or None
         Used only if three or more groups need several roundings; results are reproducible even with None.
 
@@ -194,6 +196,7 @@ feature_names_in_, n_samples_seen_
         tol: float = 1e-11,
         max_iter: int = 500,
         certify: bool | float = False,
+        verbose: int = 0,
         random_state: Any = None,
     ) -> None:
         self.n_components = n_components
@@ -205,6 +208,7 @@ feature_names_in_, n_samples_seen_
         self.tol = tol
         self.max_iter = max_iter
         self.certify = certify
+        self.verbose = verbose
         self.random_state = random_state
 
     def _advice(self, status: Status) -> str:
@@ -226,6 +230,7 @@ feature_names_in_, n_samples_seen_
         check_choice("center", self.center, ("pooled", "group"))
         check_number("tol", self.tol, at_least=0)
         check_number("max_iter", self.max_iter, at_least=1, integer=True)
+        check_number("verbose", self.verbose, at_least=0, integer=True)
         if self.nested and (self.criterion != "loss" or self.solver not in ("auto", "dual")):
             raise ValueError(
                 f"nested=True is for criterion='loss' with solver='auto', got criterion={self.criterion!r} and "
@@ -294,7 +299,7 @@ feature_names_in_, n_samples_seen_
         joint = [self._solve_on_matrices(make_problem, JointRange(matrices, d)) for d in range(1, n_components + 1)]
 
         def solve_step(problem: RangeProblem, complement: JointRange) -> SolverResult:
-            return complete_basis(problem, complement, self._run(problem, complement, complement.vertices()))
+            return complete_basis(problem, complement, self._run(problem, complement))
 
         found = minimise_nested(np.array([one.best for one in joint]), matrices, solve_step)
         results = [*(one.result for one in joint), *found.steps]
@@ -315,20 +320,18 @@ feature_names_in_, n_samples_seen_
         )
 
     def _solve_on_matrices(self, make_problem: MakeProblem, joint: JointRange) -> RangeSolution:
-        vertices = joint.vertices()
-        best = np.array([point.support for point in vertices])
-        problem = make_problem(best)
-        result = complete_basis(problem, joint, self._run(problem, joint, vertices))
+        problem = make_problem(joint.best)
+        result = complete_basis(problem, joint, self._run(problem, joint))
         relaxed = result.relaxed or RelaxedSolution(result.basis, np.ones(joint.dimension))
         captured = joint.captured(relaxed.basis * np.sqrt(relaxed.eigenvalues))
-        return RangeSolution(result, best, joint.captured(result.basis), captured)
+        return RangeSolution(result, joint.best, joint.captured(result.basis), captured)
 
-    def _run(self, problem: RangeProblem, joint: JointRange, vertices: list[RangePoint]) -> SolverResult:
+    def _run(self, problem: RangeProblem, joint: JointRange) -> SolverResult:
         if self.solver == "mw":
             return multiplicative_weights(problem, joint, tol=self.tol, max_iter=self.max_iter)
         if self.solver == "sdp":
             return solve_sdp(problem, joint, tol=self.tol)
-        result = minimise_on_range(problem, joint, vertices, tol=self.tol, max_iter=self.max_iter, rng=self._rng())
+        result = minimise_on_range(problem, joint, tol=self.tol, max_iter=self.max_iter, rng=self._rng())
         if not self.certify:
             return result
         seconds = _CERTIFY_SECONDS if self.certify is True else float(self.certify)

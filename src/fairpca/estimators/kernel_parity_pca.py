@@ -220,7 +220,7 @@ class KernelParityPCA(FloatTransformer):
             wanted = len(candidates) if len(candidates) <= _EXACT_ROWS else _LANDMARKS
         if wanted >= len(candidates):
             return candidates
-        return np.sort(generator(self.random_state).choice(candidates, wanted, replace=False))
+        return np.sort(generator(self.random_state, "landmarks").choice(candidates, wanted, replace=False))
 
     def _kernel(self, X: Any) -> np.ndarray:
         return pairwise_kernels(

@@ -11,16 +11,14 @@ from scipy import sparse
 from sklearn.utils.validation import check_is_fitted
 
 from fairpca._saved import Array
-from fairpca._validation import check_matrix
+from fairpca._validation import check_matrix, generator
 from fairpca.estimators._base import Fit
-from fairpca.estimators._dimension import all_directions
+from fairpca.estimators._dimension import all_directions, is_number
+from fairpca.estimators._erased import group_bests, leading_of_covariance, leading_of_erased_rows
 from fairpca.estimators._uncorrelated import UncorrelatedEstimator
-from fairpca.linalg import eigenvalue_sum_bound, top_eigenpairs
-from fairpca.moments import Reduction
-from fairpca.problems import best_captured
-from fairpca.problems.erasure import Erasure, captured_variances, least_squares_erasure
+from fairpca.moments import GroupFactors, Reduction
+from fairpca.problems.erasure import Erasure, least_squares_erasure
 from fairpca.problems.parity import check_available
-from fairpca.protocols import SolverResult, Status
 
 __all__ = ["LeacePCA"]
 
@@ -177,27 +175,28 @@ class LeacePCA(UncorrelatedEstimator):
         erased = least_squares_erasure(reduction).directions.shape[1]
         return max(all_directions(reduction) - erased, 1)
 
+    def _takes_operators(self) -> bool:
+        return is_number(self.n_components)
+
     def _solve(self, reduction: Reduction, n_components: int) -> LeaceFit:
-        moments, erasure = reduction.moments, least_squares_erasure(reduction)
+        erasure, rng = least_squares_erasure(reduction), generator(None, "LeacePCA")
         check_available(erasure.directions, n_components, "lower n_components")
-        covariance = erasure.covariance(moments.pooled_covariance())
-        values, basis = top_eigenpairs(covariance, n_components)
-        encoder, matrices = erasure.transpose(basis), moments.second_moments()
-        result = SolverResult(
-            basis=basis,
-            objective=-float(values.sum()),
-            lower_bound=-eigenvalue_sum_bound(covariance, basis),
-            weights=np.zeros(0),
-            status=Status.OPTIMAL,
-            n_iter=1,
-            n_oracle_calls=1,
+        if isinstance(reduction, GroupFactors):
+            result = leading_of_erased_rows(reduction, erasure, n_components, rng)
+        else:
+            covariance = erasure.covariance(reduction.moments.pooled_covariance())
+            result = leading_of_covariance(covariance, n_components)
+        encoder = erasure.transpose(result.basis)
+        # What is captured is that of the orthogonal projection without the oblique part of the map.
+        captured, oblique = (
+            np.einsum("aii->a", reduction.forms(columns)) for columns in (result.basis, result.basis - encoder)
         )
         return LeaceFit(
             result=result,
-            totals=moments.traces(),
-            captured=captured_variances(matrices, basis, encoder),
-            best=best_captured(matrices, n_components),
-            score_covariance=basis.T @ covariance @ basis,
+            totals=reduction.traces(),
+            captured=captured - oblique,
+            best=group_bests(reduction, n_components, rng),
+            score_covariance=reduction.coordinates.pooled_form(encoder),
             erasure=erasure,
         )
 

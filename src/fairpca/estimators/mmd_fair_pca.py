@@ -12,12 +12,14 @@ from typing import Any, Self
 import numpy as np
 from sklearn.exceptions import ConvergenceWarning
 
+from fairpca._progress import printed_steps
 from fairpca._saved import LIST, NUMBER, NUMBERS, SEARCHED, Array, optional
 from fairpca._validation import (
     check_choice,
     check_grouped_rows,
     check_matrix,
     check_n_components,
+    check_number,
     check_several_groups,
     check_wanted_components,
     generator,
@@ -26,7 +28,6 @@ from fairpca._validation import (
 from fairpca.estimators._base import LinearProjection
 from fairpca.estimators._compared_rows import cells_among, compared_cells, compared_pairs, label_values
 from fairpca.estimators._dimension import all_directions, kept_shares, least_for_own, unreachable
-from fairpca.estimators._mmd_extended import ExtendedSearch
 from fairpca.estimators._mmd_search import DiscrepancySearch, Sample, Scores, SearchSettings
 from fairpca.linalg import threads_for
 from fairpca.moments import GroupedSample, GroupMoments
@@ -41,7 +42,7 @@ from fairpca.moments.dask import (
 )
 from fairpca.moments.kernel_means import exact_means
 from fairpca.problems.mmd import pair_discrepancies, random_level
-from fairpca.solvers.stiefel.exact_penalty import ROUNDING, PenaltyResult
+from fairpca.solvers.stiefel.within_limits import ROUNDING, Solution
 
 __all__ = ["MMDFairPCA"]
 
@@ -86,13 +87,14 @@ class MMDFairPCA(LinearProjection):
     approximation : {"auto", "exact", "fourier"}, default="auto"
         How MMD^2 is computed during the search: exactly, O(n^2); or with orthogonal random Fourier features
         on growing subsamples, O(n), corrected by exact values. "auto" is exact up to 6000 rows. ``mmd2_`` is
-        always exact.
+        always exact; in one or two dimensions a grid makes that O(n) for more than 20,000 rows.
     solver : {"auto", "repms"}, default="auto"
         "repms" is the paper's penalty method with its parameters, which ends well inside the tolerance.
-        "auto" starts from ordinary PCA, from mean parity and from minimisers of MMD^2, and makes the
-        constraint active.
+        "auto" starts from ordinary PCA, from mean parity and from random frames, and makes the constraint active.
     max_iter : int, default=100
-        Penalty steps from each start.
+        Steps of the method of multipliers from each start.
+    verbose : int, default=0
+        If positive, print each step: its number and stage, the share of variance, and MMD^2 over its tolerance.
     callback : callable, optional
         Called after each step of the search with a dict (stage, n_iter, penalty, loss, constraint); the search ends
         early if it returns True.
@@ -170,9 +172,6 @@ feature_names_in_, n_samples_seen_
         "penalty_": NUMBER, "tolerance_": optional(NUMBER), "pair_tolerance_": Array("q", optional=True),
     }  # fmt: skip
 
-    #: A basis with fewer columns to start from, during ``fit_extended`` only.
-    _fewer: np.ndarray | None = None
-
     def __init__(
         self,
         n_components: int | float | None = 2,
@@ -183,6 +182,7 @@ feature_names_in_, n_samples_seen_
         approximation: str = "auto",
         solver: str = "auto",
         max_iter: int = 100,
+        verbose: int = 0,
         callback: Callable[[dict[str, Any]], Any] | None = None,
         random_state: Any = None,
     ) -> None:
@@ -193,6 +193,7 @@ feature_names_in_, n_samples_seen_
         self.approximation = approximation
         self.solver = solver
         self.max_iter = max_iter
+        self.verbose = verbose
         self.callback = callback
         self.random_state = random_state
 
@@ -216,6 +217,13 @@ feature_names_in_, n_samples_seen_
         -------
         self
         """
+        with printed_steps(self.verbose):
+            return self._fit(X, y, sensitive_features, sample_weight)
+
+    def _fit(
+        self, X: Any, y: Any, sensitive_features: Any, sample_weight: Any, fewer: np.ndarray | None = None
+    ) -> Self:
+        """The same; ``fewer`` is a solution with fewer columns to start from."""
         self._check_parameters()
         if is_dask(X):
             return self._solve(*self._reduce_dask(X, y, sensitive_features, sample_weight))
@@ -226,7 +234,9 @@ feature_names_in_, n_samples_seen_
         used = used if weights is None else used * weights
         sample = GroupedSample.from_rows(X, cells, used, moments.pooled_mean)
         with threads_for(sample.rows.size * X.shape[1]):
-            return self._solve(moments, sample, dimension, self._rng(), lambda basis: (np.asarray(X @ basis), weights))
+            return self._solve(
+                moments, sample, dimension, self._rng(), lambda basis: (np.asarray(X @ basis), weights), fewer
+            )
 
     def _reduce_dask(
         self, X: Any, y: Any, sensitive_features: Any, sample_weight: Any
@@ -263,22 +273,26 @@ feature_names_in_, n_samples_seen_
         return check_n_components(self.n_components, moments.n_features)
 
     def _rng(self) -> np.random.Generator:
-        return generator(self.random_state)
+        return generator(self.random_state, type(self).__name__)
 
     def _solve(
-        self, moments: GroupMoments, sample: Sample, dimension: int, rng: np.random.Generator, scores: Scores
+        self,
+        moments: GroupMoments,
+        sample: Sample,
+        dimension: int,
+        rng: np.random.Generator,
+        scores: Scores,
+        fewer: np.ndarray | None = None,
     ) -> Self:
         pairs = compared_pairs(sample.labels, moments.labels, self.notion)
         settings = SearchSettings(
             self.tolerance, self.bandwidth, self.approximation, self.solver, self.max_iter, self.callback
         )
-        kind = DiscrepancySearch if self._fewer is None else functools.partial(ExtendedSearch, self._fewer)
-
         n_iter = n_evaluations = 0
 
-        def solve(d: int) -> tuple[DiscrepancySearch, PenaltyResult]:
+        def solve(d: int) -> tuple[DiscrepancySearch, Solution]:
             nonlocal n_iter, n_evaluations
-            search = kind(settings, moments, sample, pairs, d, copy.deepcopy(rng), scores)
+            search = DiscrepancySearch(settings, moments, sample, pairs, d, copy.deepcopy(rng), scores, fewer)
             search.n_iter, search.n_evaluations = n_iter, n_evaluations
             result = search.solve()
             n_iter, n_evaluations = search.n_iter, search.n_evaluations
@@ -291,8 +305,8 @@ feature_names_in_, n_samples_seen_
         return self
 
     def _solve_for_share(
-        self, solve: Callable[[int], tuple[DiscrepancySearch, PenaltyResult]], moments: GroupMoments, first: int
-    ) -> tuple[DiscrepancySearch, PenaltyResult]:
+        self, solve: Callable[[int], tuple[DiscrepancySearch, Solution]], moments: GroupMoments, first: int
+    ) -> tuple[DiscrepancySearch, Solution]:
         """The first number of components within the tolerance that keeps the share in every group."""
         share, matrices, reached = float(self.n_components or 0.0), moments.second_moments(), {}
         for d in range(first, moments.n_features + 1):
@@ -327,13 +341,14 @@ feature_names_in_, n_samples_seen_
                     f"{ROUNDING:g}, or 'auto'."
                 )
         check_bandwidth(self.bandwidth)
+        check_number("verbose", self.verbose, at_least=0, integer=True)
         if self.callback is not None and not callable(self.callback):
             raise TypeError(f"callback={self.callback!r} must be a function of one argument, or None.")
         max_iter: Any = self.max_iter
         if not isinstance(max_iter, numbers.Integral) or int(max_iter) < 1:
             raise ValueError(f"max_iter={self.max_iter!r} must be a positive integer.")
 
-    def _set_result(self, search: DiscrepancySearch, result: PenaltyResult) -> None:
+    def _set_result(self, search: DiscrepancySearch, result: Solution) -> None:
         moments = search.moments
         self._set_projection(result.basis, moments)
         self._set_groups(moments, moments.second_moments("pooled"))
@@ -350,7 +365,7 @@ feature_names_in_, n_samples_seen_
         self.n_iter_ = max(search.n_iter, 1)
         self.n_oracle_calls_ = search.n_evaluations
         self.converged_ = bool((self.pair_mmd2_ <= self.pair_tolerance_).all())
-        self.penalty_ = float(result.penalty) if self.converged_ else np.nan
+        self.penalty_ = float(result.multipliers.max()) / (2.0 * self.tolerance_) if self.converged_ else np.nan
         self._warn_about_result()
 
     def _warn_about_result(self) -> None:
@@ -361,7 +376,7 @@ feature_names_in_, n_samples_seen_
                 f"MMDFairPCA found no projection with MMD^2 <= tolerance={self._describe_tolerance()}; the components "
                 f"have {reached}. Raise tolerance, lower n_components or raise max_iter.",
                 ConvergenceWarning,
-                stacklevel=5,
+                stacklevel=6,
             )
         if self.tolerance != "auto" and self.tolerance_ < self.random_level_:
             warnings.warn(
@@ -369,7 +384,7 @@ feature_names_in_, n_samples_seen_
                 "groups of these sizes show on average: these rows are matched more closely than new rows "
                 "can be.",
                 UserWarning,
-                stacklevel=5,
+                stacklevel=6,
             )
 
     def _describe_tolerance(self) -> str:

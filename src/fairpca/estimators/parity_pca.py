@@ -10,13 +10,22 @@ import numpy as np
 from fairpca._saved import NUMBER
 from fairpca._validation import check_choice, check_number
 from fairpca.estimators._base import Fit
-from fairpca.estimators._dimension import all_directions
+from fairpca.estimators._dimension import all_directions, is_number
+from fairpca.estimators._erased import group_bests, leading_of_covariance, leading_of_erased_rows
 from fairpca.estimators._parity import largest_dimension, solve_parity
 from fairpca.estimators._uncorrelated import UncorrelatedEstimator
-from fairpca.moments import AttributeMoments, Reduction
-from fairpca.problems import best_captured
-from fairpca.problems.parity import covariance_gaps, mean_gaps, parity_problem
-from fairpca.protocols import Status
+from fairpca.linalg import orthonormalise
+from fairpca.moments import AttributeMoments, GroupFactors, Reduction
+from fairpca.problems.erasure import Erasure
+from fairpca.problems.parity import (
+    check_available,
+    covariance_gaps,
+    mean_differences,
+    mean_gaps,
+    parity_problem,
+    without_directions,
+)
+from fairpca.protocols import SolverResult, Status
 
 __all__ = ["ParityPCA"]
 
@@ -191,16 +200,49 @@ feature_names_in_, n_samples_seen_
         # Leading eigenvectors in the null space of the mean differences: more of them contain the fewer.
         return self.solver == "auto" and not self.mean_tolerance and not self.covariance_penalty
 
+    def _has_closed_form(self) -> bool:
+        return self.solver == "auto" and not self.mean_tolerance and not self.covariance_penalty
+
+    def _takes_operators(self) -> bool:
+        return self._has_closed_form() and is_number(self.n_components)
+
     def _solve(self, reduction: Reduction, n_components: int) -> ParityFit:
-        moments = reduction.moments
-        penalty, tolerance = float(self.covariance_penalty or 0.0), float(self.mean_tolerance)
-        if penalty > 0 and isinstance(reduction, AttributeMoments) and len(moments.labels) < 2:
+        penalty = float(self.covariance_penalty or 0.0)
+        if penalty > 0 and isinstance(reduction, AttributeMoments) and len(reduction.labels) < 2:
             raise ValueError(
                 f"covariance_penalty={self.covariance_penalty!r} compares the covariances of groups, but all sensitive "
                 "features are continuous: leave it out, or add a column of groups."
             )
+        solve = self._solve_in_closed_form if self._has_closed_form() else self._search
+        result = solve(reduction, n_components)
+        basis, coordinates = result.basis, reduction.coordinates
+        gap = float(covariance_gaps(coordinates, basis).max(initial=0.0))
+        objective = penalty * gap - float(np.trace(coordinates.pooled_form(basis)))
+        return ParityFit(
+            result=dataclasses.replace(result, objective=objective),
+            totals=reduction.traces(),
+            captured=np.einsum("aii->a", reduction.forms(basis)),
+            best=group_bests(reduction, n_components, self._rng()),
+            mean_difference=float(mean_gaps(coordinates, basis).max(initial=0.0)),
+            covariance_difference=gap,
+        )
+
+    def _solve_in_closed_form(self, reduction: Reduction, n_components: int) -> SolverResult:
+        """Ordinary PCA of rows projected on the directions along which the groups have equal means."""
+        directions = mean_differences(reduction)
+        check_available(directions, n_components)
+        if isinstance(reduction, GroupFactors):
+            result = leading_of_erased_rows(reduction, Erasure(directions, directions), n_components, self._rng())
+        else:
+            covariance = without_directions(reduction.moments.pooled_covariance(), directions)
+            result = leading_of_covariance(covariance, n_components)
+        basis = orthonormalise(result.basis - directions @ (directions.T @ result.basis))
+        return dataclasses.replace(result, basis=basis)
+
+    def _search(self, reduction: Reduction, n_components: int) -> SolverResult:
+        penalty, tolerance = float(self.covariance_penalty or 0.0), float(self.mean_tolerance)
         problem, frame = parity_problem(reduction, n_components, penalty=penalty, tolerance=tolerance)
-        total = moments.pooled_variance()
+        total = reduction.pooled_variance()
         scale = total if total > 0 else 1.0
         result = solve_parity(
             problem.rescale(scale),
@@ -210,20 +252,7 @@ feature_names_in_, n_samples_seen_
             max_iter=self.max_iter,
             rng=self._rng(),
         )
-        basis = frame @ result.basis
-        gap = float(covariance_gaps(moments, basis).max(initial=0.0))
-        objective = problem.penalty * gap - float(np.trace(moments.pooled_form(basis)))
-        matrices = moments.second_moments()
-        return ParityFit(
-            result=dataclasses.replace(
-                result, basis=basis, objective=objective, lower_bound=result.lower_bound * scale
-            ),
-            totals=moments.traces(),
-            captured=np.einsum("pi,api->a", basis, matrices @ basis),
-            best=best_captured(matrices, n_components),
-            mean_difference=float(mean_gaps(moments, basis).max(initial=0.0)),
-            covariance_difference=gap,
-        )
+        return dataclasses.replace(result, basis=frame @ result.basis, lower_bound=result.lower_bound * scale)
 
     def _store(self, reduction: Reduction, fit: ParityFit) -> None:  # type: ignore[override]
         super()._store(reduction, fit)

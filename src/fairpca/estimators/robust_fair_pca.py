@@ -65,8 +65,6 @@ class RobustFairPCA(MomentEstimator):
         certificate, and ``lower_bound_`` is then minus infinity.
     center : {"pooled", "group"}, default="pooled"
         Whether M_a is taken about the pooled mean or the group's own. ``mean_`` and ``transform`` stay pooled.
-    retraction : {"qr", "polar"}, default="qr"
-        The retraction used by solver "subgradient".
     n_init : int, default=20
         Number of random starts of solver "subgradient", in addition to the one from the pooled eigenvectors.
     max_iter : int, default=1000
@@ -75,6 +73,8 @@ class RobustFairPCA(MomentEstimator):
         Largest accepted gap between objective and bound, relative to both the objective and the total variance.
     n_jobs : int or None, default=None
         Number of starts of solver "subgradient" that run in parallel.
+    verbose : int, default=0
+        If positive, print the steps of the search: value, bound and gap, in shares of the total variance.
     random_state : int, RandomState or None
         For the random starts; results are reproducible even with None.
 
@@ -158,11 +158,11 @@ feature_names_in_, n_samples_seen_
         relative: bool = False,
         solver: str = "auto",
         center: str = "pooled",
-        retraction: str = "qr",
         n_init: int = 20,
         max_iter: int = 1000,
         tol: float = 1e-9,
         n_jobs: int | None = None,
+        verbose: int = 0,
         random_state: Any = None,
     ) -> None:
         self.n_components = n_components
@@ -171,11 +171,11 @@ feature_names_in_, n_samples_seen_
         self.relative = relative
         self.solver = solver
         self.center = center
-        self.retraction = retraction
         self.n_init = n_init
         self.max_iter = max_iter
         self.tol = tol
         self.n_jobs = n_jobs
+        self.verbose = verbose
         self.random_state = random_state
 
     def _check_parameters(self) -> None:
@@ -185,9 +185,9 @@ feature_names_in_, n_samples_seen_
         check_flag("relative", self.relative)
         check_choice("solver", self.solver, _SOLVERS)
         check_choice("center", self.center, ("pooled", "group"))
-        check_choice("retraction", self.retraction, ("qr", "polar"))
         check_number("n_init", self.n_init, at_least=0, integer=True)
         check_number("max_iter", self.max_iter, at_least=1, integer=True)
+        check_number("verbose", self.verbose, at_least=0, integer=True)
         check_number("tol", self.tol, at_least=0)
 
     def _depends_on_subspace_only(self) -> bool:
@@ -230,7 +230,7 @@ feature_names_in_, n_samples_seen_
             step = joint.size / np.sqrt(self.max_iter + 1.0)
             return descend_subgradient(
                 problem, joint, problem.shares, step=step, n_starts=self.n_init, max_iter=self.max_iter,
-                retraction="polar" if self.retraction == "polar" else "qr", n_jobs=self.n_jobs, rng=self._rng(),
+                n_jobs=self.n_jobs, rng=self._rng(),
             )  # fmt: skip
         if joint.n_matrices == 2:
             return sweep_range(problem, joint, tol=self.tol, max_iter=self.max_iter)

@@ -8,7 +8,6 @@ own, scikit-learn's PCA, and those passed as ``classes``. Pickle is neither writ
 
 from fairpca._saved import BOOL, INTEGER, NUMBER, TEXT, Array, optional
 from fairpca.persistence.models import SavedModel, load_model, read_model, save_model
-from fairpca.persistence.prepared import PreparedModel
 
 __all__ = [
     "BOOL",
@@ -16,7 +15,6 @@ __all__ = [
     "NUMBER",
     "TEXT",
     "Array",
-    "PreparedModel",
     "SavedModel",
     "load_model",
     "optional",

@@ -19,7 +19,6 @@ from fairpca.persistence._checks import (
     record_types,
 )
 from fairpca.persistence._values import Packer, Unpacker
-from fairpca.persistence.prepared import PreparedModel
 
 __all__ = ["SavedModel", "load_model", "read_model", "save_model"]
 
@@ -61,11 +60,6 @@ class SavedModel:
     fairpca_version: str
     extra: Any = None
 
-    @property
-    def has_preparation(self) -> bool:
-        """Whether ``extra`` says how the columns of a file were prepared, as `fairpca fit` writes it."""
-        return isinstance(self.extra, dict) and {"encoder", "sensitive"} <= self.extra.keys()
-
 
 def save_model(estimator: Any, path: Any, *, extra: Any = None) -> Path:
     """Write a fitted estimator: any of fairpca's, scikit-learn's PCA, or one of your own.
@@ -77,7 +71,7 @@ def save_model(estimator: Any, path: Any, *, extra: Any = None) -> Path:
         ``fairpca.estimators.MomentEstimator`` or ``LinearProjection`` that declares the attributes it adds to theirs in
         ``_saved_attributes``, using the kinds in :mod:`fairpca.persistence`. A ``random_state`` must be an integer or
         None. A ``callback`` is not saved, nor is anything that ``fit`` does not set, such as the choice made with
-        ``set_output``. A :class:`~fairpca.persistence.PreparedModel` is saved with the preparation of its columns.
+        ``set_output``.
     path : path-like
         The file appears complete or not at all.
     extra : JSON-able, optional
@@ -108,8 +102,6 @@ def save_model(estimator: Any, path: Any, *, extra: Any = None) -> Path:
     """
     from fairpca import __version__
 
-    if isinstance(estimator, PreparedModel):
-        estimator, extra = estimator.estimator, {**(extra or {}), **estimator.as_extra()}
     name = type(estimator).__name__
     check_savable(type(estimator))
     check_is_fitted(estimator)
@@ -142,8 +134,7 @@ def load_model(path: Any, *, classes: Iterable[type] = ()) -> Any:
     Returns
     -------
     estimator
-        Fitted, as it was saved. If `fairpca fit` wrote the file, a :class:`~fairpca.persistence.PreparedModel`, whose
-        ``transform`` takes a data frame with the original columns.
+        Fitted, as it was saved.
 
     Raises
     ------
@@ -154,6 +145,7 @@ def load_model(path: Any, *, classes: Iterable[type] = ()) -> Any:
     --------
     save_model : Writes the file.
     read_model : Also returns what was stored with the model.
+    fairpca.audit.load : With the preparation of the columns that `fairpca fit` stored.
 
     Examples
     --------
@@ -168,13 +160,7 @@ def load_model(path: Any, *, classes: Iterable[type] = ()) -> Any:
     >>> model.transform(X).shape
     (300, 1)
     """
-    saved = read_model(path, classes=classes)
-    if not saved.has_preparation:
-        return saved.estimator
-    try:
-        return PreparedModel.from_extra(saved.estimator, saved.extra)
-    except DAMAGE as problem:
-        raise ValueError(f"{path} is not a fairpca model, or it is damaged: {problem}") from None
+    return read_model(path, classes=classes).estimator
 
 
 def read_model(path: Any, *, classes: Iterable[type] = ()) -> SavedModel:

@@ -7,7 +7,6 @@ subgradient g of F at z the Riemannian subgradient is ``(I - U U^T) 2 sum_a g_a 
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Literal
 
 import numpy as np
 
@@ -15,7 +14,7 @@ from fairpca._workers import delayed, parallel
 from fairpca.joint_range import JointRange
 from fairpca.linalg import orthonormalise
 from fairpca.protocols import ConcavePieces, SolverResult, Status
-from fairpca.solvers.stiefel.geometry import random_frame, retract_polar
+from fairpca.solvers.stiefel.geometry import random_frame
 
 __all__ = ["descend_subgradient"]
 
@@ -37,7 +36,6 @@ def descend_subgradient(
     step: float,
     n_starts: int,
     max_iter: int,
-    retraction: Literal["qr", "polar"],
     n_jobs: int | None,
     rng: np.random.Generator,
 ) -> SolverResult:
@@ -48,9 +46,7 @@ def descend_subgradient(
     p, q = joint.size, joint.size - joint.dimension
     complement = joint.spectrum(weights).vectors[:, joint.dimension :]
     starts = [np.ascontiguousarray(complement), *(random_frame(rng, p, q) for _ in range(n_starts))]
-    runs = parallel(n_jobs)(
-        delayed(_descend)(problem, joint.matrices, start, step, max_iter, retraction) for start in starts
-    )
+    runs = parallel(n_jobs)(delayed(_descend)(problem, joint.matrices, start, step, max_iter) for start in starts)
     best = min(runs, key=lambda run: run.value)
     slopes = problem.value_and_slopes(np.einsum("pi,api->a", best.frame, joint.matrices @ best.frame))[1]
     return SolverResult(
@@ -71,7 +67,6 @@ def _descend(
     frame: np.ndarray,
     step: float,
     max_iter: int,
-    retraction: Literal["qr", "polar"],
 ) -> _Descent:
     values = np.empty(max_iter + 1)
     best_value, best_frame = np.inf, frame
@@ -85,5 +80,5 @@ def _descend(
         ambient = ((-2.0 * step) * slopes @ images).reshape(frame.shape)
         ambient -= frame @ (frame.T @ ambient)
         # F does not see a change of signs of the columns, so the Q factor needs no care for them.
-        frame = orthonormalise(frame + ambient) if retraction == "qr" else retract_polar(frame, ambient)
+        frame = orthonormalise(frame + ambient)
     return _Descent(best_frame, best_value, values)
