@@ -5,9 +5,14 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
+from fairpca import FairPCA
 from fairpca.datasets import load_german_credit
-from fairpca.inference import chance_losses, loss_test
-from fairpca.inference.chance import flow
+from fairpca.inference import loss_test
+from fairpca.inference._noise import flow
+
+
+def chance_losses(X, **options):
+    return loss_test(X, n_permutations=0, **options)
 
 
 @pytest.mark.parametrize("d", [2, 5])
@@ -53,7 +58,7 @@ def test_few_dominating_rows_are_flagged(rng):
     X[:3] *= 60
     found = chance_losses(X, sensitive_features=groups, n_components=2)
     assert all(one.few_rows for one in found.by_group.values())
-    assert "loss_test" in repr(found)
+    assert "use permutations" in repr(found)
 
 
 def test_weights_of_zero_and_one_select_rows(two_groups, rng):
@@ -78,8 +83,12 @@ def test_chunks_come_close_to_rows(rng):
         assert from_blocks.by_group[label].loss == pytest.approx(one.loss)
 
 
-def test_frame_and_html(two_groups):
+def test_frame_html_and_several_numbers(two_groups):
     X, groups = two_groups
-    found = chance_losses(X, sensitive_features=groups, n_components=2)
-    assert list(found.to_frame().columns) == ["group", "rows", "loss", "expected", "few_rows"]
+    found = chance_losses(X, sensitive_features=groups, n_components=[1, 2])
+    assert {"n_components", "group", "rows", "weight", "loss", "expected", "few_rows"} <= set(found.to_frame().columns)
     assert "<table>" in found._repr_html_()
+    assert found[2].by_group["a"] == chance_losses(X, sensitive_features=groups, n_components=2).by_group["a"]
+    assert not found.claims
+    with pytest.raises(ValueError, match="leave estimator out"):
+        chance_losses(X, sensitive_features=groups, estimator=FairPCA(2), n_components=2)

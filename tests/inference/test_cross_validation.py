@@ -5,102 +5,165 @@ from __future__ import annotations
 import numpy as np
 import pytest
 import sklearn
-from scipy import stats
 from sklearn.decomposition import PCA, KernelPCA, TruncatedSVD
 from sklearn.exceptions import NotFittedError
 from sklearn.frozen import FrozenEstimator
-from sklearn.model_selection import KFold, ShuffleSplit, StratifiedKFold, TimeSeriesSplit
 from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import StandardScaler
 
 from fairpca import FairPCA, KernelParityPCA, MMDFairPCA, ParityPCA, RobustFairPCA
-from fairpca.inference import cross_validate_groups
+from fairpca._validation import seed_from
+from fairpca.datasets import load_german_credit
+from fairpca.inference import cross_validate_groups, loss_test
 from fairpca.inference._checks import as_source
 from fairpca.inference._fitting import fit_to_moments
-from fairpca.inference._fold_study import FoldStudy
-from fairpca.inference._folds import make_folds
+from fairpca.inference._study import Study
+from fairpca.inference.cross_validation import evaluations
 from fairpca.metrics import reconstruction_loss
+from fairpca.model_selection import compare
 from fairpca.moments import group_moments
 
 
-def by_hand(estimator, X, groups, splits, own_weights, weights=None):
-    """Row values by refitting on the rows of each fold: error, corrected loss."""
+def by_hand(estimator, X, groups, fold, own_weights, weights=None):
+    """Row values by refitting on the rows of each fold: error, corrected loss, change against ordinary PCA."""
     weights = np.ones(len(X)) if weights is None else weights
-    d = estimator.n_components
-    error, corrected = np.empty(len(X)), np.empty(len(X))
+    d, values = estimator.n_components, np.empty((len(X), 3))
 
     def own_basis(rows, mean):
         centred = (X[rows] - mean) * np.sqrt(weights[rows])[:, None]
         return np.linalg.svd(centred, full_matrices=False)[2][:d].T
 
     full_mean = weights @ X / weights.sum()
-    for train, test in splits:
-        if isinstance(estimator, PCA):
-            fitted = sklearn.base.clone(estimator).fit(X[train])
-        else:
-            fitted = sklearn.base.clone(estimator).fit(
-                X[train], sensitive_features=groups[train], sample_weight=weights[train]
-            )
-        mean = fitted.mean_
+    for number in range(fold.max() + 1):
+        train, test = np.flatnonzero(fold != number), np.flatnonzero(fold == number)
+        options = {} if isinstance(estimator, PCA) else {"sensitive_features": groups[train]}
+        options |= {} if isinstance(estimator, PCA) else {"sample_weight": weights[train]}
+        fitted = sklearn.base.clone(estimator).fit(X[train], **options)
+        mean = weights[train] @ X[train] / weights[train].sum()
         for a in np.unique(groups):
             rows = test[groups[test] == a]
             x = X[rows] - mean
-            total = (x**2).sum(axis=1)
-            own = ((x @ own_basis(np.flatnonzero(groups == a), full_mean)) ** 2).sum(axis=1)
-            without = ((x @ own_basis(train[groups[train] == a], mean)) ** 2).sum(axis=1)
-            method = ((x @ fitted.components_.T) ** 2).sum(axis=1)
-            error[rows] = total - method
-            corrected[rows] = own_weights[a] * own + (1 - own_weights[a]) * without - method
-    return error, corrected
+            bases = (
+                own_basis(np.flatnonzero(groups == a), full_mean),
+                own_basis(train[groups[train] == a], mean),
+                own_basis(train, mean),
+                fitted.components_.T,
+            )
+            own, without, ordinary, method = (((x @ basis) ** 2).sum(axis=1) for basis in bases)
+            corrected = own_weights[a] * own + (1 - own_weights[a]) * without - method
+            values[rows] = np.column_stack([(x**2).sum(axis=1) - method, corrected, ordinary - method])
+    return values
 
 
-def own_weights_of(X, groups, splits, weights=None):
-    """How a study with these folds weights own components, for two of them."""
-    source = as_source(X, groups, weights)
-    study = FoldStudy(source, make_folds(source, splits, None, 0))
-    return dict(zip(study.labels, study._own_weights(2), strict=True))
+def study_of(X, groups, n_folds, weights=None, clusters=None, seed=0):
+    return Study(as_source(X, groups, weights), n_folds, clusters, seed)
 
 
-def t_quantile(values):
-    """Of the degrees of freedom that the kurtosis leaves."""
-    return stats.t.ppf(0.975, min(2 * len(values) / (stats.kurtosis(values, fisher=False) - 1), len(values) - 1))
+def own_weights_of(study, d=2):
+    """How a study weights own components."""
+    return dict(zip(study.labels, study.divisions[0].own_weights(d), strict=True))
 
 
 ESTIMATORS = [PCA(2), FairPCA(2), RobustFairPCA(2), ParityPCA(2)]
+NAMES = ("error", "corrected_loss", "change")
 
 
 @pytest.mark.parametrize("estimator", ESTIMATORS, ids=lambda estimator: type(estimator).__name__)
-def test_one_pass_equals_refitting(estimator, two_groups):
+@pytest.mark.parametrize("weighted", [False, True])
+def test_cells_equal_refitting(estimator, weighted, two_groups, rng):
+    """Every value is the mean over five divisions, of which each is a cross-validation by refitting to rows."""
+    if weighted and isinstance(estimator, PCA):
+        pytest.skip("scikit-learn's PCA takes no weights")
     X, groups = two_groups
-    splits = list(StratifiedKFold(5, shuffle=True, random_state=1).split(X, groups))
-    figures = cross_validate_groups(estimator, X, sensitive_features=groups, cv=splits)
-    error, corrected = by_hand(estimator, X, groups, splits, own_weights_of(X, groups, splits))
+    weights = rng.integers(0, 3, len(X)).astype(float) if weighted else None
+    options = {"sensitive_features": groups, "sample_weight": weights}
+    found = cross_validate_groups(estimator, X, cv=5, **options)
+    kept = np.ones(len(X), dtype=bool) if weights is None else weights > 0
+    study = study_of(X, groups, 5, weights)
+    part = None if weights is None else weights[kept]
+    by_division = [
+        by_hand(estimator, X[kept], groups[kept], study.fold_of_rows(number), own_weights_of(study), part)
+        for number in range(5)
+    ]
     for label in "ab":
-        rows = groups == label
-        for found, values in ((figures.error, error), (figures.corrected_loss, corrected)):
-            assert found.by_group[label].value == pytest.approx(values[rows].mean(), rel=1e-6)
-        half = t_quantile(error[rows]) * error[rows].std(ddof=1) / np.sqrt(rows.sum())
-        assert figures.error.by_group[label].high - error[rows].mean() == pytest.approx(half, rel=1e-5)
-    differences = [corrected[groups == label] for label in "ab"]
-    spread = np.sqrt(sum(values.var(ddof=1) / len(values) for values in differences))
-    gap = figures.corrected_loss.gap
-    assert 1.96 * spread < (gap.high - gap.low) / 2 < 2.3 * spread
-    assert gap.value == pytest.approx(abs(differences[0].mean() - differences[1].mean()), rel=1e-6)
+        rows = groups[kept] == label
+        means = np.array(
+            [np.average(one[rows], axis=0, weights=None if part is None else part[rows]) for one in by_division]
+        )
+        for column, name in enumerate(NAMES):
+            assert getattr(found, name)[label] == pytest.approx(means[:, column].mean(), rel=1e-6, abs=1e-10)
+        if weights is None:
+            # Rows, from the first division, and fits, from the spread between divisions; few degrees of freedom add
+            # to the length, so that this is the least half-width.
+            s = by_division[0][rows, 0].std(ddof=1) / np.sqrt(rows.sum())
+            same = (40 / 5 - 1) / 39
+            error = np.sqrt(s**2 + 3 / 8 * (1 - same) / same * means[:, 0].var(ddof=1))
+            half = found.error[label].high - found.error[label]
+            assert 1.95996 * error <= half * (1 + 1e-9) <= 2.3 * error
+    assert found.counts == {label: int((groups[kept] == label).sum()) for label in "ab"}
+    if weights is not None:
+        assert found.weights == {label: weights[groups == label].sum() for label in "ab"}
 
 
-def test_weights_count_like_repeated_rows(two_groups, rng):
+def test_four_codes_for_one_loss_are_one():
+    X, sex = load_german_credit(return_X_s=True)
+    fitted = PCA(5).fit(X)
+    found = [
+        reconstruction_loss(X, fitted, sensitive_features=sex)["female"],
+        loss_test(X, sensitive_features=sex, n_components=5, n_permutations=19).by_group["female"].loss,
+        loss_test(X, sensitive_features=sex, n_components=5, n_permutations=0).by_group["female"].loss,
+        cross_validate_groups(PCA(5), X, sensitive_features=sex).loss["female"].value,
+        compare(X, sex, n_components=5, methods=["PCA"], n_permutations=19)["PCA", 5].loss["female"].value,
+    ]
+    assert np.ptp(found) <= 1e-12 * 57
+
+
+def test_intervals_of_several_numbers_of_components_hold_together(two_groups):
     X, groups = two_groups
-    weights = rng.integers(0, 3, len(X)).astype(float)
-    splits = list(StratifiedKFold(4, shuffle=True, random_state=1).split(X, groups))
-    figures = cross_validate_groups(FairPCA(2), X, sensitive_features=groups, cv=splits, sample_weight=weights)
-    own_weights = own_weights_of(X, groups, splits, weights)
-    error, corrected = by_hand(FairPCA(2), X, groups, splits, own_weights, weights)
-    for label in "ab":
-        rows = groups == label
-        for found, values in ((figures.error, error), (figures.corrected_loss, corrected)):
-            expected = np.average(values[rows], weights=weights[rows])
-            assert found.by_group[label].value == pytest.approx(expected, rel=1e-6)
-    assert figures.counts == {label: weights[groups == label].sum() for label in "ab"}
+    together = cross_validate_groups(FairPCA(), X, sensitive_features=groups, n_components=[1, 2, 3])
+    alone = cross_validate_groups(FairPCA(2), X, sensitive_features=groups)
+    assert list(together) == [1, 2, 3]
+    for name in ("error", "corrected_loss"):
+        one, other = getattr(together[2], name).gap, getattr(alone, name).gap
+        assert (one, one.low, one.high) == (other, other.low, other.high)
+        assert one.joint_low < other.joint_low <= other.low
+    assert together[2].change["a"].joint_low < alone.change["a"].joint_low < alone.change["a"].low
+
+
+def test_claims_are_what_joint_intervals_exclude(two_groups):
+    X, groups = two_groups
+    found = cross_validate_groups(FairPCA(), X, sensitive_features=groups, n_components=[1, 2])
+    for one in found.values():
+        kinds = {claim.kind for claim in one.claims}
+        assert ("losses" in kinds) == one.claimed == (one.corrected_loss.gap.joint_low > 0)
+        assert ("errors" in kinds) == (one.error.gap.joint_low > 0)
+        changed = {claim.groups[0] for claim in one.claims if claim.kind == "change"}
+        assert changed == {label for label, change in one.change.items() if change.excludes_zero}
+    assert cross_validate_groups(PCA(1), X, sensitive_features=groups).claimed  # these groups do differ
+
+
+@pytest.mark.parametrize("k", [2, 5])
+@pytest.mark.parametrize("deficient", [False, True])
+def test_rounding_is_no_difference(k, deficient, rng):
+    for seed in range(8):
+        X, d = rng.normal(size=(60 * k, 5)), 5
+        if deficient:
+            X, d = X[:, :3] @ rng.normal(size=(3, 5)), 3
+        groups = rng.permutation(np.arange(len(X)) % k)
+        for estimator in (PCA(d), FairPCA(d)):
+            found = cross_validate_groups(estimator, X, sensitive_features=groups, cv=5, random_state=seed)
+            assert not found.claims
+            assert found.keeps_everything
+            assert "keeps everything" in found.sentence
+
+
+def test_a_seed_of_the_users_does_not_divide_the_rows(two_groups):
+    """Rows in the order of ``default_rng(0)`` must not fall into folds by that order."""
+    groups = np.random.default_rng(0).permutation(np.repeat([0, 1], 150))
+    X = np.random.default_rng(0).normal(size=(300, 3))
+    fold = study_of(X, groups, 5).fold_of_rows()
+    for number in range(5):
+        assert np.abs(np.bincount(groups[fold == number]) - 30).max() <= 3
 
 
 def test_loss_in_sample_is_the_papers(two_groups):
@@ -116,7 +179,9 @@ def test_transformers_with_an_inverse(two_groups):
     """A projection judged through inverse_transform has the same values as through its components."""
     X, groups = two_groups
     X = X - X.mean(axis=0)
-    direct = cross_validate_groups(PCA(2), X, sensitive_features=groups, random_state=0)
+    study = study_of(X, groups, 10, seed=seed_from(0))
+    evidence = study.evidence("PCA", PCA(2).fit(X), study.fit_without_folds(PCA(2))[:1])  # of the first division
+    direct = evaluations(study, [evidence], 0.95)[0]
     piped = cross_validate_groups(make_pipeline(PCA(2)), X, sensitive_features=groups, random_state=0)
     for name in ("error", "loss", "corrected_loss"):
         for label in "ab":
@@ -165,14 +230,32 @@ def test_pipelines_pass_the_groups_on(two_groups):
 
 def test_random_groups_are_rarely_called_different(rng):
     X = rng.normal(size=(300, 8)) * np.linspace(2, 1, 8)
-    labels = np.repeat([0, 1, 2], [60, 90, 150])
-    claims = [
-        cross_validate_groups(PCA(3), X, sensitive_features=rng.permutation(labels), cv=5, random_state=i)
-        for i in range(100)
+    labels, two = np.repeat([0, 1, 2], [60, 90, 150]), np.repeat([0, 1], [90, 210])
+    found = [
+        cross_validate_groups(
+            FairPCA(), X, sensitive_features=rng.permutation(two), n_components=[1, 3], cv=5, random_state=i
+        )
+        for i in range(60)
     ]
-    assert np.mean([one.corrected_loss.gap_excludes_zero for one in claims]) <= 0.13
-    # In the sample, the same groups differ as a rule: the smaller, the larger the loss.
-    assert np.mean([one.loss.by_group[0].value > one.loss.by_group[2].value for one in claims]) >= 0.8
+    claimed = [{claim.kind for one in each.values() for claim in one.claims} for each in found]
+    for kind in ("losses", "errors"):
+        assert np.mean([kind in kinds for kinds in claimed]) <= 0.15
+    # In the sample, the same groups differ as a rule: the smaller, the larger the loss of ordinary PCA.
+    ordinary = [cross_validate_groups(PCA(3), X, sensitive_features=rng.permutation(labels), cv=5) for _ in range(20)]
+    assert np.mean([one.loss[0] > one.loss[2] for one in ordinary]) >= 0.8
+
+
+def test_the_interval_of_a_change_knows_that_the_fit_varies(rng):
+    """The change of the returned components is known; the rows alone would cover it in four of five draws."""
+    variances, covered = np.linspace(2.0, 1.0, 8) ** 2, []
+    groups = np.repeat([0, 1], [90, 210])
+    for i in range(80):
+        X = rng.normal(size=(300, 8)) * np.sqrt(variances)
+        fitted, ordinary = FairPCA(2).fit(X, sensitive_features=groups), PCA(2).fit(X)
+        errors = [-(one.components_**2 @ variances).sum() for one in (fitted, ordinary)]
+        change = cross_validate_groups(FairPCA(2), X, sensitive_features=groups, random_state=i).change
+        covered += [one.low <= errors[0] - errors[1] <= one.high for one in change.values()]
+    assert np.mean(covered) >= 0.9
 
 
 def test_corrected_loss_is_nearly_unbiased(rng):
@@ -196,13 +279,12 @@ def test_corrected_loss_is_nearly_unbiased(rng):
 
 
 def test_own_components_are_weighted_by_how_they_overfit(rng):
-    """To first order (K - 1) / (2K - 1), where eigenvalues are apart; nothing where they are all equal."""
+    """To first order K / (2K - 1), where eigenvalues are apart; nothing where they are all equal."""
     groups = np.repeat([0, 1], [400, 1600])
-    splits = list(StratifiedKFold(5).split(groups, groups))
     apart = rng.normal(size=(2000, 8)) * np.r_[10.0, 9.0, np.full(6, 0.3)]
-    assert own_weights_of(apart, groups, splits)[0] == pytest.approx((5 / 4) / (1 + 5 / 4), rel=0.05)
+    assert own_weights_of(study_of(apart, groups, 5))[0] == pytest.approx(5 / 9, rel=0.05)
     equal = rng.normal(size=(2000, 8))
-    assert own_weights_of(equal, groups, splits)[0] < 0.05
+    assert own_weights_of(study_of(equal, groups, 5))[0] < 0.05
 
 
 def test_noise_is_not_called_a_difference(rng):
@@ -220,14 +302,16 @@ def test_noise_is_not_called_a_difference(rng):
 
 def test_folds_hold_every_group_and_keep_clusters(two_groups):
     X, groups = two_groups
-    source = as_source(X, groups, None)
-    folds = make_folds(source, 10, None, 0)
-    for label, size in (("a", 20), ("b", 10)):
-        assert (np.bincount(folds.fold[groups == label]) == size).all()
-    persons = np.arange(300) // 4
-    together = make_folds(source, 5, persons, 0)
-    for person in range(75):
-        assert len(set(together.fold[persons == person])) == 1
+    study = study_of(X, groups, 10)
+    for number in range(5):
+        fold = study.fold_of_rows(number)
+        for label, size in (("a", 20), ("b", 10)):
+            assert np.abs(np.bincount(fold[groups == label]) - size).max() <= 4  # whole blocks of rows
+    assert (study.fold_of_rows(0) != study.fold_of_rows(1)).mean() > 0.5
+    persons = np.arange(300) // 4  # some of them have rows of both groups
+    fold = study_of(X, groups, 5, clusters=persons).fold_of_rows()
+    assert all(len(set(fold[persons == person])) == 1 for person in range(75))
+    assert np.bincount(fold).min() >= 40
 
 
 def test_clusters_widen_the_intervals(rng):
@@ -242,11 +326,11 @@ def test_clusters_widen_the_intervals(rng):
 
 
 def test_many_rows_are_sampled_for_standard_errors_only(two_groups, monkeypatch):
-    from fairpca.inference import _fold_study
+    from fairpca.inference import _divisions
 
     X, groups = two_groups
     all_rows = cross_validate_groups(FairPCA(2), X, sensitive_features=groups)
-    monkeypatch.setattr(_fold_study, "_ROWS_FOR_ERRORS", 60)
+    monkeypatch.setattr(_divisions, "_UNITS_FOR_ERRORS", 60)
     sampled = cross_validate_groups(FairPCA(2), X, sensitive_features=groups)
     for label in "ab":
         exact, part = all_rows.error.by_group[label], sampled.error.by_group[label]
@@ -255,10 +339,23 @@ def test_many_rows_are_sampled_for_standard_errors_only(two_groups, monkeypatch)
         assert part.high - part.low != exact.high - exact.low
 
 
+@pytest.mark.parametrize("module", ["_blocks._CELL_BYTES", "_study._FOLD_BYTES"])
+def test_moments_that_do_not_fit_into_memory_are_formed_again(module, two_groups, monkeypatch):
+    X, groups = two_groups
+    options = {"sensitive_features": groups, "n_components": [1, 3]}
+    kept = cross_validate_groups(FairPCA(), X, **options)
+    monkeypatch.setattr(f"fairpca.inference.{module}", 0)
+    anew = cross_validate_groups(FairPCA(), X, **options)
+    for d in (1, 3):
+        for label in "ab":
+            ours, theirs = anew[d].change[label], kept[d].change[label]
+            assert (ours, ours.low, ours.joint_high) == pytest.approx((theirs, theirs.low, theirs.joint_high))
+
+
 def test_small_groups_and_dominating_rows_are_flagged(rng):
     X, groups = rng.normal(size=(120, 30)), np.repeat([0, 1], [20, 100])
     few = cross_validate_groups(PCA(2), X, sensitive_features=groups, cv=4)
-    assert any("(20 rows for 30 features)" in remark for remark in few.remarks)
+    assert any("Fewer rows than the 30 features: “0” (20)" in remark for remark in few.remarks)
     X = rng.normal(size=(400, 5))
     X[:2] *= 80
     dominated = cross_validate_groups(PCA(2), X, sensitive_features=np.arange(400) % 2, cv=4)
@@ -271,7 +368,9 @@ def test_small_groups_and_dominating_rows_are_flagged(rng):
 def test_sentence_frame_and_html(two_groups):
     X, groups = two_groups
     figures = cross_validate_groups(PCA(2), X, sensitive_features=groups)
-    assert figures.sentence.startswith("On new rows the losses of b and a differ: by ")
+    assert figures.sentence.startswith(
+        "On new rows, under PCA with 2 components, the loss of “b” is larger than that of “a”"
+    )
     shuffled = np.random.default_rng(0).permutation(groups)
     other = cross_validate_groups(PCA(2), X, sensitive_features=shuffled)
     assert other.sentence.startswith("On new rows no difference of losses is shown: ")
@@ -291,10 +390,9 @@ def test_an_exact_tie_has_two_groups(two_groups):
 
 def test_rotation_order_and_names_change_nothing(two_groups, rng):
     X, groups = two_groups
-    splits = list(KFold(5, shuffle=True, random_state=0).split(X))
-    figures = cross_validate_groups(FairPCA(2), X, sensitive_features=groups, cv=splits)
+    figures = cross_validate_groups(FairPCA(2), X, sensitive_features=groups, cv=5)
     rotation = np.linalg.qr(rng.normal(size=(7, 7)))[0]
-    turned = cross_validate_groups(FairPCA(2), X @ rotation - 3.0, sensitive_features=groups == "b", cv=splits)
+    turned = cross_validate_groups(FairPCA(2), X @ rotation - 3.0, sensitive_features=groups == "b", cv=5)
     assert turned.corrected_loss.gap.low == pytest.approx(figures.corrected_loss.gap.low, rel=1e-6)
     assert turned.error.by_group[True].value == pytest.approx(figures.error.by_group["b"].value, rel=1e-6)
 
@@ -322,7 +420,7 @@ def test_progress_is_told(two_groups):
     X, groups = two_groups
     calls: list[tuple] = []
     cross_validate_groups(PCA(2), X, sensitive_features=groups, cv=4, progress=lambda *call: calls.append(call))
-    assert calls == [(done, 4, "folds") for done in range(5)]
+    assert calls == [(0, 4, "folds"), (4, 4, "folds")]
 
 
 def test_errors_name_the_argument_and_the_remedy(two_groups):
@@ -330,17 +428,8 @@ def test_errors_name_the_argument_and_the_remedy(two_groups):
     few = np.where(np.arange(300) < 4, "few", "many")
     with pytest.raises(ValueError, match="Group 'few' has 4 rows, fewer than the 10 folds: use a smaller cv"):
         cross_validate_groups(PCA(2), X, sensitive_features=few)
-    with pytest.raises(ValueError, match="every row exactly once"):
-        cross_validate_groups(PCA(2), X, sensitive_features=groups, cv=ShuffleSplit(3, random_state=0))
-    with pytest.raises(ValueError, match="leaves some out"):
-        cross_validate_groups(PCA(2), X, sensitive_features=groups, cv=TimeSeriesSplit(3))
-    with pytest.raises(ValueError, match="has no rows of group"):
-        cross_validate_groups(PCA(2), X, sensitive_features=groups, cv=KFold(10))
-    persons = np.arange(300) // 3
-    with pytest.raises(ValueError, match="divides some clusters"):
-        cross_validate_groups(
-            PCA(2), X, sensitive_features=groups, clusters=persons, cv=StratifiedKFold(3, shuffle=True)
-        )
+    with pytest.raises((TypeError, ValueError), match="cv"):
+        cross_validate_groups(PCA(2), X, sensitive_features=groups, cv="ten")
     with pytest.raises(ValueError, match="confidence"):
         cross_validate_groups(PCA(2), X, sensitive_features=groups, confidence=95)
     with pytest.raises(TypeError, match="no inverse_transform"):
@@ -365,6 +454,6 @@ def test_y_reaches_the_fits_and_processes_change_nothing(two_groups):
         cross_validate_groups(LeadingByLabel(2), X, y, sensitive_features=groups, cv=4, n_jobs=n_jobs)
         for n_jobs in (None, 2)
     )
-    assert one.error == two.error
+    assert dict(one.error) == dict(two.error)
     fewer = cross_validate_groups(LeadingByLabel(2), X, 1 - y, sensitive_features=groups, cv=4)
     assert fewer.error.overall != one.error.overall

@@ -1,8 +1,11 @@
 """MMD^2 against the definition, its unbiased form and its permutation level."""
 
+import inspect
+
 import numpy as np
 import pytest
 
+from fairpca import MMDFairPCA
 from fairpca.metrics import median_bandwidth, mmd2, mmd2_test
 
 
@@ -55,12 +58,15 @@ def test_weights_count_like_repeated_rows(rng):
         mmd2(X, groups, unbiased=True, sample_weight=repeats)
 
 
-def test_median_bandwidth_is_the_default(rng):
+def test_the_default_bandwidth_is_that_of_the_estimator(rng):
     X, groups = rng.normal(size=(50, 2)), np.arange(50) % 2
     distances = np.sqrt(((X[:, None] - X[None]) ** 2).sum(-1))[np.triu_indices(50, 1)]
     sigma = median_bandwidth(X)
     assert 2 * sigma**2 == pytest.approx(np.median(distances**2))
-    assert mmd2(X, groups) == mmd2(X, groups, bandwidth=sigma)
+    assert mmd2(X, groups, bandwidth="median") == mmd2(X, groups, bandwidth=sigma)
+    halved = (sigma, sigma / 2, sigma / 4, sigma / 8)
+    assert mmd2(X, groups) == mmd2(X, groups, bandwidth=halved)
+    assert MMDFairPCA().bandwidth == inspect.signature(mmd2).parameters["bandwidth"].default
 
 
 @pytest.mark.parametrize("bandwidth", [0, -1.0, "mean", np.inf, None, True, [1.0, -1.0], (), ("median",)])

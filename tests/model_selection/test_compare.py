@@ -45,17 +45,17 @@ def test_values_are_those_of_the_metrics_and_of_inference(found, rows):
     for result in found.results:
         errors = reconstruction_error(X, result.estimator, sensitive_features=groups)
         losses = reconstruction_loss(X, result.estimator, sensitive_features=groups)
-        assert result.figures.sample_error == pytest.approx(dict(errors))
+        assert dict(result.new_rows.sample_error) == pytest.approx(dict(errors))
         for label in "ab":
             assert result.loss.by_group[label].value == pytest.approx(losses[label], abs=1e-10)
         assert result.loss.overall == pytest.approx(losses.overall, abs=1e-9)
         assert result.explained_variance == pytest.approx(explained_variance_ratio(X, result.estimator))
     own = cross_validate_groups(FairPCA(3), X, sensitive_features=groups, random_state=0)
-    ours = found["FairPCA", 3].figures
+    ours = found["FairPCA", 3].new_rows
     assert ours.corrected_loss.gap.low == pytest.approx(own.corrected_loss.gap.low)
     assert ours.change.by_group["a"].value == pytest.approx(own.change.by_group["a"].value)
     test = loss_test(X, sensitive_features=groups, n_components=[1, 3], random_state=0)
-    np.testing.assert_array_equal(found.test.null, test.null)
+    assert found.test.by_group == test.by_group
     assert found.expected_losses[3]["a"] == test[3].by_group["a"].expected
 
 
@@ -64,7 +64,7 @@ def test_what_each_method_promises_shows(found):
     worst = lambda result: max(e.value for e in result.loss.by_group.values())  # noqa: E731
     assert worst(balanced) < worst(ordinary)
     assert balanced.loss.gap.value < 1e-9
-    sample_gap = lambda result: np.ptp(list(result.figures.sample_error.values()))  # noqa: E731
+    sample_gap = lambda result: np.ptp(list(result.new_rows.sample_error.values()))  # noqa: E731
     assert sample_gap(robust) < sample_gap(ordinary)
     assert ordinary.explained_variance >= max(balanced.explained_variance, parity.explained_variance)
     # Equal means leave a half-space less to see, and boosting less to read, though not nothing.
@@ -94,7 +94,7 @@ def test_methods_that_need_rows_are_judged_on_the_held_out_part(rows):
     fitted = TruncatedSVD(2).fit(X[train])
     residual = X[test] - fitted.inverse_transform(fitted.transform(X[test]))
     errors = (residual**2).sum(axis=1)
-    assert result.figures.n_folds == 1
+    assert result.new_rows.n_folds == 1
     for label in "ab":
         assert result.error.by_group[label].value == pytest.approx(errors[groups[test] == label].mean(), rel=1e-4)
     ordinary = PCA(2).fit(X[train])
@@ -108,7 +108,8 @@ def test_random_groups_are_called_random(rows):
     found = compare(X, np.arange(400) % 2, n_components=2, methods=["PCA"])
     result = found["PCA", 2]
     assert result.error.gap.low < 0 < result.error.gap.high
-    assert not result.figures.claimed
+    assert not result.new_rows.claimed
+    assert not found.claims
     assert not found.test.rejected
     assert found.as_dict()["results"][0]["chance"]["claimed"] is False
     assert result.held_out.adversary <= 2 * result.held_out.adversary_random
@@ -135,15 +136,13 @@ def test_no_p_value_without_identities(rows):
     assert found.expected_losses[2]["b"] > 0
 
 
-def test_a_group_too_small_to_be_judged_is_not_claimed(rng):
+def test_a_small_group_of_the_same_rows_is_not_claimed(rng):
     X = rng.normal(size=(200, 12))
     groups = np.where(np.arange(200) < 11, "few", "many")
-    X[:11] *= 5
     found = compare(X, groups, n_components=2, methods=["PCA"], n_permutations=19)
-    figures = found["PCA", 2].figures
-    assert figures.too_small == ("few",)
-    assert not figures.claimed
-    assert "too small to be judged" in figures.remarks[0]
+    new_rows = found["PCA", 2].new_rows
+    assert not new_rows.claimed
+    assert "Fewer rows than the 12 features: “few” (11)" in new_rows.remarks[0]
 
 
 def test_frame_and_html(found):
@@ -151,7 +150,8 @@ def test_frame_and_html(found):
     assert len(frame) == 2 * len(found.results)
     assert {"method", "n_components", "group", "error", "corrected_loss_low", "change_high"} <= set(frame.columns)
     assert "<table>" in found._repr_html_()
-    assert "Losses of ordinary PCA" in repr(found)
+    for claim in found.claims:
+        assert claim.text in repr(found)
 
 
 def test_jobs_change_nothing(rows):
@@ -165,6 +165,42 @@ def test_plain_numbers_for_machines(found):
     again = json.loads(text)
     assert again["groups"] == {"a": 200, "b": 100}
     assert set(again["results"][0]["error"]["groups"]) == {"a", "b"}
+    assert [claim["text"] for claim in again["claims"]] == [claim.text for claim in found.claims]
+
+
+def test_all_claims_of_a_kind_hold_together(found):
+    """What several methods and numbers of components state together needs longer intervals than each alone."""
+    for result in found.results:
+        for name in ("error", "corrected_loss"):
+            gap = getattr(result, name).gap
+            assert gap.joint_low < gap.low or gap == 0
+        for one in result.change.values():
+            assert one.joint_low < one.low or one == 0
+    kinds = {claim.kind for claim in found.claims}
+    assert {"chance", "losses", "readable"} <= kinds
+    for claim in found.of_kind("change"):
+        change = found[claim.method, claim.n_components].change[claim.groups[0]]
+        assert (claim.low, claim.high) == (change.joint_low, change.joint_high)
+    assert found.claims == tuple(
+        claim for kind in dict.fromkeys(c.kind for c in found.claims) for claim in found.of_kind(kind)
+    )
+
+
+def test_a_number_that_keeps_everything_is_not_judged(rng):
+    X, groups = rng.normal(size=(200, 3)), np.arange(200) % 2
+    by_default = compare(X, groups, methods=["PCA", "FairPCA"], n_permutations=19)
+    assert by_default.dimensions == [1, 2]
+    named = compare(X, groups, n_components=[2, 3], methods=["PCA", "FairPCA"], n_permutations=19)
+    assert not [
+        claim for claim in named.claims if claim.n_components == 3 and claim.kind in ("losses", "errors", "change")
+    ]
+    assert named["PCA", 3].new_rows.sentence == "PCA with 3 components keeps everything."
+
+
+def test_rows_of_unknown_persons_support_no_claim(rows):
+    X, groups, label = rows
+    found = compare(X, groups, label, n_components=2, methods=["PCA", "FairPCA"], repeated_rows=True)
+    assert found.claims == ()
 
 
 def test_own_estimators_and_several_groups(rows):
@@ -329,7 +365,7 @@ def test_confidence_folds_and_held_out_share(two_groups):
     wide = compare(X, groups, confidence=0.99, cv=4, test_size=0.5, **options)
     for found, size in ((narrow, 0.2), (wide, 0.5)):
         assert found.settings["test_size"] == size
-        assert found["PCA", 2].figures.n_folds == 4
+        assert found["PCA", 2].new_rows.n_folds == 4
     first, second = (found["PCA", 2].error.by_group["a"] for found in (narrow, wide))
     assert first.value == second.value
     assert second.high - second.low > 2 * (first.high - first.low)

@@ -13,7 +13,14 @@ from sklearn.preprocessing import StandardScaler
 
 from fairpca.metrics import demographic_parity_difference
 from fairpca.model_selection import compare
-from fairpca.model_selection._held_out import measure, split_rows
+from fairpca.model_selection._held_out import measure, split_rows, together
+
+
+def held_out(fitted, X, codes, y, split, weights=None):
+    """One method alone."""
+    measured = measure(fitted, X, codes, y, split, seed=0, weights=weights)
+    options = {"weights": weights, "clusters": None, "confidence": 0.95, "positive": 1}
+    return together([measured], codes, y, split, **options)[0]
 
 
 @pytest.fixture
@@ -26,7 +33,7 @@ def test_every_held_out_row_counts(labelled):
     X, codes, y = labelled
     split = split_rows(codes, y, 0.3, seed=0)
     fitted = PCA(2).fit(X[split.train])
-    found = measure(fitted, X, codes, y, split, seed=0)
+    found = held_out(fitted, X, codes, y, split)
     rates = found.decisions.rates
     assert sum(rate.rows for rate in rates.selected.values()) == len(split.test) == 2700
     assert sum(rate.rows for rate in rates.true_positive.values()) == y[split.test].sum()
@@ -47,7 +54,7 @@ def test_measured_decisions_are_those_of_the_classifier(labelled, monkeypatch):
 
     original = _held_out.group_rates
     monkeypatch.setattr(_held_out, "group_rates", noted)
-    found = measure(PCA(2).fit(X[split.train]), X, codes, y, split, seed=0)
+    found = held_out(PCA(2).fit(X[split.train]), X, codes, y, split)
     assert found.accuracy == accuracy_score(seen["truth"], seen["decision"])
     assert found.demographic_parity == demographic_parity_difference(
         seen["decision"], sensitive_features=seen["groups"]
@@ -72,7 +79,7 @@ def test_weights_train_and_judge_the_classifier(labelled, rng):
     X, codes, y = labelled
     split, weights = split_rows(codes, y, 0.3, seed=0), rng.uniform(0.1, 3, len(X))
     estimator = PCA(2).fit(X[split.train])
-    found = measure(estimator, X, codes, y, split, seed=0, weights=weights)
+    found = held_out(estimator, X, codes, y, split, weights)
     scores, trained = estimator.transform(X), weights[split.train]
     scaler = StandardScaler().fit(scores[split.train], sample_weight=trained)
     classifier = LogisticRegression(max_iter=1000)

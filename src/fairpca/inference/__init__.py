@@ -1,22 +1,16 @@
-"""Statistical inference on group losses: comparison with chance, and cross-validation on held-out rows."""
+"""Statistical inference on groups: comparison with chance, and statements about new rows that hold together."""
 
-from fairpca.inference._estimates import Estimate, GroupEstimates
-from fairpca.inference.chance import ChanceLoss, ChanceLosses, chance_losses
-from fairpca.inference.cross_validation import GroupFigures, cross_validate_groups
+from fairpca.inference._claims import Claim
+from fairpca.inference.cross_validation import GroupEvaluation, cross_validate_groups
 from fairpca.inference.dominance import Dominance, dominant_parts
-from fairpca.inference.permutation import DimensionTest, GroupChance, LossTest, loss_test
+from fairpca.inference.permutation import GroupChance, LossTest, loss_test
 
 __all__ = [
-    "ChanceLoss",
-    "ChanceLosses",
-    "DimensionTest",
+    "Claim",
     "Dominance",
-    "Estimate",
     "GroupChance",
-    "GroupEstimates",
-    "GroupFigures",
+    "GroupEvaluation",
     "LossTest",
-    "chance_losses",
     "cross_validate_groups",
     "dominant_parts",
     "loss_test",

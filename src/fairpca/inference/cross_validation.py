@@ -1,67 +1,64 @@
-"""Errors and losses of each group on held-out rows, with confidence intervals."""
+"""Errors and losses of each group on new rows, with confidence intervals that hold together."""
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
+from scipy import stats
+from sklearn.base import clone
+from sklearn.utils import _safe_indexing
 
+from fairpca._display import TableResult, number, with_interval
 from fairpca._labels import label_text
 from fairpca._progress import Report, progress_of
 from fairpca._validation import check_share, seed_from
-from fairpca.inference._checks import as_source
-from fairpca.inference._cross_fits import check_can_be_judged, fit_each_fold
-from fairpca.inference._display import TableResult, number, with_interval
-from fairpca.inference._estimates import GroupEstimates, estimates_by_group
-from fairpca.inference._fitting import n_components_of
-from fairpca.inference._fold_study import FoldStudy, Judged
-from fairpca.inference._folds import make_folds
-from fairpca.inference._least_errors import LeastErrors
-from fairpca.inference.chance import Influence, Noise, add_up
-from fairpca.moments import GroupMoments
+from fairpca._workers import delayed, parallel
+from fairpca.estimators._base import label_array
+from fairpca.inference._checks import CountedRows, as_source, check_dimensions
+from fairpca.inference._claims import Claim, claims_on_new_rows, components_text
+from fairpca.inference._divisions import CHANGE, CORRECTED, ERROR, LOSS
+from fairpca.inference._fitting import fit_rows, fit_to_moments, needs_moments_only
+from fairpca.inference._intervals import Spread, critical_value
+from fairpca.inference._study import EIGENPROBLEMS, Evidence, Study, quietly
+from fairpca.linalg import threads_for
+from fairpca.metrics import Estimate, GroupValues
+from fairpca.moments import RowSource
 
-__all__ = ["GroupFigures", "cross_validate_groups", "group_figures"]
-
-#: Differences of errors below this share of a group's variance are rounding.
-_ROUNDING = 1e-12
+__all__ = ["GroupEvaluation", "cross_validate_groups", "evaluations"]
 
 
 @dataclass(frozen=True, repr=False)
-class GroupFigures(TableResult):
+class GroupEvaluation(TableResult):
     """Result of :func:`cross_validate_groups`.
 
     Attributes
     ----------
-    error : GroupEstimates
+    error : GroupValues
         Mean squared reconstruction error on new rows.
-    loss : GroupEstimates
+    loss : GroupValues
         The loss in the sample, as the papers define it. Its intervals say how the value varies from sample to sample,
         not how far it is from the loss on new rows: it is too large, and more so the smaller the group.
-    corrected_loss : GroupEstimates
+    corrected_loss : GroupValues
         Estimated loss of the method on new rows relative to the best components of the group's population. Above zero
         for random groups too; interpret only differences between groups.
-    change : GroupEstimates
+    change : GroupValues
         Error on new rows minus that of ordinary PCA with as many components: negative if the method represents a group
         better. The comparison is paired by row, so intervals are much shorter than those of the errors.
-    sample_error : dict
-        Label -> error on the rows used in fitting.
-    counts : dict
-        Label -> number of rows (or total weight).
-    too_small : tuple
-        Groups with fewer rows than features, for which no difference is claimed.
+    sample_error : GroupValues
+        Error on the rows used in fitting.
+    counts, weights : dict
+        Label -> number of rows, and their total weight.
     independent : bool
-        False if rows repeat persons of unknown identity: intervals are then too short, and no difference is claimed.
+        False if rows repeat persons of unknown identity: intervals are then too short, and nothing is claimed.
     remarks : tuple of str
         Why some of the values are not reliable.
     n_folds : int
     confidence : float
     method : str
     n_components : int
-
-    Each of the four has ``by_group`` (label -> ``Estimate(value, low, high)``), ``overall``, ``gap`` (an ``Estimate``)
-    and ``between``, the two groups that the gap is between.
 
     See Also
     --------
@@ -74,17 +71,17 @@ class GroupFigures(TableResult):
     >>> from sklearn.decomposition import PCA
     >>> X, sex = load_german_credit(return_X_s=True)
     >>> found = cross_validate_groups(PCA(2), X, sensitive_features=sex, random_state=0)
-    >>> found.counts
-    {'female': 310.0, 'male': 690.0}
+    >>> found.counts, found.claimed
+    ({'female': 310, 'male': 690}, False)
     """
 
-    error: GroupEstimates
-    loss: GroupEstimates
-    corrected_loss: GroupEstimates
-    change: GroupEstimates
-    sample_error: dict[Any, float]
-    counts: dict[Any, float]
-    too_small: tuple[Any, ...]
+    error: GroupValues
+    loss: GroupValues
+    corrected_loss: GroupValues
+    change: GroupValues
+    sample_error: GroupValues
+    counts: dict[Any, int]
+    weights: dict[Any, float]
     remarks: tuple[str, ...]
     n_folds: int
     confidence: float
@@ -93,62 +90,81 @@ class GroupFigures(TableResult):
     independent: bool = True
 
     @property
+    def claims(self) -> tuple[Claim, ...]:
+        """What is shown of new rows."""
+        return tuple(claims_on_new_rows([self]))
+
+    @property
     def claimed(self) -> bool:
-        """Whether it is claimed that the losses differ on new rows: the interval of the gap excludes zero."""
-        judged = self.independent and not set(self.corrected_loss.between) & set(self.too_small)
-        return judged and self.corrected_loss.gap_excludes_zero
+        """Whether it is claimed that the losses of two groups differ on new rows."""
+        return any(claim.kind == "losses" for claim in self.claims)
+
+    @property
+    def keeps_everything(self) -> bool:
+        """Whether nothing of any group is lost on new rows."""
+        return self.error.max == 0.0
 
     @property
     def sentence(self) -> str:
-        """A sentence that states what the interval of the corrected gap implies."""
-        high, low = map(label_text, self.corrected_loss.between)
-        gap = self.corrected_loss.gap
-        interval = f"{number(gap.value)}, {self.confidence:.0%} interval {number(gap.low)} to {number(gap.high)}"
+        """What is shown of the losses, in a sentence."""
         if not self.independent:
             return (
                 "Rows repeat persons whose identities are not known: intervals are too short, and nothing is claimed."
             )
-        if self.claimed:
-            return f"On new rows the losses of {high} and {low} differ: by {interval}."
-        return f"On new rows no difference of losses is shown: {high} against {low} {interval}."
+        if self.keeps_everything:
+            return f"{self.method} with {components_text(self.n_components)} keeps everything."
+        for claim in self.claims:
+            if claim.kind == "losses":
+                return claim.text
+        high, low = map(label_text, self.corrected_loss.between)
+        gap = with_interval(self.corrected_loss.gap.joint)
+        return f"On new rows no difference of losses is shown: “{high}” against “{low}” {gap}."
 
     @property
     def changes(self) -> str:
         """The change in each group's error on new rows, compared with ordinary PCA with as many components."""
         parts = [
-            f"{label_text(label)} {'+' if one.value > 0 else ''}{with_interval(one)}"
+            f"“{label_text(label)}” {'+' if one > 0 else ''}{with_interval(one.joint)}"
             for label, one in self.change.by_group.items()
         ]
         return f"Error on new rows against ordinary PCA: {', '.join(parts)}."
 
+    @property
+    def is_weighted(self) -> bool:
+        return any(self.weights[label] != count for label, count in self.counts.items())
+
     def _headings(self) -> list[str]:
-        return ["group", "rows", "error on new rows", "loss in sample", "corrected loss"]
+        weight = ["weight"] if self.is_weighted else []
+        return ["group", "rows", *weight, "error on new rows", "loss in sample", "corrected loss"]
 
     def _rows(self) -> list[list[str]]:
         return [
             [
                 label_text(label),
-                f"{count:,.0f}",
-                with_interval(self.error.by_group[label]),
-                number(self.loss.by_group[label].value),
-                with_interval(self.corrected_loss.by_group[label]),
+                f"{count:,}",
+                *([number(self.weights[label])] if self.is_weighted else []),
+                with_interval(self.error[label]),
+                number(self.loss[label]),
+                with_interval(self.corrected_loss[label]),
             ]
             for label, count in self.counts.items()
         ]
 
     def _sentences(self) -> tuple[list[str], list[str]]:
+        level = f"{100 * self.confidence:g} %"
         above = [
-            f"{self.method}, {self.n_components} components, {self.n_folds} folds; {self.confidence:.0%} intervals",
+            f"{self.method}, {components_text(self.n_components)}, {self.n_folds} folds; {level} intervals: in the "
+            "table of each value alone, in sentences of all of these together",
             self.sentence,
         ]
-        changed = any(one.value for one in self.change.by_group.values())
-        return above, [*([self.changes] if changed else []), *(f"Note: {remark}" for remark in self.remarks)]
+        changed = [self.changes] if any(self.change.values()) else []
+        return above, [*changed, *(f"Note: {remark}" for remark in self.remarks)]
 
     def _records(self) -> list[dict[str, Any]]:
         return [
-            {"group": label, "rows": count}
+            {"group": label, "rows": count, "weight": self.weights[label]}
             | {
-                f"{name}{end}": getattr(getattr(self, name).by_group[label], part)
+                f"{name}{end}": getattr(getattr(self, name)[label], part)
                 for name in ("error", "loss", "corrected_loss", "change")
                 for part, end in (("value", ""), ("low", "_low"), ("high", "_high"))
             }
@@ -162,15 +178,16 @@ def cross_validate_groups(
     y: Any = None,
     *,
     sensitive_features: Any = None,
-    cv: Any = 10,
+    n_components: int | Sequence[int] | None = None,
+    cv: int = 10,
     clusters: Any = None,
     sample_weight: Any = None,
     confidence: float = 0.95,
     random_state: Any = None,
     n_jobs: int | None = None,
     progress: Report | bool | None = None,
-) -> GroupFigures:
-    """Error and loss of each group on held-out rows, with confidence intervals.
+) -> Any:
+    """Error and loss of each group on new rows, with confidence intervals.
 
     Parameters
     ----------
@@ -185,8 +202,10 @@ def cross_validate_groups(
         Passed on to ``fit``.
     sensitive_features : array-like
         The group of each row; left out when X is an iterable of chunks.
-    cv : int, splitter or iterable of (train, test), default=10
-        As in scikit-learn. An integer gives folds stratified by group. Each row must be tested exactly once.
+    n_components : int or sequence of int, optional
+        Default: the estimator's own. Of several, joint intervals hold for all together.
+    cv : int, default=10
+        Number of folds. They are random and stratified by group.
     clusters : array-like, optional
         The person (household, patient, ...) that each row belongs to; these rows stay in one fold, and standard
         errors are based on persons instead of rows. Rows in memory only.
@@ -202,7 +221,7 @@ def cross_validate_groups(
 
     Returns
     -------
-    GroupFigures
+    GroupEvaluation, or dict from number of components to GroupEvaluation if ``n_components`` is a sequence
 
     See Also
     --------
@@ -210,23 +229,25 @@ def cross_validate_groups(
 
     Notes
     -----
-    With own components U of all rows of a group, U_k of its rows outside fold k, and V_k the method's outside fold k,
-    the corrected loss is the mean over the group's rows of
-
-    ``w |U^T x|^2 + (1 - w) |U_k^T x|^2 - |V_k^T x|^2``
-
+    *Values.* With own components U of all rows of a group, U_k of its rows outside fold k, and V_k the method's outside
+    fold k, the corrected loss is the mean over the group's rows of ``w |U^T x|^2 + (1 - w) |U_k^T x|^2 - |V_k^T x|^2``
     for x in fold k. U captures more of the sample than the best components of the population do, U_k less; w is such
-    that the two errors cancel: (K - 1) / (2K - 1) to first order with K folds, and less where eigenvalues are nearly
-    equal, since U_k then loses little. w comes from the noise of the second moments, as the folds show it.
+    that the two errors cancel: K / (2K - 1) to first order with K folds, and less where eigenvalues are nearly equal,
+    since U_k then loses little. So the corrected loss compares the method with the best components that the group's
+    *population* has, which cannot be learned exactly from so few rows. It is above zero for random groups too, because
+    shared components are estimated; interpret only differences between groups. Distances are about the pooled mean of
+    the training rows, whatever ``center`` the estimator has.
 
-    So the corrected loss compares the method with the best components that the group's *population* has, which cannot
-    be learned exactly from so few rows. It is above zero for random groups too, because shared components are
-    estimated; interpret only differences between groups. Intervals are those of means of row values, by Student's t
-    with fewer degrees of freedom where a few rows dominate; those of gaps hold for all pairs of groups together.
-    Distances are about the pooled mean of the training rows, whatever ``center`` the estimator has.
+    *Intervals* are about the components that are returned for these rows, and new rows. They know two sources of error:
+    how much the rows vary, from the rows' values; and how much the fit does, from five random divisions into folds.
+    Estimators that need rows are fitted for one division only, so that their intervals leave out the second one.
+    ``low`` and ``high`` hold for one value alone. ``joint_low`` and ``joint_high`` hold together: of errors and of
+    corrected losses for the differences of all pairs of groups, of changes for all groups, and for all numbers of
+    components of the call. Only they support a claim. The correction of losses leans where a group has few rows for its
+    number of features; intervals of their differences are longer by what was corrected.
 
-    Estimators that need nothing but moments take one pass over the rows for all folds, and one for the standard errors;
-    if every group has more than 10,000 rows, the latter uses a random sample of them.
+    *Cost.* For estimators that need moments only, one pass over the rows gives all folds of all divisions, and another
+    one the rows' values; of groups with more than 10,000 rows, these come from a random sample.
 
     Examples
     --------
@@ -234,107 +255,195 @@ def cross_validate_groups(
     >>> from fairpca.datasets import load_german_credit
     >>> from fairpca.inference import cross_validate_groups
     >>> X, sex = load_german_credit(return_X_s=True)
-    >>> figures = cross_validate_groups(FairPCA(5), X, sensitive_features=sex, cv=5)
-    >>> figures.corrected_loss.gap_excludes_zero
-    False
+    >>> found = cross_validate_groups(FairPCA(), X, sensitive_features=sex, n_components=[2, 5], cv=5)
+    >>> [found[d].claimed for d in (2, 5)]
+    [False, False]
     """
     check_share("confidence", confidence, example=0.95)
     source = as_source(X, sensitive_features, sample_weight)
-    check_can_be_judged(estimator, source)
-    study = FoldStudy(source, make_folds(source, cv, clusters, seed_from(random_state)))
+    _check_can_be_evaluated(estimator, source)
+    study = Study(source, cv, clusters, seed_from(random_state))
+    method, chosen = type(estimator).__name__, [estimator]
+    if n_components is not None:
+        numbers = check_dimensions(n_components, source.n_features)
+        chosen = [clone(estimator).set_params(n_components=d) for d in numbers]
     with progress_of(progress) as report:
-        whole, without = fit_each_fold(estimator, study, y, n_jobs, report)
-    return group_figures(study, whole, without, confidence, type(estimator).__name__)
+        evidence = [
+            study.evidence(method, *_fit_each_fold(one, study, y, n_jobs, _part_of(report, i, len(chosen))))
+            for i, one in enumerate(chosen)
+        ]
+    found = evaluations(study, evidence, confidence)
+    if n_components is None or isinstance(n_components, int | np.integer):
+        return found[0]
+    return {one.n_components: one for one in found}
 
 
-def group_figures(
-    study: FoldStudy,
-    whole: Any,
-    without: Sequence[Any],
-    confidence: float,
-    method: str,
-    *,
-    least: LeastErrors | None = None,
-) -> GroupFigures:
-    """Evaluate a method that was fitted to all rows and without each of the test folds.
+def _check_can_be_evaluated(estimator: Any, source: RowSource) -> None:
+    """Raise an error early if an estimator needs rows that are not in memory, or cannot reconstruct them."""
+    name = type(estimator).__name__
+    if needs_moments_only(estimator):
+        return
+    if not isinstance(source, CountedRows):
+        raise ValueError(
+            f"{name} needs rows in memory; pass a random sample of the rows, or an estimator with fit_moments."
+        )
+    if not hasattr(estimator, "transform") or not hasattr(estimator, "inverse_transform"):
+        raise TypeError(
+            f"{name} has no inverse_transform, so it has no reconstruction error: pass a transformer that has one."
+        )
 
-    ``least`` errors, where they are known from other methods; their moments may be those of many more rows, of which
-    the study has a random sample, and replace those of the sample where no new rows are needed.
+
+def _part_of(report: Report, position: int, count: int) -> Report:
+    return lambda done, total, what: report(position * total + done, count * total, what)
+
+
+def _fit_each_fold(
+    estimator: Any, study: Study, y: Any, n_jobs: int | None, progress: Report
+) -> tuple[Any, list[list[Any]]]:
+    """The estimator fitted to all rows, and without each fold: of all divisions if it needs moments only."""
+    progress(0, study.n_folds, "folds")
+    if needs_moments_only(estimator):
+        whole, without = fit_to_moments(estimator, study.all_moments), study.fit_without_folds(estimator)
+        progress(study.n_folds, study.n_folds, "folds")
+        return whole, without
+    with threads_for(EIGENPROBLEMS * study.source.n_features**3):
+        fit, found = _RowFit(estimator, study, y), []
+        whole = fit(None)
+        run = parallel(n_jobs, return_as="generator")
+        for fitted in run(delayed(quietly)(fit, fold) for fold in range(study.n_folds)):
+            found.append(fitted)
+            progress(len(found), study.n_folds, "folds")
+    return whole, [found]
+
+
+class _RowFit:
+    """Fits to the rows outside a fold of the first division."""
+
+    def __init__(self, estimator: Any, study: Study, y: Any) -> None:
+        assert isinstance(study.source, CountedRows)
+        self._estimator, self._rows, self._fold = estimator, study.source, study.fold_of_rows()
+        self._y = study.source.select(y)
+
+    def __call__(self, fold: int | None) -> Any:
+        rows, source = np.flatnonzero(self._fold != fold), self._rows  # no row is in fold None
+        return fit_rows(
+            self._estimator,
+            source.X[rows],
+            None if self._y is None else _safe_indexing(self._y, rows),
+            label_array(source.groups.labels)[source.groups.codes[rows]],
+            None if source.weights is None else source.weights[rows],
+        )
+
+
+def evaluations(study: Study, evidence: Sequence[Evidence], confidence: float) -> list[GroupEvaluation]:
+    """Values and intervals of each method; joint intervals hold for all of them together."""
+    influences = [np.stack([one.influences[a] for one in evidence], axis=2) for a in range(len(study.labels))]
+    critical = {
+        column: critical_value([part[:, column] for part in influences], confidence, pairs=column != CHANGE)
+        for column in (ERROR, CORRECTED, CHANGE)
+    }
+    return [_summary(study, one, confidence, critical) for one in evidence]
+
+
+@dataclass(frozen=True)
+class _Intervals:
+    """Makes values with intervals from one column of the evidence.
+
+    ``extra`` standard errors of each group belong to its own value and to differences, ``own`` ones to the former only.
+    Differences lean by at most ``lean`` of either group, towards a larger value.
     """
-    least = LeastErrors(study.moments.whole) if least is None else least
-    moments, d, K = least.moments, n_components_of(whole), study.folds.n_effective
-    errors = study.sample_errors(whole, moments)
-    judged = study.judge(without)
-    means, standard = _without_rounding(judged, moments)
-    noise = study.noise(d)
-    standard[:, 1] = np.hypot(standard[:, 1], _own_optimum_error(judged, noise))
-    # What the method's own overfitting adds to the uncertainty of a single group; it cancels in differences.
-    regret = (means[:, 0] - errors) * (K - 1.0) / (2.0 * K - 1.0)
-    own = np.sqrt(standard[:, 1] ** 2 + regret**2 * noise.relative_variance(noise.n_rows, d))
 
-    def estimates(values: np.ndarray, column: int, overall: float | None = None, **options: Any) -> GroupEstimates:
-        overall = float(moments.shares @ values) if overall is None else overall
-        spread = standard[:, column], judged.freedom[:, column]
-        return estimates_by_group(study.labels, values, *spread, overall, confidence, **options)
+    labels: tuple[Any, ...]
+    evidence: Evidence
+    confidence: float
+    critical: dict[int, float]
 
-    return GroupFigures(
-        error=estimates(means[:, 0], 0, least=0.0),
-        loss=estimates(errors - least.of_groups(d), 2, max(float(moments.shares @ errors) - least.of_all(d), 0.0)),
-        corrected_loss=estimates(means[:, 1], 1, own_errors=own),
-        change=estimates(means[:, 3], 3),
-        sample_error=dict(zip(study.labels, errors.tolist(), strict=True)),
-        counts=dict(zip(moments.labels, moments.counts.tolist(), strict=True)),
-        too_small=tuple(
-            label for label, count in zip(study.labels, judged.units, strict=True) if count < moments.n_features
+    def values(
+        self,
+        column: int,
+        name: str,
+        overall: float,
+        *,
+        means: np.ndarray | None = None,
+        extra: np.ndarray | float = 0.0,
+        own: np.ndarray | float = 0.0,
+        lean: np.ndarray | None = None,
+        least: float = -np.inf,
+    ) -> GroupValues:
+        """Single intervals of all groups and pairs, and joint ones of what the critical value was found for."""
+        one, k = self.evidence, len(self.labels)
+        means = one.means[:, column] if means is None else means
+        lean, extra = np.zeros(k) if lean is None else lean, np.broadcast_to(extra, k)
+        errors, freedom, repeated = one.errors[:, column], one.freedom[:, column], one.values[:, :, column]
+        alone = one.with_variation(Spread(errors, freedom), repeated).plus(np.hypot(extra, own))
+        joint = self.critical.get(column, np.nan)
+        by_group = self._estimates(means, alone, np.zeros(k), np.zeros(k), joint if column == CHANGE else np.nan, least)
+        first, second = np.triu_indices(k, 1)
+        swapped = means[first] < means[second]
+        first, second = np.where(swapped, second, first), np.where(swapped, first, second)
+        both = Spread(errors[first], freedom[first]).plus(errors[second], freedom[second])
+        both = one.with_variation(both, repeated[:, first] - repeated[:, second])
+        both = both.plus(np.hypot(extra[first], extra[second]))
+        differences = means[first] - means[second]
+        joint = np.nan if column == CHANGE else joint
+        pairs = self._estimates(differences, both, lean[first], lean[second], joint, -np.inf)
+        names = [(self.labels[a], self.labels[b]) for a, b in zip(first, second, strict=True)]
+        return GroupValues(
+            dict(zip(self.labels, by_group, strict=True)), overall, dict(zip(names, pairs, strict=True)), name
+        )
+
+    def _estimates(
+        self, values: np.ndarray, spread: Spread, down: np.ndarray, up: np.ndarray, joint: float, least: float
+    ) -> list[Estimate]:
+        single = spread.half_width(float(stats.norm.ppf(0.5 + self.confidence / 2)))
+        together = spread.half_width(joint)
+        ends = [np.maximum(values - down - half, least) for half in (single, together)]
+        ends += [values + up + half for half in (single, together)]
+        low, joint_low, high, joint_high = ends
+        return [Estimate(*row) for row in np.stack([values, low, high, joint_low, joint_high], axis=1)]
+
+
+def _summary(study: Study, one: Evidence, confidence: float, critical: dict[int, float]) -> GroupEvaluation:
+    means, shares, noise = one.means, study.all_moments.shares, study.divisions[0].noise
+    overfitted = np.maximum(means[:, LOSS] - means[:, CORRECTED], 0.0)
+    relative = np.array([noise.relative_variance(size, one.n_components) for size in study.blocks.sizes])
+    # The row values contain the overfitting of own components where its two sides cancel; the rest varies by itself.
+    uncancelled = overfitted / (1.0 - one.own_weights) * (1.0 - 2.0 * np.minimum(one.own_weights, 0.5))
+    # A single group's loss also varies with how much the shared components overfit, which differences do not.
+    regret = (means[:, ERROR] - one.sample.errors) * (one.n_effective - 1.0) / (2.0 * one.n_effective - 1.0)
+    intervals = _Intervals(study.labels, one, confidence, critical)
+    error, corrected, _, change = shares @ means
+    return GroupEvaluation(
+        error=intervals.values(ERROR, "error on new rows", error, least=0.0),
+        loss=intervals.values(LOSS, "loss in sample", one.sample.loss_of_all, means=one.sample.losses),
+        corrected_loss=intervals.values(
+            CORRECTED,
+            "corrected loss",
+            corrected,
+            extra=uncancelled * np.sqrt(relative / 2.0),
+            own=np.abs(regret) * np.sqrt(noise.relative_variance(noise.n_rows, one.n_components)),
+            lean=overfitted,
         ),
-        remarks=tuple(_remarks(study, judged.units, noise)),
-        n_folds=len(without),
+        change=intervals.values(CHANGE, "change of error", change),
+        sample_error=GroupValues(
+            dict(zip(study.labels, one.sample.errors, strict=True)), shares @ one.sample.errors, name="error in sample"
+        ),
+        counts=study.counts,
+        weights=dict(zip(study.labels, study.all_moments.counts.tolist(), strict=True)),
+        remarks=tuple(_remarks(study, one.n_components)),
+        n_folds=one.n_folds,
         confidence=confidence,
-        method=method,
-        n_components=d,
+        method=one.method,
+        n_components=one.n_components,
     )
 
 
-def _without_rounding(judged: Judged, moments: GroupMoments) -> tuple[np.ndarray, np.ndarray]:
-    """Means and standard errors, with changes that are only rounding set to zero: the components are those of PCA."""
-    means, standard = judged.means.copy(), judged.errors.copy()
-    variances = np.einsum("app->a", moments.second_moments())
-    same = np.abs(means[:, 3]) + standard[:, 3] <= _ROUNDING * variances
-    means[same, 3] = standard[same, 3] = 0.0
-    return means, standard
-
-
-def _own_optimum_error(judged: Judged, noise: Noise) -> np.ndarray:
-    """What the overfitting of own components adds to the uncertainty of a group's corrected loss.
-
-    The row values have it where own components overfit as much in the sample as they fall short on new rows: the two
-    cancel. Where they do not, the amount itself varies, as a sum of squares does.
-    """
-    overfitted = np.maximum(judged.means[:, 2] - judged.means[:, 1], 0.0) / (1.0 - judged.own_weights)
-    relative = np.array([noise.relative_variance(units, noise.d) for units in judged.units])
-    return overfitted * (1.0 - 2.0 * np.minimum(judged.own_weights, 0.5)) * np.sqrt(relative / 2.0)
-
-
-def _remarks(study: FoldStudy, units: np.ndarray, noise: Noise) -> list[str]:
-    p = study.moments.whole.n_features
-    small = {label_text(label): count for label, count in zip(study.labels, units, strict=True) if count < p}
-    remarks = [_too_small(small, study.folds.unit, p)] if small else []
-    if noise.d < p and _few_rows_dominate(study, noise, float(units.min())):
-        remarks.append("A few rows dominate the losses; intervals may be too short. Look at outliers first.")
-    return remarks
-
-
-def _too_small(small: dict[str, float], unit: str, p: int) -> str:
-    """One sentence, however many groups are too small."""
-    if len(small) == 1:
-        ((name, count),) = small.items()
-        return (
-            f"{name} is too small to be judged ({count:,.0f} {unit} for {p} features); its corrected loss is too large."
-        )
-    listed = ", ".join(f"{name} ({count:,.0f})" for name, count in small.items())
-    start = f"These groups are too small to be judged ({unit} for {p} features): {listed}"
-    return f"{start}; their corrected losses are too large."
-
-
-def _few_rows_dominate(study: FoldStudy, noise: Noise, smallest: float) -> bool:
-    return noise.rests_on_few_rows(study.source.map_reduce(Influence(noise, smallest), add_up), smallest)
+def _remarks(study: Study, d: int) -> Iterator[str]:
+    """Why some values are not reliable."""
+    p, blocks = study.source.n_features, study.blocks
+    small = {label_text(label): size for label, size in zip(study.labels, blocks.sizes, strict=True) if size < p}
+    if small:
+        listed = ", ".join(f"“{name}” ({size:,})" for name, size in small.items())
+        yield f"Fewer {blocks.unit} than the {p} features: {listed}. A corrected loss is then too large."
+    if d < p and study.few_rows_dominate(d):
+        yield "A few rows dominate the losses; intervals may be too short. Look at outliers first."

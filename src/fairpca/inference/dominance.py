@@ -9,9 +9,9 @@ from typing import Any
 import numpy as np
 
 from fairpca._validation import Groups, check_grouped_rows, check_n_components, check_several_groups
-from fairpca.inference.chance import pca_losses_by_dimension
 from fairpca.linalg import top_eigenpairs
-from fairpca.moments import accumulate
+from fairpca.moments import GroupMoments, accumulate
+from fairpca.problems.evaluation import ROUNDING, Evaluation
 
 __all__ = ["Dominance", "dominant_parts", "dominant_parts_by_dimension"]
 
@@ -19,8 +19,6 @@ __all__ = ["Dominance", "dominant_parts", "dominant_parts_by_dimension"]
 _MOST = 0.5
 #: A handful of rows: this share of them.
 _FEW_ROWS = 0.01
-#: A loss below this share of the variance is rounding.
-_ROUNDING = 1e-10
 
 
 @dataclass(frozen=True)
@@ -80,7 +78,7 @@ def dominant_parts(
 
     See Also
     --------
-    chance_losses : Says when a few rows dominate what chance gives.
+    loss_test : Without permutations, says when a few rows dominate what chance gives.
 
     Notes
     -----
@@ -139,7 +137,7 @@ class _Losses:
 
     def _notable(self, i: int) -> np.ndarray:
         """Groups with a loss larger than rounding."""
-        return np.flatnonzero(self.losses[i] > _ROUNDING * np.trace(self.moments.pooled_covariance()))
+        return np.flatnonzero(self.losses[i] > 100 * ROUNDING * np.trace(self.moments.pooled_covariance()))
 
     def dominant_features(self, names: Sequence[str], i: int) -> Iterator[Dominance]:
         for j, (uncommon, without) in self.without.items():
@@ -182,3 +180,10 @@ def _fewest_rows(gains: np.ndarray) -> np.ndarray:
     order = np.argsort(-gains)
     held = np.cumsum(np.maximum(gains[order], 0.0))
     return order[: int(np.searchsorted(held, _MOST * held[-1], side="right")) + 1]
+
+
+def pca_losses_by_dimension(moments: GroupMoments, dimensions: Sequence[int]) -> np.ndarray:
+    """In-sample losses under ordinary PCA with several numbers of components: shape (n_dimensions, n_groups)."""
+    matrices = moments.second_moments()
+    basis = top_eigenpairs(moments.pooled_covariance(), max(dimensions))[1]
+    return np.stack([Evaluation(matrices, basis[:, :d]).losses for d in dimensions])

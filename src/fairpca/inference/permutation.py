@@ -1,36 +1,55 @@
-"""The exact test of exchangeability: would a random division into groups of these sizes show such losses?"""
+"""Would a random division into groups of these sizes show such losses? Exactly by permutation, or in closed form."""
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+import math
+import warnings
+from collections.abc import Callable, Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Any
 
 import numpy as np
 from joblib import effective_n_jobs
+from sklearn.base import clone
 
+from fairpca._display import TableResult, number, p_text
 from fairpca._labels import label_text
 from fairpca._progress import Report, progress_of
-from fairpca._validation import check_number, seed_from
+from fairpca._validation import Groups, check_number, check_several_groups, seed_from
 from fairpca._workers import delayed, parallel
-from fairpca.inference._checks import as_source
-from fairpca.inference._display import TableResult, number, p_text
-from fairpca.inference._judges import Division, Judge
-from fairpca.inference._permuted import PermutedData, name_of, permuted_data
-from fairpca.inference._units import draw_division
-from fairpca.linalg import blas_threads, single_blas_thread
+from fairpca.inference._checks import CountedRows, as_source, check_clusters, check_dimensions
+from fairpca.inference._claims import Claim, components_text
+from fairpca.inference._fitting import fit_rows, fit_to_moments, is_fitted, needs_moments_only, uses_groups
+from fairpca.inference._movable import Movable, draw_division, group_sums, movable_rows
+from fairpca.inference._noise import Noise
+from fairpca.linalg import blas_threads, single_blas_thread, top_eigenpairs
+from fairpca.metrics._components import fitted_encoder
+from fairpca.metrics.reconstruction import check_projector
+from fairpca.moments import (
+    FoldMoments,
+    GroupMoments,
+    MemorySource,
+    RandomCells,
+    RowSource,
+    accumulate,
+    cell_moments,
+    row_counts,
+)
+from fairpca.problems.evaluation import Evaluation, captured_form, without_rounding
 
-__all__ = ["DimensionTest", "GroupChance", "LossTest", "loss_test"]
+__all__ = ["GroupChance", "LossTest", "loss_test"]
 
 #: Quantile of the random divisions that is reported as their level; also the confidence level of the test.
 LEVEL = 0.95
 #: Divisions drawn by one task. Fixed, so that results do not depend on the number of parallel tasks.
 _BATCH = 25
-#: Losses below this share of the total variance are rounding.
-_ROUNDING = 1e-12
 #: Two statistics closer than this are equal: the same division summed in another order.
 _TIE = 1e-9
+#: Up to this many features, all eigenvalues of many matrices at once are cheaper than the leading ones of each in turn.
+_DIRECT_SIZE = 500
+#: Random blocks of rows that show how second moments vary, where rows are not in memory: 6 % off.
+_BLOCKS = 40
 
 
 @dataclass(frozen=True)
@@ -39,14 +58,17 @@ class GroupChance:
 
     Attributes
     ----------
-    rows : float
-        Number of rows, or their total weight.
+    rows : int
+    weight : float
+        Total weight of the rows.
     loss : float
         In the sample.
     expected : float
         Mean over random divisions.
     p_value : float
-        Adjusted for all groups and numbers of components that were tested together.
+        Adjusted for all groups and numbers of components that were tested together; NaN without permutations.
+    few_rows : bool
+        Without permutations: whether a few rows dominate ``expected``, so that it is not reliable.
 
     See Also
     --------
@@ -60,78 +82,41 @@ class GroupChance:
     >>> test = loss_test(X, sensitive_features=sex, n_components=[2, 5], n_permutations=99, random_state=0)
     >>> women = test[5].by_group["female"]
     >>> women.rows, women.loss > women.expected
-    (310.0, True)
+    (310, True)
     """
 
-    rows: float
+    rows: int
+    weight: float
     loss: float
     expected: float
-    p_value: float
-
-
-@dataclass(frozen=True)
-class DimensionTest:
-    """The part of a :class:`LossTest` that concerns one number of components.
-
-    Attributes
-    ----------
-    n_components : int
-    p_value : float
-        Adjusted for all numbers of components that were tested together.
-    gap, expected_gap, level : float
-        The largest difference between two losses, its mean over random divisions, and its 95 % quantile over them.
-    by_group : dict
-        Label -> :class:`GroupChance`.
-
-    See Also
-    --------
-    loss_test : Computes it for several numbers of components.
-
-    Examples
-    --------
-    >>> from fairpca.datasets import load_german_credit
-    >>> from fairpca.inference import loss_test
-    >>> X, sex = load_german_credit(return_X_s=True)
-    >>> test = loss_test(X, sensitive_features=sex, n_components=[2, 5], n_permutations=99, random_state=0)
-    >>> test[5].n_components, test[5].gap > test[5].level
-    (5, True)
-    """
-
-    n_components: int
-    p_value: float
-    gap: float
-    expected_gap: float
-    level: float
-    by_group: dict[Any, GroupChance]
-
-    @property
-    def rejected(self) -> bool:
-        """Whether at most one random division in twenty shows as much."""
-        return self.p_value <= 1.0 - LEVEL + 1e-12
+    p_value: float = math.nan
+    few_rows: bool = False
 
 
 @dataclass(frozen=True, repr=False)
 class LossTest(TableResult):
     """Result of :func:`loss_test`.
 
-    With several numbers of components, ``gap``, ``expected_gap``, ``level`` and ``by_group`` are those of the number at
-    which the losses stand out most; ``test[d]`` has those of d.
+    With several numbers of components, all but the p-value are those of the number at which the losses stand out most;
+    ``test[d]`` has those of d, with p-values that are adjusted for all of them.
 
     Attributes
     ----------
-    statistic : float
-        The largest of all losses, each relative to its mean over random divisions, in units of the 95 % quantile over
-        the divisions (for each number of components).
     p_value : float
-    null : ndarray of shape (n_permutations,)
-        The statistic of each random division.
-    dimensions : dict
-        Number of components -> :class:`DimensionTest`.
+        NaN without permutations.
+    by_group : dict
+        Label -> :class:`GroupChance`.
+    gap, expected_gap, level : float
+        The largest difference between two losses, its mean over random divisions, and its 95 % quantile over them.
+    n_components : int
+    n_permutations : int
     method : str
     unit : {"rows", "clusters", "blocks"}
         What was moved between groups.
-    gap, expected_gap, level : float
-    by_group : dict
+    tested : tuple of int
+        All numbers of components that the p-values are adjusted for.
+    dimensions : dict
+        Number of components -> LossTest.
 
     See Also
     --------
@@ -143,44 +128,24 @@ class LossTest(TableResult):
     >>> from fairpca.inference import loss_test
     >>> X, sex = load_german_credit(return_X_s=True)
     >>> test = loss_test(X, sensitive_features=sex, n_components=[2, 5], n_permutations=99, random_state=0)
-    >>> test.p_value, len(test.null)
-    (0.01, 99)
+    >>> test.p_value, test[5].gap > test[5].level
+    (0.01, True)
     """
 
-    statistic: float
     p_value: float
-    null: np.ndarray
-    dimensions: dict[int, DimensionTest]
+    by_group: dict[Any, GroupChance]
+    gap: float
+    expected_gap: float
+    level: float
+    n_components: int
+    n_permutations: int
     method: str = "PCA"
     unit: str = "rows"
+    tested: tuple[int, ...] = ()
+    dimensions: dict[int, LossTest] = field(default_factory=dict)
 
-    @property
-    def n_permutations(self) -> int:
-        return len(self.null)
-
-    def __getitem__(self, n_components: int) -> DimensionTest:
+    def __getitem__(self, n_components: int) -> LossTest:
         return self.dimensions[n_components]
-
-    @property
-    def clearest(self) -> DimensionTest:
-        """The number of components at which the losses stand out most."""
-        return min(self.dimensions.values(), key=lambda one: one.p_value)
-
-    @property
-    def gap(self) -> float:
-        return self.clearest.gap
-
-    @property
-    def expected_gap(self) -> float:
-        return self.clearest.expected_gap
-
-    @property
-    def level(self) -> float:
-        return self.clearest.level
-
-    @property
-    def by_group(self) -> dict[Any, GroupChance]:
-        return self.clearest.by_group
 
     @property
     def rejected(self) -> bool:
@@ -190,47 +155,76 @@ class LossTest(TableResult):
     @property
     def sentence(self) -> str:
         """A sentence that states the result of the test."""
-        return self.say(self.p_value, self.rejected)
-
-    def say(self, p_value: float, rejected: bool) -> str:
-        """The same for one number of components, ``test[d]``."""
-        verb = "would not show this" if rejected else "could show this as well"
+        verb = "would not show this" if self.rejected else "could show this as well"
         moved = " of the clusters" if self.unit == "clusters" else ""
-        return f"A random division{moved} into groups of these sizes {verb} (p {p_text(p_value, self.n_permutations)})."
+        adjusted = f", adjusted over {_listed(self.tested)} components" if len(self.tested) > 1 else ""
+        return (
+            f"A random division{moved} into groups of these sizes {verb} "
+            f"(p {p_text(self.p_value, self.n_permutations)}{adjusted})."
+        )
+
+    @property
+    def claims(self) -> tuple[Claim, ...]:
+        """For each number of components, the clearest group, if a random division would not show its loss."""
+        found = []
+        for test in self.dimensions.values() or [self]:
+            if test.rejected:
+                label = min(test.by_group, key=lambda group: test.by_group[group].p_value)
+                one = test.by_group[label]
+                start = f"With {components_text(test.n_components)} of {test.method}: "
+                text = f"{start}{test.sentence} The clearest departure is that of “{label_text(label)}”."
+                about = ("chance", test.method, test.n_components, (label,))
+                found.append(Claim(*about, one.p_value, math.nan, math.nan, text))
+        return tuple(found)
 
     def _headings(self) -> list[str]:
         several = ["components"] if len(self.dimensions) > 1 else []
-        return ["group", *several, "rows", "loss", "expected by chance", "adjusted p"]
+        p = ["adjusted p"] if self.n_permutations else []
+        weight = ["weight"] if self._is_weighted else []
+        return ["group", *several, "rows", *weight, "loss", "expected by chance", *p]
+
+    @property
+    def _is_weighted(self) -> bool:
+        return any(one.weight != one.rows for one in self.by_group.values())
 
     def _rows(self) -> list[list[str]]:
         rows = []
-        for d, test in self.dimensions.items():
+        for d, test in (self.dimensions or {self.n_components: self}).items():
             several = [str(d)] if len(self.dimensions) > 1 else []
             for label, one in test.by_group.items():
-                p_value = p_text(one.p_value, self.n_permutations).removeprefix("= ")
-                numbers = [f"{one.rows:,.0f}", number(one.loss), number(one.expected), p_value]
-                rows.append([label_text(label), *several, *numbers])
+                cells = [label_text(label), *several, f"{one.rows:,}"]
+                cells += [number(one.weight)] if self._is_weighted else []
+                cells += [number(one.loss), number(one.expected) + (" *" if one.few_rows else "")]
+                if self.n_permutations:
+                    cells.append(p_text(one.p_value, self.n_permutations).removeprefix("= "))
+                rows.append(cells)
         return rows
 
     def _sentences(self) -> tuple[list[str], list[str]]:
-        numbers = ", ".join(map(str, self.dimensions))
-        above = [
-            f"Losses of {self.method}, {numbers} components; {self.n_permutations} random divisions",
-            self.sentence,
-        ]
+        dimensions = self.dimensions or {self.n_components: self}
+        start = f"Losses of {self.method}, {_listed(tuple(dimensions))} components"
+        if not self.n_permutations:
+            few = any(one.few_rows for test in dimensions.values() for one in test.by_group.values())
+            note = "* rests on few rows; use permutations"
+            return [f"{start}, and those of random groups of these sizes"], [note] if few else []
+        above = [f"{start}; {self.n_permutations} random divisions", self.sentence]
         below = [
-            f"Largest difference{f' ({d} components)' if len(self.dimensions) > 1 else ''}: {number(test.gap)}; random "
+            f"Largest difference{f' ({d} components)' if len(dimensions) > 1 else ''}: {number(test.gap)}; random "
             f"divisions: {number(test.expected_gap)} on average, 95 % stay under {number(test.level)}."
-            for d, test in self.dimensions.items()
+            for d, test in dimensions.items()
         ]
         return above, below
 
     def _records(self) -> list[dict[str, Any]]:
         return [
             {"n_components": d, "group": label, **vars(one)}
-            for d, test in self.dimensions.items()
+            for d, test in (self.dimensions or {self.n_components: self}).items()
             for label, one in test.by_group.items()
         ]
+
+
+def _listed(numbers: tuple[int, ...]) -> str:
+    return ", ".join(map(str, numbers))
 
 
 def loss_test(
@@ -267,6 +261,8 @@ def loss_test(
         division; one that does not use them is fitted once. A fitted estimator, or a matrix of components, is used
         unchanged: it must not have been fitted with these labels.
     n_permutations : int, default=999
+        0 gives the losses of ordinary PCA and those of random groups in closed form, in milliseconds and without a
+        p-value.
     clusters : array-like, optional
         The person (household, patient, ...) that each row belongs to; then the labels of persons are permuted. Without
         it, rows of the same person would count as independent, and p-values would be too small. Rows in memory
@@ -286,19 +282,24 @@ def loss_test(
 
     See Also
     --------
-    chance_losses : The expected losses of random groups, without resampling.
     cross_validate_groups : Errors and losses on held-out rows.
 
     Notes
     -----
     The statistic is the largest loss of a group, relative to the mean of that group's loss over all divisions: what
     chance adds is about proportional to ``1/N_a - 1/N``, so that only such ratios make groups of different sizes
-    comparable. It is reported relative to its 95 % quantile over the divisions, which makes several numbers of
+    comparable. It is taken relative to its 95 % quantile over the divisions, which makes several numbers of
     components comparable too. Losses are about the pooled mean.
 
     Dask collections, chunks, and arrays of more than 20 million numbers and at most 1158 features are divided into
     blocks of rows, at random within groups, and the labels of blocks are permuted (at least 100 blocks, 3 of them in
     the smallest group).
+
+    *Closed form.* With pooled eigenpairs (lambda, u), scores ``y = U^T x`` and ``kappa_ij = mean of y_i^2 y_j^2``, the
+    second moment of N_a rows drawn at random differs from the pooled one by noise of variance ``f kappa``,
+    ``f = (N - N_a) / (N_a (N - 1))``, which drives the eigenvalues apart:
+    ``d lambda_i / dt = sum_j kappa_ij / (lambda_i - lambda_j)`` for t from 0 to f. The expected loss is what the d
+    leading eigenvalues gain. Where rows are not in memory, kappa comes from 40 random blocks of them.
 
     Examples
     --------
@@ -311,32 +312,187 @@ def loss_test(
     <BLANKLINE>
     group   rows   loss  expected by chance  adjusted p
     female   310   2.86                1.27    <= 0.005
-    male     690  0.327               0.278        0.32
-    Largest difference: 2.53; random divisions: 0.990 on average, 95 % stay under 1.39.
+    male     690  0.327               0.271        0.26
+    Largest difference: 2.53; random divisions: 0.996 on average, 95 % stay under 1.41.
     """
-    check_number("n_permutations", n_permutations, at_least=1, integer=True)
-    seed = seed_from(random_state)
-    data = permuted_data(as_source(X, sensitive_features, sample_weight), clusters, seed)
-    judge = data.judge(estimator, n_components)
-    sizes = np.bincount(data.units.codes, minlength=len(data.labels))
-    largest = int(sizes.argmax())
-    true = [np.flatnonzero(data.units.codes == code) for code in range(len(sizes)) if code != largest]
-    observed = judge.losses([true], largest)[0]
+    check_number("n_permutations", n_permutations, at_least=0, integer=True)
+    source, seed = as_source(X, sensitive_features, sample_weight), seed_from(random_state)
+    if not n_permutations:
+        return _in_closed_form(source, estimator, check_dimensions(n_components, source.n_features))
+    movable, moments = movable_rows(source, clusters, seed)
+    losses = _losses(source, movable, moments, clusters, estimator, n_components)
+    sizes = np.bincount(movable.codes, minlength=len(moments.labels))
     with progress_of(progress) as report:
-        random = _random_losses(judge, sizes, n_permutations, seed, n_jobs, report)
-    return _summarise(data, judge, observed, random, "PCA" if estimator is None else name_of(estimator))
+        random = _random_losses(losses, sizes, n_permutations, seed, n_jobs, report)
+    observed = losses.observed(moments)
+    return _summarise(observed, random, losses, moments, row_counts(source), movable.unit)
+
+
+class _Losses:
+    """Losses of every group under a division, of shape (numbers of components, groups), for ``name``.
+
+    ``refits`` says whether estimators are fitted again for every division, so that threads do not help.
+    """
+
+    def __init__(self, name: str, dimensions: tuple[int, ...], movable: Movable, center: np.ndarray) -> None:
+        self.name, self.dimensions, self._movable, self._center = name, dimensions, movable, center
+        self.refits = False
+
+    def observed(self, moments: GroupMoments) -> np.ndarray:
+        """Those of the true groups, by the same function as everywhere."""
+        matrices = moments.second_moments()
+        return np.stack([Evaluation(matrices, *self.projection(d, moments)).losses for d in self.dimensions])
+
+    def projection(self, d: int, moments: GroupMoments, labels: Any = None) -> tuple[np.ndarray, np.ndarray | None]:
+        """Basis and, where scores are not those of an orthogonal projection, encoder."""
+        raise NotImplementedError
+
+    def of(self, divisions: Sequence[list[np.ndarray]], largest: int) -> np.ndarray:
+        """Of shape (divisions, numbers of components, groups)."""
+        raise NotImplementedError
+
+
+class _FixedProjections(_Losses):
+    """Components that do not depend on the labels: ordinary PCA, or components fitted elsewhere."""
+
+    def __init__(self, *given: Any, projections: dict[int, tuple[np.ndarray, np.ndarray | None]]) -> None:
+        super().__init__(*given)
+        self._projections = projections
+        self._forms = np.stack([captured_form(*projections[d]).ravel() for d in self.dimensions], axis=1)
+
+    def projection(self, d: int, moments: GroupMoments, labels: Any = None) -> tuple[np.ndarray, np.ndarray | None]:
+        return self._projections[d]
+
+    def of(self, divisions: Sequence[list[np.ndarray]], largest: int) -> np.ndarray:
+        """All divisions at once if the matrices are small; large ones would take too much memory."""
+        if len(self._center) > _DIRECT_SIZE and len(divisions) > 1:
+            return np.concatenate([self.of([division], largest) for division in divisions])
+        sums = [group_sums(self._movable, division, largest) for division in divisions]
+        matrices = np.array([[one.squares / one.weight for one in each] for each in sums])
+        captured = matrices.reshape(*matrices.shape[:2], -1) @ self._forms
+        return np.moveaxis(_leading_sums(matrices, self.dimensions) - captured, 2, 1)
+
+
+class _RefittedProjections(_Losses):
+    """Components that are fitted again for every division: ``fit(d, moments, labels)``."""
+
+    def __init__(self, *given: Any, fit: Callable[[int, GroupMoments, np.ndarray], Any]) -> None:
+        super().__init__(*given)
+        self._fit, self.refits = fit, True
+
+    def projection(self, d: int, moments: GroupMoments, labels: Any = None) -> tuple[np.ndarray, np.ndarray | None]:
+        fitted = self._fit(d, moments, self._movable.codes if labels is None else labels)
+        return fitted.components_.T, fitted_encoder(fitted)
+
+    def of(self, divisions: Sequence[list[np.ndarray]], largest: int) -> np.ndarray:
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore")  # one warning, for the true labels, is enough; 999 more fits follow
+            return np.stack([self._of(division, largest) for division in divisions])
+
+    def _of(self, division: list[np.ndarray], largest: int) -> np.ndarray:
+        sums = group_sums(self._movable, division, largest)
+        counts = np.array([one.weight for one in sums])
+        means = np.stack([one.total / one.weight for one in sums])
+        scatters = np.stack([one.squares - np.outer(one.total, one.total) / one.weight for one in sums])
+        moments = GroupMoments(tuple(range(len(sums))), counts, means + self._center, scatters)
+        labels = np.full(len(self._movable.codes), largest)
+        for code, chosen in zip([a for a in range(len(sums)) if a != largest], division, strict=True):
+            labels[chosen] = code
+        matrices = np.stack([one.squares / one.weight for one in sums])
+        return np.stack([Evaluation(matrices, *self.projection(d, moments, labels)).losses for d in self.dimensions])
+
+
+def _leading_sums(matrices: np.ndarray, dimensions: Sequence[int]) -> np.ndarray:
+    """Sums of the d largest eigenvalues of symmetric matrices (..., p, p) for each d: of shape (..., dimensions)."""
+    if matrices.shape[-1] <= _DIRECT_SIZE:
+        values = np.linalg.eigvalsh(matrices)[..., ::-1]
+    else:
+        flat = matrices.reshape(-1, *matrices.shape[-2:])
+        values = np.stack([top_eigenpairs(matrix, max(dimensions))[0] for matrix in flat])
+        values = values.reshape(*matrices.shape[:-2], -1)
+    return np.cumsum(values, axis=-1)[..., [d - 1 for d in dimensions]]
+
+
+def _losses(
+    source: RowSource, movable: Movable, moments: GroupMoments, clusters: Any, estimator: Any, n_components: Any
+) -> _Losses:
+    """Choose how the losses of a division are computed."""
+    p, center = moments.n_features, moments.pooled_mean
+    if estimator is None:
+        dimensions = check_dimensions(n_components, p)
+        vectors = top_eigenpairs(moments.pooled_covariance(), max(dimensions))[1]
+        projections: dict[int, Any] = {d: (vectors[:, :d], None) for d in dimensions}
+        return _FixedProjections("PCA", dimensions, movable, center, projections=projections)
+    if is_fitted(estimator):
+        basis = _given_basis(estimator, n_components, moments)
+        name = type(estimator).__name__ if hasattr(estimator, "fit") else "the given components"
+        projections = {basis.shape[1]: (basis, fitted_encoder(estimator))}
+        return _FixedProjections(name, (basis.shape[1],), movable, center, projections=projections)
+    name = type(estimator).__name__
+    if n_components is None:
+        dimensions, unfitted = check_dimensions(getattr(estimator, "n_components", None), p), {}
+        unfitted[dimensions[0]] = estimator
+    else:
+        dimensions = check_dimensions(n_components, p)
+        unfitted = {d: clone(estimator).set_params(n_components=d) for d in dimensions}
+    fit = _fit_to_moments(unfitted) if needs_moments_only(estimator) else _fit_to_rows(unfitted, source, clusters)
+    if uses_groups(estimator):
+        return _RefittedProjections(name, dimensions, movable, center, fit=fit)
+    fitted = {d: fit(d, moments, movable.codes) for d in dimensions}
+    projections = {d: (one.components_.T, fitted_encoder(one)) for d, one in fitted.items()}
+    return _FixedProjections(name, dimensions, movable, center, projections=projections)
+
+
+def _fit_to_moments(unfitted: dict[int, Any]) -> Callable[[int, GroupMoments, np.ndarray], Any]:
+    return lambda d, moments, labels: fit_to_moments(unfitted[d], moments)
+
+
+def _fit_to_rows(
+    unfitted: dict[int, Any], source: RowSource, clusters: Any
+) -> Callable[[int, GroupMoments, np.ndarray], Any]:
+    if not isinstance(source, CountedRows):
+        name = type(next(iter(unfitted.values()))).__name__
+        raise ValueError(
+            f"{name} needs rows in memory, but only moments of blocks of rows are available. Pass a random sample of "
+            "the rows, or an estimator with fit_moments."
+        )
+    codes = check_clusters(clusters, source)
+    rows: MemorySource = source
+
+    def fit(d: int, moments: GroupMoments, labels: np.ndarray) -> Any:
+        return fit_rows(unfitted[d], rows.X, None, labels if codes is None else labels[codes], rows.weights)
+
+    return fit
+
+
+def _given_basis(estimator: Any, n_components: Any, moments: GroupMoments) -> np.ndarray:
+    """The components of a fitted estimator that has not seen these labels."""
+    basis = check_projector(estimator, moments.n_features)
+    if n_components is not None and n_components != basis.shape[1]:
+        raise ValueError(
+            f"n_components={n_components!r}, but the fitted estimator has {basis.shape[1]} components: leave "
+            "n_components out."
+        )
+    counts = getattr(estimator, "group_counts_", np.zeros(0))
+    same_counts = np.array_equal(np.sort(counts), np.sort(moments.counts))
+    if same_counts and np.allclose(estimator.mean_, moments.pooled_mean):
+        raise ValueError(
+            "estimator was fitted to the same labels, so they cannot be compared with random labels: pass it "
+            "unfitted (sklearn.base.clone(estimator)), and it is refitted to every random division."
+        )
+    return basis
 
 
 def _random_losses(
-    judge: Judge, sizes: np.ndarray, count: int, seed: int, n_jobs: int | None, progress: Report
+    losses: _Losses, sizes: np.ndarray, count: int, seed: int, n_jobs: int | None, progress: Report
 ) -> np.ndarray:
     """Losses of random divisions, of shape (count, dimensions, groups)."""
     bounds = range(0, count, _BATCH)
-    seeds = np.random.SeedSequence(seed).spawn(len(bounds))
-    tasks = [(judge, sizes, min(_BATCH, count - start), child) for start, child in zip(bounds, seeds, strict=True)]
+    seeds = np.random.SeedSequence([seed, int.from_bytes(b"permutations", "big")]).spawn(len(bounds))
+    tasks = [(losses, sizes, min(_BATCH, count - start), child) for start, child in zip(bounds, seeds, strict=True)]
     found: list[np.ndarray] = []
-    for losses in _run(tasks, judge.refits, n_jobs):
-        found.append(losses)
+    for batch in _run(tasks, losses.refits, n_jobs):
+        found.append(batch)
         progress(sum(map(len, found)), count, "random divisions")
     return np.concatenate(found)
 
@@ -352,20 +508,26 @@ def _run(tasks: list[tuple], refits: bool, n_jobs: int | None) -> Iterator[np.nd
         yield from pool.map(lambda task: _losses_of_batch(*task), tasks)
 
 
-def _losses_of_batch(judge: Judge, sizes: np.ndarray, count: int, seed: np.random.SeedSequence) -> np.ndarray:
+def _losses_of_batch(losses: _Losses, sizes: np.ndarray, count: int, seed: np.random.SeedSequence) -> np.ndarray:
     rng = np.random.default_rng(seed)
-    divisions: list[Division] = [draw_division(sizes, rng) for _ in range(count)]
-    return judge.losses(divisions, int(sizes.argmax()))
+    return losses.of([draw_division(sizes, rng) for _ in range(count)], int(sizes.argmax()))
 
 
 def _divide(values: np.ndarray, by: np.ndarray) -> np.ndarray:
     return np.divide(values, by, out=np.zeros_like(values), where=by > 0)
 
 
-def _summarise(data: PermutedData, judge: Judge, observed: np.ndarray, random: np.ndarray, method: str) -> LossTest:
+def _summarise(
+    observed: np.ndarray,
+    random: np.ndarray,
+    losses: _Losses,
+    moments: GroupMoments,
+    rows: dict[Any, int],
+    unit: str,
+) -> LossTest:
     """From losses (dimensions, groups) and (permutations, dimensions, groups) to p-values."""
-    rounding = _ROUNDING * float(np.trace(data.moments.pooled_covariance()))
-    observed, random = (np.where(losses > rounding, losses, 0.0) for losses in (observed, random))
+    totals = np.full(len(moments.labels), float(np.trace(moments.pooled_covariance())))
+    observed, random = (np.maximum(without_rounding(one, totals), 0.0) for one in (observed, random))
     ratios = np.concatenate([observed[None], random])
     # Means and levels are those of all divisions, the true one included, which keeps the test exact.
     ratios = _divide(ratios, ratios.mean(axis=0))
@@ -377,21 +539,78 @@ def _summarise(data: PermutedData, judge: Judge, observed: np.ndarray, random: n
         return float(1 + np.count_nonzero(null >= statistic * (1.0 - _TIE))) / (1 + len(null))
 
     dimensions = {}
-    for i, d in enumerate(judge.dimensions):
-        gaps = np.where(np.ptp(random[:, i], axis=1) > rounding, np.ptp(random[:, i], axis=1), 0.0)
-        by_group = {
-            label: GroupChance(
-                float(count), float(observed[i, a]), float(random[:, i, a].mean()), p_value(ratios[0, i, a])
-            )
-            for a, (label, count) in enumerate(zip(data.labels, data.moments.counts, strict=True))
-        }
-        dimensions[d] = DimensionTest(
-            n_components=d,
-            p_value=p_value(ratios[0, i].max()),
-            gap=float(np.ptp(observed[i]) if np.ptp(observed[i]) > rounding else 0.0),
+    for i, d in enumerate(losses.dimensions):
+        gaps = without_rounding(np.ptp(random[:, i], axis=1), totals[0])
+        expected, ratio = random[:, i].mean(axis=0), ratios[0, i]
+        columns = zip(moments.labels, moments.counts, observed[i], expected, ratio, strict=True)
+        dimensions[d] = LossTest(
+            p_value=p_value(ratio.max()),
+            by_group={
+                label: GroupChance(rows[label], float(weight), float(loss), float(mean), p_value(one))
+                for label, weight, loss, mean, one in columns
+            },
+            gap=float(without_rounding(np.ptp(observed[i]), totals[0])),
             expected_gap=float(gaps.mean()),
             level=float(np.quantile(gaps, LEVEL)),
-            by_group=by_group,
+            n_components=d,
+            n_permutations=len(null),
+            method=losses.name,
+            unit=unit,
+            tested=losses.dimensions,
         )
-    statistic = float(ratios[0].max())
-    return LossTest(statistic, p_value(statistic), null, dimensions, method, data.unit)
+    return _together(dimensions)
+
+
+def _together(dimensions: dict[int, LossTest]) -> LossTest:
+    """The test of all numbers of components: those at which the losses stand out most."""
+    first = next(iter(dimensions.values()))
+    clearest = first if math.isnan(first.p_value) else min(dimensions.values(), key=lambda one: one.p_value)
+    return LossTest(**(vars(clearest) | {"dimensions": dimensions}))
+
+
+def _in_closed_form(source: RowSource, estimator: Any, dimensions: tuple[int, ...]) -> LossTest:
+    if estimator is not None:
+        raise ValueError("n_permutations=0 gives the losses of ordinary PCA; leave estimator out, or permute.")
+    counts = row_counts(source)
+    moments, noise = _noise(source, counts)
+    matrices, found = moments.second_moments(), {}
+    for d in dimensions:
+        losses = Evaluation(matrices, noise.vectors[:, :d]).losses
+        by_group = {}
+        for label, weight, loss in zip(moments.labels, moments.counts, losses, strict=True):
+            rows = counts[label]
+            total, squares = source.map_reduce(_Parts(noise, rows, d), _add_up)
+            few = noise.rests_on_few_rows(total, squares, rows)
+            expected = noise.expected_loss(rows, d)
+            by_group[label] = GroupChance(rows, float(weight), float(loss), expected, few_rows=few)
+        found[d] = LossTest(math.nan, by_group, float(np.ptp(losses)), math.nan, math.nan, d, 0)
+    return _together(found)
+
+
+def _noise(source: RowSource, counts: dict[Any, int]) -> tuple[GroupMoments, Noise]:
+    """From the rows if they are in memory, otherwise from random blocks of rows."""
+    check_several_groups(counts, sum(counts.values()))
+    if isinstance(source, MemorySource):
+        moments = accumulate(source.X, source.groups, source.weights)
+        return moments, Noise.from_rows(source.X, moments, source.weights)
+    cells, k = RandomCells(tuple(counts), (_BLOCKS,) * len(counts), 0), len(counts)
+    numbers = np.arange(k * _BLOCKS)
+    folds = FoldMoments.of_cells(cell_moments(source, cells), numbers // _BLOCKS, numbers % _BLOCKS, tuple(counts))
+    return folds.whole, Noise.from_blocks(folds.by_fold, folds.whole)
+
+
+@dataclass(frozen=True)
+class _Parts:
+    """Applied to a chunk: the sum of what its rows add to an expected loss, and the sum of the squares."""
+
+    noise: Noise
+    size: float
+    n_components: int
+
+    def __call__(self, number: int, X: Any, groups: Groups, weights: np.ndarray | None) -> np.ndarray:
+        parts = self.noise.parts(X, weights, self.size, self.n_components)
+        return np.array([parts.sum(), parts @ parts])
+
+
+def _add_up(parts: Sequence[np.ndarray]) -> np.ndarray:
+    return np.add.reduce(list(parts))

@@ -1,18 +1,21 @@
 """Metrics of a projection, a representation or a classifier, by group."""
 
-from fairpca.metrics.adversary import adversary_gap, permuted_adversary_gaps
+from fairpca.metrics._group_values import Estimate, GroupValues
+from fairpca.metrics.adversary import adversary_gap
 from fairpca.metrics.communality import communality
-from fairpca.metrics.decisions import GroupRates, Rate, RateDifference, group_rates
-from fairpca.metrics.distribution import MMDTest, median_bandwidth, mmd2, mmd2_test
-from fairpca.metrics.downstream import (
+from fairpca.metrics.decisions import (
+    GroupRates,
+    Rate,
+    RateDifference,
     demographic_parity_difference,
     equal_opportunity_difference,
     equalized_odds_difference,
+    group_rates,
 )
+from fairpca.metrics.distribution import MMDTest, median_bandwidth, mmd2, mmd2_test
 from fairpca.metrics.proxies import Proxies, Proxy, proxies
 from fairpca.metrics.readability import Readability, Reading, readability
 from fairpca.metrics.reconstruction import (
-    GroupValues,
     explained_variance_ratio,
     reconstruction_error,
     reconstruction_gap,
@@ -20,6 +23,7 @@ from fairpca.metrics.reconstruction import (
 )
 
 __all__ = [
+    "Estimate",
     "GroupRates",
     "GroupValues",
     "MMDTest",
@@ -39,7 +43,6 @@ __all__ = [
     "median_bandwidth",
     "mmd2",
     "mmd2_test",
-    "permuted_adversary_gaps",
     "proxies",
     "readability",
     "reconstruction_error",

@@ -10,13 +10,16 @@ import numpy as np
 from scipy.optimize import brentq
 from scipy.special import expit, logit, ndtri
 
+from fairpca._validation import rng_for
+
 __all__ = [
     "JudgedScores",
     "Reading",
     "auc_interval",
     "codes_of_units",
     "contrasts",
-    "level_of_random_groups",
+    "joint_levels",
+    "random_largest",
     "share_below",
 ]
 
@@ -160,16 +163,46 @@ def _newcombe(auc: float, size: int, z: float) -> float:
     return float(brentq(departure, *ends)) if departure(ends[0]) * departure(ends[1]) < 0 else float(np.round(ends[0]))
 
 
-def level_of_random_groups(
-    readers: list[JudgedScores], codes: np.ndarray, units: np.ndarray, rng: np.random.RandomState
-) -> float:
-    """The quantile of the largest AUC over random assignments of the clusters to the groups."""
-    of_unit = codes_of_units(codes, units)
+def random_largest(readers: list[JudgedScores], codes: np.ndarray, units: np.ndarray, seed: int) -> np.ndarray:
+    """The largest AUC of each of many random assignments of the clusters to the groups, of shape (199,).
+
+    The assignments depend on the seed and the clusters only, so that they are the same for other scores of these rows.
+    """
+    rng, of_unit = rng_for(seed, "random groups"), codes_of_units(codes, units)
     size = max(_BLOCK_ENTRIES // len(codes), 1)
     largest = []
     for start in range(0, _DRAWS, size):
         draws = range(start, min(start + size, _DRAWS))
         divisions = np.stack([rng.permutation(of_unit)[units] for _ in draws])
         largest.append(np.max([reader.auc(divisions) for reader in readers], axis=0))
-    ordered = np.sort(np.concatenate(largest))
-    return float(ordered[int(np.ceil(_LEVEL * (_DRAWS + 1))) - 1])
+    return np.concatenate(largest)
+
+
+def joint_levels(observed: np.ndarray, draws: np.ndarray) -> np.ndarray:
+    """For each of several statistics, a level that random groups exceed in any of them in at most 5 % of cases.
+
+    Parameters
+    ----------
+    observed : ndarray of shape (m,)
+    draws : ndarray of shape (n, m)
+        The statistics of random groups: the same groups in each row.
+
+    Notes
+    -----
+    The statistics are compared in standard deviations from their mean over all divisions, the observed one included:
+    if the groups are random, all divisions are then equally likely to have the largest value, and the level is exact.
+    A single statistic has the level of its rank.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from fairpca.metrics._auc import joint_levels
+    >>> draws = np.arange(199.0)[:, None]
+    >>> bool(abs(joint_levels(np.array([5.0]), draws)[0] - 189.0) < 1e-9)  # the 190th smallest
+    True
+    """
+    everything = np.vstack([observed, draws])
+    centre, scale = everything.mean(axis=0), everything.std(axis=0)
+    units = np.divide(draws - centre, scale, out=np.zeros_like(draws, dtype=float), where=scale > 0)
+    largest = np.sort(units.max(axis=1))
+    return centre + scale * largest[min(int(np.ceil(_LEVEL * (len(draws) + 1))), len(draws)) - 1]

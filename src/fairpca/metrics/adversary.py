@@ -9,10 +9,10 @@ import numpy as np
 from sklearn.base import clone
 from sklearn.model_selection import StratifiedShuffleSplit
 
-from fairpca._validation import Groups, check_choice, check_number, legacy_generator, repeatable, seed_from
+from fairpca._validation import Groups, check_choice, check_number, generator, repeatable, seed_from
 from fairpca.metrics._readers import LinearRule, Rows, check_rows, check_train, make_reader, resolved, train_and_score
 
-__all__ = ["adversary_gap", "adversary_gap_and_draws", "permuted_adversary_gaps"]
+__all__ = ["adversary_gap", "adversary_gap_and_draws"]
 
 _FAMILIES = ("linear", "rbf", "boosting")
 _EVALUATIONS = ("held_out", "in_sample")
@@ -68,7 +68,6 @@ def adversary_gap(
 
     See Also
     --------
-    permuted_adversary_gaps : The level that groups drawn at random reach.
     readability : A stronger classifier, with a confidence interval.
 
     Notes
@@ -115,74 +114,15 @@ def adversary_gap(
     return max(_over_splits(classifier, *_of_pair(*judged, pair), n_splits, random_state) for pair in pairs)
 
 
-def permuted_adversary_gaps(
-    Z: Any,
-    sensitive_features: Any,
-    *,
-    n_permutations: int = 20,
-    train: tuple[Any, Any] | None = None,
-    random_state: Any = 0,
-    **options: Any,
-) -> np.ndarray:
-    """:func:`adversary_gap` with the groups shuffled among the rows: the level that chance alone reaches.
-
-    Parameters
-    ----------
-    Z, sensitive_features, train
-        As in :func:`adversary_gap`. With ``train`` the rule is found there once, and only the groups of the test rows
-        are shuffled: given the rule, all their orders are equally likely if groups are random.
-    n_permutations : int, default=20
-    random_state : int, RandomState or None, default=0
-        None is reproducible too.
-    **options
-        The other arguments of :func:`adversary_gap`.
-
-    Returns
-    -------
-    ndarray of shape (n_permutations,)
-        One value per random division.
-
-    See Also
-    --------
-    adversary_gap : The observed value.
-
-    Examples
-    --------
-    >>> import numpy as np
-    >>> from fairpca.metrics import adversary_gap, permuted_adversary_gaps
-    >>> rng = np.random.default_rng(0)
-    >>> groups = np.repeat([0, 1], 150)
-    >>> Z = rng.normal(size=(300, 2)) + groups[:, None]
-    >>> bool(adversary_gap(Z, groups) > permuted_adversary_gaps(Z, groups).max())
-    True
-    """
-    rng = legacy_generator(random_state)
-    check_number("n_permutations", n_permutations, at_least=1, integer=True)
-    judged = check_rows(Z, sensitive_features)
-    codes = judged[1].codes
-    if train is None:
-        draws = (adversary_gap(Z, rng.permutation(codes), random_state=rng, **options) for _ in range(n_permutations))
-        return np.fromiter(draws, float, n_permutations)
-    classifier = _classifier(options.get("family", "linear"), rng)
-    return _gap_and_draws(classifier, check_train(train, judged), judged, n_permutations, rng)[1]
-
-
 def adversary_gap_and_draws(
     Z: Any, sensitive_features: Any, *, train: tuple[Any, Any], n_permutations: int, random_state: Any
 ) -> tuple[float, np.ndarray]:
-    """:func:`adversary_gap` of the linear rule trained on ``train``, and its gaps with shuffled groups.
+    """:func:`adversary_gap` of the linear rule trained on ``train``, and its gaps with the groups of Z shuffled.
 
-    The rule is trained once for both.
+    The rule is trained once for both: given the rule, all orders of the groups are equally likely if they are random.
     """
-    judged = check_rows(Z, sensitive_features)
-    classifier, rng = _classifier("linear", random_state), legacy_generator(random_state)
-    return _gap_and_draws(classifier, check_train(train, judged), judged, n_permutations, rng)
-
-
-def _gap_and_draws(
-    classifier: Any, others: Rows, judged: Rows, n_permutations: int, rng: Any
-) -> tuple[float, np.ndarray]:
-    codes = judged[1].codes
+    judged, rng = check_rows(Z, sensitive_features), generator(random_state, "adversary")
+    others, codes, classifier = check_train(train, judged), judged[1].codes, _classifier("linear", random_state)
     pairs = combinations(range(len(judged[1])), 2)
     adversaries = [_Adversary(classifier, others, judged[0], pair) for pair in pairs]
     shuffled = (rng.permutation(codes) for _ in range(n_permutations))

@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Any
 
 import numpy as np
 
-from fairpca._validation import legacy_generator
-from fairpca.metrics._auc import JudgedScores, auc_interval, contrasts, level_of_random_groups
+from fairpca._validation import seed_from
+from fairpca.metrics._auc import JudgedScores, auc_interval, contrasts, joint_levels, random_largest
 from fairpca.metrics._readers import Rows, check_rows, rows_to_train_and_judge
 
 __all__ = ["Proxies", "Proxy", "proxies"]
@@ -66,6 +66,8 @@ class Proxies:
         The 95 % quantile of the largest AUC of all features over random groups.
     n_rows : int
         Number of test rows.
+    draws : ndarray of shape (199,)
+        The largest AUC of all features for each of the random groups.
 
     See Also
     --------
@@ -85,6 +87,7 @@ class Proxies:
     features: tuple[Proxy, ...]
     level: float
     n_rows: int
+    draws: np.ndarray = field(repr=False, compare=False)
 
     @property
     def found(self) -> tuple[Proxy, ...]:
@@ -156,13 +159,15 @@ def proxies(
     """
     rows = check_rows(X, sensitive_features)
     names = _names(X, feature_names, rows[0].shape[1])
-    rng = legacy_generator(random_state)
-    others, judged, units = rows_to_train_and_judge(rows, train, clusters, rng)
+    seed = seed_from(random_state)
+    others, judged, units = rows_to_train_and_judge(rows, train, clusters, np.random.RandomState(seed))
     codes = judged[1].codes
     readers = [list(_read(j, others, judged)) for j in range(len(names))]
     found = [_proxy(name, of_feature, codes, units) for name, of_feature in zip(names, readers, strict=True)]
-    level = level_of_random_groups([one for of_feature in readers for one in of_feature], codes, units, rng)
-    return Proxies(tuple(sorted(found, key=lambda one: -one.auc)), level, len(codes))
+    draws = random_largest([one for of_feature in readers for one in of_feature], codes, units, seed)
+    found.sort(key=lambda one: -one.auc)
+    level = float(joint_levels(np.array([found[0].auc]), draws[:, None])[0])
+    return Proxies(tuple(found), level, len(codes), draws)
 
 
 def _names(X: Any, given: Sequence[str] | None, count: int) -> list[str]:

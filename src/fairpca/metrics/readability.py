@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Any
 
 import numpy as np
@@ -11,13 +11,14 @@ from sklearn.model_selection import StratifiedShuffleSplit
 
 from fairpca._labels import label_text
 from fairpca._optional import require
-from fairpca._validation import check_choice, legacy_generator
+from fairpca._validation import check_choice, seed_from
 from fairpca.metrics._auc import (
     JudgedScores,
     Reading,
     auc_interval,
     contrasts,
-    level_of_random_groups,
+    joint_levels,
+    random_largest,
     share_below,
 )
 from fairpca.metrics._readers import (
@@ -57,6 +58,8 @@ class Readability:
     n_rows : int
         Number of test rows.
     readings : tuple of Reading
+    draws : ndarray of shape (199,)
+        The largest AUC of each of the random groups: the same groups for any scores of the same rows and seed.
 
     See Also
     --------
@@ -80,6 +83,7 @@ class Readability:
     groups: tuple[Any, Any]
     n_rows: int
     readings: tuple[Reading, ...]
+    draws: np.ndarray = field(repr=False, compare=False)
 
     @property
     def readable(self) -> bool:
@@ -183,7 +187,8 @@ def readability(
     False
     """
     families = FAMILIES if check_choice("family", family, (*FAMILIES, "all")) == "all" else (family,)
-    rng = legacy_generator(random_state)
+    seed = seed_from(random_state)
+    rng = np.random.RandomState(seed)
     others, judged, units = rows_to_train_and_judge(check_rows(scores, sensitive_features), train, clusters, rng)
     readers = list(_read(others, judged, families, rng))
     codes = judged[1].codes
@@ -194,15 +199,17 @@ def readability(
     )
     low = max(auc_interval(*part, 1.0 - (1.0 - _COVERAGE) / len(parts))[1] for part in parts)
     most = max(readings, key=lambda reading: reading.auc)
+    draws = random_largest(readers, codes, units, seed)
     return Readability(
         auc=most.auc,
         low=low,
         high=max(reading.high for reading in readings),
-        level=level_of_random_groups(readers, codes, units, rng),
+        level=float(joint_levels(np.array([most.auc]), draws[:, None])[0]),
         family=most.family,
         groups=most.groups,
         n_rows=len(codes),
         readings=readings,
+        draws=draws,
     )
 
 

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
-from dataclasses import dataclass
 from typing import Any, Literal
 
 import numpy as np
@@ -20,12 +18,11 @@ from fairpca._validation import (
 )
 from fairpca.linalg import top_eigenpairs
 from fairpca.metrics._components import fitted_components, fitted_encoder
+from fairpca.metrics._group_values import GroupValues
 from fairpca.moments import GroupMoments, accumulate
-from fairpca.problems import best_captured
-from fairpca.problems.erasure import captured_variances, linear_errors
+from fairpca.problems.evaluation import Evaluation, captured_variances, without_rounding
 
 __all__ = [
-    "GroupValues",
     "check_projector",
     "explained_variance_ratio",
     "reconstruction_error",
@@ -34,57 +31,6 @@ __all__ = [
 ]
 
 Center = Literal["pooled", "group"]
-
-
-@dataclass(frozen=True)
-class GroupValues(Mapping):
-    """One value per group, and the value for all rows: ``values["female"]``, ``values.gap``, ``values.overall``.
-
-    Attributes
-    ----------
-    by_group : dict
-        Label -> value.
-    overall : float
-        The value for all rows.
-
-    See Also
-    --------
-    reconstruction_error, reconstruction_loss, explained_variance_ratio : Return it.
-
-    Examples
-    --------
-    >>> from fairpca.metrics import GroupValues
-    >>> values = GroupValues({"female": 2.0, "male": 0.5}, overall=1.0)
-    >>> values["female"], values.gap, values.overall
-    (2.0, 1.5, 1.0)
-    """
-
-    by_group: dict[Any, float]
-    overall: float
-
-    def __getitem__(self, label: Any) -> float:
-        return self.by_group[label]
-
-    def __iter__(self) -> Iterator[Any]:
-        return iter(self.by_group)
-
-    def __len__(self) -> int:
-        return len(self.by_group)
-
-    @property
-    def max(self) -> float:
-        """The largest value of any group."""
-        return max(self.by_group.values())
-
-    @property
-    def min(self) -> float:
-        """The smallest value of any group."""
-        return min(self.by_group.values())
-
-    @property
-    def gap(self) -> float:
-        """The largest difference between two groups."""
-        return self.max - self.min
 
 
 def reconstruction_error(
@@ -143,7 +89,7 @@ def reconstruction_error(
     1.0
     """
     view = _View(X, projector, sensitive_features, sample_weight, center, mean)
-    errors = view.errors(view.matrices)
+    errors = view.groups.errors
     return view.report(errors, view.shares @ errors, relative=check_flag("relative", relative))
 
 
@@ -206,8 +152,7 @@ def reconstruction_loss(
     view = _View(X, projector, sensitive_features, sample_weight, center, mean)
     if reference is not None:
         return view.report(*view.losses_against(_reference_moments(reference, view)), relative=relative)
-    losses, overall = view.losses(view.matrices), view.losses(view.pooled[None])[0]
-    return view.report(np.maximum(losses, 0.0), max(float(overall), 0.0), relative=relative)
+    return view.report(view.groups.losses, view.all_rows.losses[0], relative=relative)
 
 
 def _reference_moments(reference: Any, view: _View) -> GroupMoments:
@@ -322,13 +267,9 @@ def explained_variance_ratio(
     0.2
     """
     view = _View(X, projector, sensitive_features, sample_weight, center, mean)
-    errors = view.errors(view.matrices)
-    left_out = _ratio(errors, view.totals), _ratio(view.shares @ errors, view.shares @ view.totals)
+    errors, totals = view.groups.errors, view.groups.totals
+    left_out = _ratio(errors, totals), _ratio(view.shares @ errors, view.shares @ totals)
     return view.report(1.0 - left_out[0], 1.0 - float(left_out[1]))
-
-
-def _captured(matrix: np.ndarray, basis: np.ndarray) -> float:
-    return float(np.vdot(basis, matrix @ basis))
 
 
 def _ratio(errors: Any, totals: Any) -> np.ndarray:
@@ -351,38 +292,31 @@ class _View:
         point = _mean(projector, mean, self._moments)
         check_choice("center", center, ("pooled", "group"))
         self._center = "group" if center == "group" else point
-        self.matrices = self._moments.second_moments(self._center)
-        self.totals, self.shares = np.einsum("aii->a", self.matrices), self._moments.shares
-        self.labels, self.n_features = self._moments.labels, self._moments.n_features
-
-    def captured(self, matrices: np.ndarray) -> np.ndarray:
-        return captured_variances(matrices, self.basis, self._encoder)
-
-    def errors(self, matrices: np.ndarray) -> np.ndarray:
-        return linear_errors(matrices, self.basis, self._encoder)
-
-    def losses(self, matrices: np.ndarray) -> np.ndarray:
-        return best_captured(matrices, self.basis.shape[1]) - self.captured(matrices)
+        matrices = self._moments.second_moments(self._center)
+        self.shares, self.labels = self._moments.shares, self._moments.labels
+        self.n_features = self._moments.n_features
+        self.groups = Evaluation(matrices, self.basis, self._encoder)
+        self.all_rows = Evaluation(np.tensordot(self.shares, matrices, axes=1)[None], self.basis, self._encoder)
+        self._matrices = matrices
 
     def losses_against(self, reference: GroupMoments) -> tuple[np.ndarray, float]:
         """Losses relative to components computed from other rows, for each group and for all rows as one group."""
         own, d = reference.second_moments(self._center), self.basis.shape[1]
         positions = [reference.labels.index(label) for label in self.labels]
-        pooled = np.tensordot(reference.shares, own, axes=1)
-        pairs = [*zip(self.matrices, own[positions], strict=True), (self.pooled, pooled)]
-        losses = [
-            _captured(matrix, top_eigenpairs(other, d)[1]) - self.captured(matrix[None])[0] for matrix, other in pairs
+        others = [*own[positions], np.tensordot(reference.shares, own, axes=1)]
+        matrices = [*self._matrices, np.tensordot(self.shares, self._matrices, axes=1)]
+        found = [
+            captured_variances(matrix[None], top_eigenpairs(other, d)[1])[0]
+            for matrix, other in zip(matrices, others, strict=True)
         ]
-        return np.array(losses[:-1]), float(losses[-1])
-
-    @property
-    def pooled(self) -> np.ndarray:
-        return np.tensordot(self._moments.shares, self.matrices, axes=1)
+        losses = without_rounding(np.array(found[:-1]) - self.groups.captured, self.groups.totals)
+        return losses, float(found[-1] - self.all_rows.captured[0])
 
     def report(self, values: np.ndarray, overall: float, *, relative: bool = False) -> float | GroupValues:
         """The values by group and of all rows; ``relative``: as shares of the variance of these rows."""
         if relative:
-            values, overall = _ratio(values, self.totals), float(_ratio(overall, self.shares @ self.totals))
+            totals = self.groups.totals
+            values, overall = _ratio(values, totals), float(_ratio(overall, self.shares @ totals))
         if not self.grouped:
             return float(overall)
         return GroupValues(dict(zip(self.labels, map(float, values), strict=True)), float(overall))

@@ -11,6 +11,7 @@ import numpy as np
 from fairpca._labels import label_text, label_texts
 from fairpca.inference.dominance import Dominance, dominant_parts_by_dimension
 from fairpca.metrics import Proxies, Readability, proxies, readability
+from fairpca.metrics._auc import joint_levels
 from fairpca.model_selection._study import Study
 
 __all__ = ["FeatureStudy", "study_features"]
@@ -22,6 +23,8 @@ NAMED = 10
 @dataclass(frozen=True)
 class FeatureStudy:
     """What the features reveal about the group, and what a loss rests on.
+
+    The levels of random groups hold for the best single feature and for all features together at once.
 
     Attributes
     ----------
@@ -85,9 +88,11 @@ def study_features(study: Study, dimensions: Sequence[int], names: Sequence[str]
     }
     found = proxies(study.X[judged], codes[judged], feature_names=names, **options)
     together = readability(study.X[judged], codes[judged], **options)
+    observed = np.array([found.features[0].auc, together.auc])
+    levels = joint_levels(observed, np.column_stack([found.draws, together.draws]))
     return FeatureStudy(
-        proxies=replace(found, features=tuple(_named(one, labels) for one in found.features)),
-        together=_named(together, labels),
+        proxies=replace(found, features=tuple(_named(one, labels) for one in found.features), level=float(levels[0])),
+        together=replace(_named(together, labels), level=float(levels[1])),
         influence=dominant_parts_by_dimension(study.X, study.groups, dimensions, names),
         rows=dict(zip(labels, np.bincount(codes[judged], minlength=len(labels)).tolist(), strict=True)),
     )

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-import dataclasses
+from collections.abc import Sequence
+from functools import partial
 from typing import Any
 
 import numpy as np
@@ -11,28 +12,26 @@ from sklearn.utils import check_array
 from fairpca._labels import label_texts
 from fairpca._validation import Groups, check_groups, check_several_groups, seed_from
 from fairpca.estimators._base import label_array
-from fairpca.inference import GroupFigures, LossTest, loss_test
+from fairpca.inference import LossTest, loss_test
 from fairpca.inference._checks import CountedRows, check_clusters, in_memory_rows
-from fairpca.inference._cross_fits import fit_without_folds
+from fairpca.inference._divisions import Division
 from fairpca.inference._fitting import is_projection, needs_moments_only
-from fairpca.inference._fold_study import FoldStudy
-from fairpca.inference._folds import held_out_part, make_folds
-from fairpca.inference._least_errors import LeastErrors
-from fairpca.inference.chance import Noise
-from fairpca.inference.cross_validation import group_figures
+from fairpca.inference._noise import Noise
+from fairpca.inference._study import Evidence
+from fairpca.inference._study import Study as Evaluations
 from fairpca.linalg import threads_for
 from fairpca.metrics import explained_variance_ratio
 from fairpca.metrics._components import fitted_encoder
 from fairpca.model_selection._held_out import Split, sample_rows, split_rows
 from fairpca.model_selection.methods import Method
-from fairpca.moments import GroupMoments
-from fairpca.problems.erasure import captured_variances
+from fairpca.moments import FoldMoments, GroupMoments, accumulate
+from fairpca.problems.evaluation import ROUNDING, captured_variances
 
 __all__ = ["Study"]
 
 
 class Study:
-    """Rows, groups and label, and their splits into folds and into training and held-out rows.
+    """Rows, groups and label, and their divisions into folds and into training and held-out rows.
 
     ``moments`` describe all rows; if they were given, X is a random sample of these rows.
     """
@@ -44,7 +43,6 @@ class Study:
         y: Any,
         *,
         clusters: Any,
-        repeated_rows: bool = False,
         n_folds: int,
         test_size: float,
         seed: int,
@@ -52,22 +50,29 @@ class Study:
         sample_weight: Any = None,
     ) -> None:
         rows = _given_rows(X, sensitive_features, sample_weight, moments)
-        self.X, self.groups, self.weights = rows.X, rows.groups, rows.weights
+        self.X, self.groups, self.weights, self.seed = rows.X, rows.groups, rows.weights, seed
         self.y = rows.select(_check_label(y, rows.n_given))
-        self.seed, self.independent = seed, clusters is not None or not repeated_rows
         self.labels = label_array(self.groups.labels)[self.groups.codes]
-        self.sampled = moments is not None
-        self.clusters = check_clusters(clusters, rows)
-        self.folds = FoldStudy(rows, make_folds(rows, self._folds_for(n_folds), clusters, seed_from(seed)))
-        self.moments = self.folds.moments.whole if moments is None else moments
-        _check_sample_of(self.moments, self.groups, self.X.shape[1])
-        self.least = LeastErrors(self.moments)
-        #: Rows of each group, whatever their weights.
-        self.row_counts = tuple(map(round, self.moments.counts if self.sampled else np.bincount(self.groups.codes)))
+        self.clusters, self.sampled = check_clusters(clusters, rows), moments is not None
+        if moments is not None:
+            _check_sample_of(moments, self.groups, self.X.shape[1])
+        self.folds = Evaluations(rows, self._folds_for(n_folds), clusters, seed_from(seed), moments)
+        self.moments = self.folds.all_moments
+        self.row_counts = tuple(self.folds.counts.values())
         self.n_rows = sum(self.row_counts)
         self.split: Split = split_rows(self.groups.codes, self.y, test_size, seed, self.clusters)
-        self.held_out = FoldStudy(rows, held_out_part(self.groups, self.split.test, self.clusters))
-        self.train_moments = self.held_out.moments.training(0)
+        self.tested = np.zeros(len(self.groups.codes), dtype=bool)
+        self.tested[self.split.test] = True
+        self.held_out = self._held_out()
+
+    def _held_out(self) -> Division:
+        """The held-out rows as fold 0, the training rows as fold 1."""
+        k = len(self.groups)
+        cells = Groups(tuple(range(2 * k)), self.groups.codes * 2 + ~self.tested)
+        numbers = np.arange(2 * k)
+        moments = accumulate(self.X, cells, self.weights)
+        folds = partial(FoldMoments.of_cells, moments, numbers // 2, numbers % 2, self.groups.labels)
+        return Division(folds, self.groups.labels, [0], len(self.tested) / len(self.split.test))
 
     def _folds_for(self, n_folds: int) -> int:
         """At most as many folds as the smallest group has rows, or clusters."""
@@ -78,6 +83,12 @@ class Study:
         )
         return max(2, min(n_folds, int(np.bincount(pairs).min())))
 
+    def dimensions_to_judge(self, numbers: Sequence[int]) -> list[int]:
+        """Those with which ordinary PCA does not keep everything, or the first one."""
+        values = np.linalg.eigvalsh(self.moments.pooled_covariance())[::-1]
+        rank = int(np.count_nonzero(np.cumsum(values[::-1])[::-1] > ROUNDING * values.sum()))
+        return [d for d in numbers if d < rank] or list(numbers)[:1]
+
     def held_out_counts(self) -> tuple[int, ...]:
         """Rows of each group in the held-out part."""
         return tuple(np.bincount(self.groups.codes[self.split.test], minlength=len(self.groups.labels)).tolist())
@@ -85,9 +96,8 @@ class Study:
     def prepare(self, n_components: int) -> None:
         """Find the groups' own components once, before methods are evaluated in parallel."""
         with threads_for(self.X.size * self.X.shape[1]):
-            self.folds.prepare(n_components)
-            self.held_out.prepare(n_components)
-            self.least.prepare(n_components)
+            for division in (*self.folds.divisions, self.held_out):
+                division.prepare(n_components)
 
     def fit(self, method: Method, d: int, previous: Any = None) -> tuple[Any, int]:
         """The estimator whose values on all rows are reported, and how many rows it was fitted to.
@@ -109,20 +119,18 @@ class Study:
         return self._fit_some(method, d, self.split.train)
 
     def _fit_some(self, method: Method, d: int, rows: np.ndarray) -> Any:
-        return method.fit(d, self.seed, self.X[rows], self.labels[rows], self.train_moments, self._weights_of(rows))
+        moments = self.held_out.folds.training(0)
+        return method.fit(d, self.seed, self.X[rows], self.labels[rows], moments, self._weights_of(rows))
 
     def _weights_of(self, rows: np.ndarray) -> np.ndarray | None:
         return None if self.weights is None else self.weights[rows]
 
-    def figures(self, method: Method, d: int, whole: Any, partial: Any, confidence: float) -> GroupFigures:
+    def evidence(self, method: Method, d: int, whole: Any, partial: Any) -> Evidence:
         """Values on new rows: by cross-validation where a fit needs moments only, else on the one held-out part."""
         estimator = method.make(d, self.seed)
-        study, without = self.held_out, [partial]
         if needs_moments_only(estimator):
-            study = self.folds
-            without = list(fit_without_folds(estimator, study.moments, range(study.folds.n_folds)))
-        figures = group_figures(study, whole, without, confidence, method.name, least=self.least)
-        return dataclasses.replace(figures, independent=self.independent)
+            return self.folds.evidence(method.name, whole, self.folds.fit_without_folds(estimator))
+        return self.folds.held_out(method.name, whole, partial, self.held_out, self.tested)
 
     def test(self, dimensions: list[int], n_permutations: int) -> LossTest:
         """Permutation test of ordinary PCA, for all numbers of components together."""
@@ -136,14 +144,15 @@ class Study:
             random_state=self.seed,
         )
 
-    def expected_losses(self, test: LossTest | None, d: int) -> dict[Any, float]:
+    def expected_losses(self, test: LossTest | None, dimensions: Sequence[int]) -> dict[int, dict[Any, float]]:
         """Average losses of random groups of these sizes: from the test, or in closed form if X is a sample."""
         if test is not None and not self.sampled:
-            return {label: one.expected for label, one in test[d].by_group.items()}
-        own = self.folds.moments.whole
-        noise = Noise.from_rows(self.X, own, d, self.weights)
-        counts = dict(zip(self.moments.labels, self.row_counts, strict=True))
-        return {label: noise.expected_loss(count, self.n_rows) for label, count in counts.items()}
+            return {d: {label: one.expected for label, one in test[d].by_group.items()} for d in dimensions}
+        noise, counts = Noise.from_rows(self.X, self.folds.divisions[0].folds.whole, self.weights), self.folds.counts
+        return {
+            d: {label: noise.expected_loss(count, d, self.n_rows) for label, count in counts.items()}
+            for d in dimensions
+        }
 
     def explained_variance(self, estimator: Any) -> float:
         """Explained variance ratio about the mean of all rows, whichever rows the estimator was fitted to."""

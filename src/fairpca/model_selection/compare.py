@@ -17,11 +17,14 @@ from fairpca._labels import label_texts
 from fairpca._progress import Report, progress_of
 from fairpca._validation import check_number, split_off_groups
 from fairpca._workers import delayed, parallel
-from fairpca.inference import GroupFigures, LossTest
+from fairpca.inference import GroupEvaluation, LossTest
 from fairpca.inference._checks import check_dimensions
+from fairpca.inference._study import Evidence
+from fairpca.inference.cross_validation import evaluations
 from fairpca.linalg import threads_for
+from fairpca.model_selection._claims import all_claims
 from fairpca.model_selection._features import FeatureStudy, study_features
-from fairpca.model_selection._held_out import HeldOut, measure
+from fairpca.model_selection._held_out import HeldOut, Measured, measure, together
 from fairpca.model_selection._study import Study
 from fairpca.model_selection.comparison import Comparison, Label, MethodResult
 from fairpca.model_selection.methods import Method, choose_methods
@@ -72,7 +75,7 @@ def compare(
     y : array-like of shape (n_samples,), optional
         A label; adds accuracy and the differences between groups in a classifier's decisions.
     n_components : int or iterable of int, optional
-        Default: those of 1, 2, 3, 5 and 10 that do not exceed the number of features.
+        Default: those of 1, 2, 3, 5 and 10 with which ordinary PCA does not keep everything.
     methods : iterable of str or mapping from name to estimator, optional
         Names as in ``fairpca.model_selection.METHODS`` (default: all but those marked ``on_request``), or estimators of
         your own with a parameter ``n_components``.
@@ -80,8 +83,8 @@ def compare(
         The person (household, patient, ...) that each row belongs to. Labels of persons are permuted, and the rows of a
         person stay in one fold.
     repeated_rows : bool, default=False
-        Set to True if several rows belong to one person and it is not known which: then no p-value is given and no
-        difference is claimed, since the intervals are too short.
+        Set to True if several rows belong to one person and it is not known which: then no p-value is given and
+        nothing is claimed, since the intervals are too short.
     n_permutations : int, default=999
         Number of random divisions for the p-values of ordinary PCA.
     cv : int, default=10
@@ -117,7 +120,7 @@ def compare(
 
     See Also
     --------
-    fairpca.report.audit : The same, as a report.
+    fairpca.audit.audit : The same, as a report.
 
     Examples
     --------
@@ -128,31 +131,36 @@ def compare(
     >>> ordinary, balanced = found["PCA", 5], found["FairPCA", 5]
     >>> bool(ordinary.loss.gap.value > 2.5), bool(balanced.loss.gap.value < 1e-9)
     (True, True)
-    >>> ordinary.loss.worst
-    'female'
+    >>> ordinary.loss.between
+    ('female', 'male')
+    >>> [claim.groups for claim in found.of_kind("change", "FairPCA")]
+    [('male',)]
     """
     check_number("n_permutations", n_permutations, at_least=19, integer=True)
     check_number("cv", cv, at_least=2, integer=True)
     X, sensitive_features = split_off_groups(None, X, sensitive_features)  # names of columns: those are not features
     study = Study(
-        X, sensitive_features, y, clusters=clusters, repeated_rows=repeated_rows, n_folds=cv, test_size=test_size,
-        seed=random_state, moments=moments, sample_weight=sample_weight,
+        X, sensitive_features, y, clusters=clusters, n_folds=cv, test_size=test_size, seed=random_state,
+        moments=moments, sample_weight=sample_weight,
     )  # fmt: skip
     dimensions = list(check_dimensions(n_components, study.X.shape[1], default=_DEFAULT_DIMENSIONS))
+    dimensions = study.dimensions_to_judge(dimensions) if n_components is None else dimensions
     names = feature_names_of(X, feature_names)
     chosen = choose_methods(methods)
     study.prepare(max(dimensions))
     with progress_of(True if progress is None else progress) as report:
         steps = _Steps(report, 2 + len(chosen) * len(dimensions))
-        test, features = _describe_rows(study, dimensions, names, n_permutations, steps)
-        fits, omitted = _fit_all(study, chosen, dimensions, confidence, n_jobs, steps)
+        test, features = _describe_rows(study, dimensions, names, 0 if repeated_rows else n_permutations, steps)
+        fits, omitted = _fit_all(study, chosen, dimensions, n_jobs, steps)
     settings = _settings(
         study, dimensions, chosen, n_permutations=n_permutations, confidence=confidence, test_size=test_size,
         random_state=random_state, clusters=clusters is not None, repeated_rows=repeated_rows,
         weights=sample_weight is not None,
     )  # fmt: skip
+    label = _label(study.y, label_name or getattr(y, "name", None), class_names)
+    results = _results(study, fits, confidence, not repeated_rows, label)
     return Comparison(
-        results=[fit.result(study, class_names) for fit in fits],
+        results=results,
         groups=study.groups.labels,
         counts=study.row_counts,
         n_samples=study.n_rows,
@@ -160,19 +168,20 @@ def compare(
         omitted=omitted,
         settings=settings,
         test=test,
-        expected_losses={d: study.expected_losses(test, d) for d in dimensions},
+        expected_losses=study.expected_losses(test, dimensions),
         moments=study.moments,
         n_sampled=None if moments is None else len(study.X),
         features=features,
         held_out_counts=study.held_out_counts(),
-        label=_label(study.y, label_name or getattr(y, "name", None), class_names),
+        label=label,
+        claims=() if repeated_rows else all_claims(results, test, features),
     )
 
 
 def _settings(study: Study, dimensions: list[int], methods: list[Method], **given: Any) -> dict[str, Any]:
     """What a reader needs to repeat the comparison."""
     found = {"components": dimensions, "methods": [method.name for method in methods]}
-    return found | {"n_folds": study.folds.folds.n_folds} | given
+    return found | {"n_folds": study.folds.n_folds} | given
 
 
 def feature_names_of(X: Any, given: Sequence[str] | None) -> list[str]:
@@ -189,7 +198,7 @@ def _describe_rows(
     study: Study, dimensions: list[int], names: list[str], n_permutations: int, steps: _Steps
 ) -> tuple[LossTest | None, FeatureStudy]:
     """What does not depend on the methods: the permutation test of ordinary PCA, and the features."""
-    test = study.test(dimensions, n_permutations) if study.independent else None
+    test = study.test(dimensions, n_permutations) if n_permutations else None
     steps.done("random divisions")
     with threads_for(study.X.size * study.X.shape[1]), sklearn.config_context(**_TRUSTED):
         features = study_features(study, dimensions, names)
@@ -230,40 +239,52 @@ class _Fit:
     estimator: Any
     seconds: float
     notes: tuple[str, ...]
-    held_out: HeldOut
-    figures: GroupFigures
+    measured: Measured
+    evidence: Evidence
 
-    def result(self, study: Study, class_names: Sequence[str] | None) -> MethodResult:
-        held_out = self.held_out
-        if class_names is not None and held_out.decisions is not None:
-            held_out = replace(held_out, decisions=held_out.decisions.named(class_names))
-        total = float(np.trace(study.moments.pooled_covariance()))
-        objective, bound = (_finite(getattr(self.estimator, name, None)) for name in ("objective_", "lower_bound_"))
-        unit = 1.0 if getattr(self.estimator, "relative", False) else total  # of the objective
-        gap = None if objective is None or bound is None or unit <= 0 else (objective - bound) / unit
-        return MethodResult(
-            method=self.method.name,
-            family=self.method.family,
-            n_components=self.n_components,
-            estimator=self.estimator,
-            figures=self.figures,
-            explained_variance=study.explained_variance(self.estimator),
-            objective=objective,
-            lower_bound=bound,
-            certificate=gap,
-            converged=bool(getattr(self.estimator, "converged_", True)),
-            seconds=self.seconds,
-            notes=self.notes,
-            held_out=held_out,
-        )
+
+def _results(
+    study: Study, fits: list[_Fit], confidence: float, independent: bool, label: Label | None
+) -> list[MethodResult]:
+    """What can be said of all methods together."""
+    new_rows = evaluations(study.folds, [fit.evidence for fit in fits], confidence)
+    held_out = together(
+        [fit.measured for fit in fits], study.groups.codes, study.y, study.split, weights=study.weights,
+        clusters=study.clusters, confidence=confidence, positive=None if label is None else label.positive,
+    )  # fmt: skip
+    total = float(np.trace(study.moments.pooled_covariance()))
+    return [
+        _result(study, fit, replace(evaluation, independent=independent), found, total)
+        for fit, evaluation, found in zip(fits, new_rows, held_out, strict=True)
+    ]
+
+
+def _result(study: Study, fit: _Fit, new_rows: GroupEvaluation, held_out: HeldOut, total: float) -> MethodResult:
+    objective, bound = (_finite(getattr(fit.estimator, name, None)) for name in ("objective_", "lower_bound_"))
+    unit = 1.0 if getattr(fit.estimator, "relative", False) else total  # of the objective
+    return MethodResult(
+        method=fit.method.name,
+        family=fit.method.family,
+        n_components=fit.n_components,
+        estimator=fit.estimator,
+        new_rows=new_rows,
+        explained_variance=study.explained_variance(fit.estimator),
+        objective=objective,
+        lower_bound=bound,
+        certificate=None if objective is None or bound is None or unit <= 0 else (objective - bound) / unit,
+        converged=bool(getattr(fit.estimator, "converged_", True)),
+        seconds=fit.seconds,
+        notes=fit.notes,
+        held_out=held_out,
+    )
 
 
 def _fit_all(
-    study: Study, methods: list[Method], dimensions: list[int], confidence: float, n_jobs: int | None, progress: _Steps
+    study: Study, methods: list[Method], dimensions: list[int], n_jobs: int | None, progress: _Steps
 ) -> tuple[list[_Fit], list[str]]:
     steps = [(d, method) for d in dimensions for method in methods]
     outcomes: dict[int, _Fit | ValueError] = {}
-    for i, outcome in _outcomes(study, _tasks(steps), confidence, n_jobs):
+    for i, outcome in _outcomes(study, _tasks(steps), n_jobs):
         outcomes[i] = outcome
         progress.done(f"{steps[i][1].name}, {steps[i][0]} components")
     return _sorted_outcomes(steps, outcomes)
@@ -280,28 +301,24 @@ def _tasks(steps: list[tuple[int, Method]]) -> list[list[_Step]]:
     return sorted(tasks.values(), key=lambda task: task[0][2].max_rows is None)
 
 
-def _outcomes(
-    study: Study, tasks: list[list[_Step]], confidence: float, n_jobs: int | None
-) -> Iterator[tuple[int, _Fit | ValueError]]:
+def _outcomes(study: Study, tasks: list[list[_Step]], n_jobs: int | None) -> Iterator[tuple[int, _Fit | ValueError]]:
     if effective_n_jobs(n_jobs) == 1:
         for task in tasks:
-            yield from _run_task(study, task, confidence)
+            yield from _run_task(study, task)
         return
-    run = parallel(n_jobs, return_as="generator_unordered")(
-        delayed(_list_task)(study, task, confidence) for task in tasks
-    )
+    run = parallel(n_jobs, return_as="generator_unordered")(delayed(_list_task)(study, task) for task in tasks)
     for found in run:
         yield from found
 
 
-def _list_task(study: Study, task: list[_Step], confidence: float) -> list[tuple[int, _Fit | ValueError]]:
-    return list(_run_task(study, task, confidence))
+def _list_task(study: Study, task: list[_Step]) -> list[tuple[int, _Fit | ValueError]]:
+    return list(_run_task(study, task))
 
 
-def _run_task(study: Study, task: list[_Step], confidence: float) -> Iterator[tuple[int, _Fit | ValueError]]:
+def _run_task(study: Study, task: list[_Step]) -> Iterator[tuple[int, _Fit | ValueError]]:
     previous = None
     for i, d, method in task:
-        outcome = _try_one(study, method, d, confidence, previous)
+        outcome = _try_one(study, method, d, previous)
         yield i, outcome
         converged = isinstance(outcome, _Fit) and getattr(outcome.estimator, "converged_", False)
         previous = outcome.estimator if isinstance(outcome, _Fit) and converged else None
@@ -332,16 +349,16 @@ def _reason(name: str, problems: list[tuple[int, ValueError]]) -> str:
     return f"{name} with {numbers} components: {problems[0][1]}"
 
 
-def _try_one(study: Study, method: Method, d: int, confidence: float, previous: Any = None) -> _Fit | ValueError:
+def _try_one(study: Study, method: Method, d: int, previous: Any = None) -> _Fit | ValueError:
     """The fit, or the error that prevented it: some methods need more features than components."""
     try:
         with threads_for(study.X.size * study.X.shape[1]):
-            return _fit_one(study, method, d, confidence, previous)
+            return _fit_one(study, method, d, previous)
     except ValueError as problem:
         return problem
 
 
-def _fit_one(study: Study, method: Method, d: int, confidence: float, previous: Any) -> _Fit:
+def _fit_one(study: Study, method: Method, d: int, previous: Any) -> _Fit:
     start = time.perf_counter()
     with _collected() as notes:
         estimator, rows_used = study.fit(method, d, previous)
@@ -353,10 +370,12 @@ def _fit_one(study: Study, method: Method, d: int, confidence: float, previous: 
     with _collected() as training_notes:
         partial = estimator if method.max_rows is not None else study.fit_training_rows(method, d)
         with sklearn.config_context(**_TRUSTED):
-            held_out = measure(partial, study.X, study.groups.codes, study.y, study.split, study.seed, study.weights)
-        figures = study.figures(method, d, estimator, partial, confidence)
+            measured = measure(
+                partial, study.X, study.groups.codes, study.y, study.split, study.seed, study.weights, study.clusters
+            )
+        evidence = study.evidence(method, d, estimator, partial)
     notes += [f"In the fit for the held-out rows: {note}" for note in training_notes]
-    return _Fit(method, d, estimator, seconds, tuple(dict.fromkeys(notes)), held_out, figures)
+    return _Fit(method, d, estimator, seconds, tuple(dict.fromkeys(notes)), measured, evidence)
 
 
 @contextmanager

@@ -3,14 +3,16 @@
 from __future__ import annotations
 
 import json
+import math
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
+from fairpca._display import TableResult
 from fairpca._files import write_text
 from fairpca._labels import group_sizes, label_texts
-from fairpca.inference import Estimate, GroupEstimates, GroupFigures, LossTest
-from fairpca.inference._display import TableResult
+from fairpca.inference import Claim, GroupEvaluation, LossTest
+from fairpca.metrics import Estimate, GroupValues
 from fairpca.model_selection._features import FeatureStudy
 from fairpca.model_selection._held_out import HeldOut
 from fairpca.moments import GroupMoments
@@ -31,7 +33,7 @@ class MethodResult:
     n_components : int
     estimator : fitted estimator
         Fitted on all rows.
-    figures : GroupFigures
+    new_rows : GroupEvaluation
         Error on new rows, loss in the sample, corrected loss, and change of the error relative to ordinary PCA, by
         group. Also available as ``error``, ``loss``, ``corrected_loss`` and ``change``.
     explained_variance : float
@@ -67,7 +69,7 @@ class MethodResult:
     family: str
     n_components: int
     estimator: Any
-    figures: GroupFigures
+    new_rows: GroupEvaluation
     explained_variance: float
     objective: float | None
     lower_bound: float | None
@@ -78,24 +80,24 @@ class MethodResult:
     held_out: HeldOut
 
     @property
-    def error(self) -> GroupEstimates:
+    def error(self) -> GroupValues:
         """Mean squared reconstruction error on new rows."""
-        return self.figures.error
+        return self.new_rows.error
 
     @property
-    def loss(self) -> GroupEstimates:
+    def loss(self) -> GroupValues:
         """Loss in the sample."""
-        return self.figures.loss
+        return self.new_rows.loss
 
     @property
-    def corrected_loss(self) -> GroupEstimates:
+    def corrected_loss(self) -> GroupValues:
         """Loss with both sides evaluated on new rows."""
-        return self.figures.corrected_loss
+        return self.new_rows.corrected_loss
 
     @property
-    def change(self) -> GroupEstimates:
+    def change(self) -> GroupValues:
         """Error on new rows minus that of ordinary PCA."""
-        return self.figures.change
+        return self.new_rows.change
 
     def as_dict(self) -> dict[str, Any]:
         """Plain numbers and text, for JSON. Timings are left out, so that the same seed gives the same output."""
@@ -103,13 +105,14 @@ class MethodResult:
             name: getattr(self, name)
             for name in ("method", "family", "n_components", "explained_variance", "objective", "lower_bound")
         }
-        labels = label_texts(self.figures.sample_error)
-        row["sample_error"] = dict(zip(labels, self.figures.sample_error.values(), strict=True))
-        row |= {name: _plain_estimates(getattr(self, name)) for name in ("error", "loss", "corrected_loss", "change")}
+        found, labels = self.new_rows, label_texts(self.new_rows.counts)
+        row["sample_error"] = dict(zip(labels, map(float, found.sample_error.values()), strict=True))
+        row |= {name: _plain(getattr(self, name), joint=name == "change") for name in ("error", "loss", "change")}
+        row["corrected_loss"] = _plain(self.corrected_loss)
         gap = self.corrected_loss.gap
-        row["new_rows"] = {"gap": gap.value, "low": gap.low, "high": gap.high, "claimed": self.figures.claimed}
-        row |= {"n_folds": self.figures.n_folds, "certificate": self.certificate, "converged": self.converged}
-        row["notes"] = [*self.notes, *self.figures.remarks]
+        row["new_rows"] = {"gap": gap.value, "low": gap.joint_low, "high": gap.joint_high, "claimed": found.claimed}
+        row |= {"n_folds": found.n_folds, "certificate": self.certificate, "converged": self.converged}
+        row["notes"] = [*self.notes, *found.remarks]
         row["held_out"] = self.held_out.as_dict(labels)
         return row
 
@@ -162,6 +165,8 @@ class Comparison(TableResult):
         Rows of each group among those held out for decisions and for methods that need rows.
     label : Label or None
         Name and classes of ``y``.
+    claims : tuple of Claim
+        Everything that is stated of groups. Claims of one kind hold together.
 
     See Also
     --------
@@ -191,6 +196,7 @@ class Comparison(TableResult):
     features: FeatureStudy | None = None
     held_out_counts: tuple[int, ...] = ()
     label: Label | None = None
+    claims: tuple[Claim, ...] = ()
 
     def __getitem__(self, key: tuple[str, int]) -> MethodResult:
         for result in self.results:
@@ -206,8 +212,16 @@ class Comparison(TableResult):
     def dimensions(self) -> list[int]:
         return sorted({result.n_components for result in self.results})
 
+    def of_kind(self, kind: str, method: str | None = None, n_components: int | None = None) -> list[Claim]:
+        """The claims of one kind, perhaps only those about one method and number of components."""
+        return [
+            claim
+            for claim in self.claims
+            if claim.kind == kind and method in (None, claim.method) and n_components in (None, claim.n_components)
+        ]
+
     def as_dict(self) -> dict[str, Any]:
-        """Plain numbers and text, for JSON, as described by :func:`fairpca.report.schema`.
+        """Plain numbers and text, for JSON, as described by :func:`fairpca.audit.schema`.
 
         Labels with the same text, such as 1 and "1", are written as in Python.
         """
@@ -228,13 +242,9 @@ class Comparison(TableResult):
             },
             "proxies": None if self.features is None else self.features.as_dict(),
             "influence": {} if self.features is None else self.features.influence_as_dict(),
+            "claims": [claim.as_dict() for claim in self.claims],
             "results": [result.as_dict() | {"chance": self.chance(result.n_components)} for result in self.results],
         }
-
-    @property
-    def figures(self) -> dict[str, Any]:
-        """All values as plain numbers and text: the same as :meth:`as_dict`."""
-        return self.as_dict()
 
     def save(self, path: Any) -> Path:
         """Write all values as JSON, atomically: the file appears complete or not at all."""
@@ -251,7 +261,7 @@ class Comparison(TableResult):
     def _records(self) -> list[dict[str, Any]]:
         records = []
         for result in self.results:
-            for record in result.figures._records():
+            for record in result.new_rows._records():
                 expected = self.expected_losses[result.n_components][record["group"]]
                 head = {"method": result.method, "n_components": result.n_components}
                 chance = {"expected_by_chance": expected if result.method == "PCA" else None}
@@ -259,25 +269,32 @@ class Comparison(TableResult):
         return records
 
     def _headings(self) -> list[str]:
-        return ["method", "components", "group", "rows", "error on new rows", "loss in sample", "corrected loss"]
+        return ["method", "components", *self.results[0].new_rows._headings()]
 
     def _rows(self) -> list[list[str]]:
         return [
-            [result.method, str(result.n_components), *row] for result in self.results for row in result.figures._rows()
+            [result.method, str(result.n_components), *row]
+            for result in self.results
+            for row in result.new_rows._rows()
         ]
 
     def _sentences(self) -> tuple[list[str], list[str]]:
         above = [f"{self.n_samples:,} rows, {self.n_features} features; groups {group_sizes(self.groups, self.counts)}"]
-        above += [] if self.test is None else [f"Losses of ordinary PCA: {self.test.sentence}"]
+        above += [claim.text for claim in self.claims] or ["Nothing is shown of the groups."]
         return above, [f"Left out: {reason}" for reason in self.omitted]
 
 
-def _plain_estimates(estimates: GroupEstimates) -> dict[str, Any]:
-    def plain(estimate: Estimate) -> list[float]:
-        return [estimate.value, estimate.low, estimate.high]
+def _plain(values: GroupValues, *, joint: bool = False) -> dict[str, Any]:
+    """Values and intervals, for JSON: of groups alone (or joint), of the gap joint where there is such an interval."""
+    gap = values.gap
+
+    def plain(one: Estimate) -> list[float | None]:
+        return [None if math.isnan(number) else number for number in (one.value, one.low, one.high)]
 
     return {
-        "groups": dict(zip(label_texts(estimates.by_group), map(plain, estimates.by_group.values()), strict=True)),
-        "overall": estimates.overall,
-        "gap": plain(estimates.gap),
+        "groups": dict(
+            zip(label_texts(values), (plain(one.joint if joint else one) for one in values.values()), strict=True)
+        ),
+        "overall": values.overall,
+        "gap": plain(gap if math.isnan(gap.joint_low) else gap.joint),
     }

@@ -15,7 +15,7 @@ from fairpca.joint_range import JointRange
 from fairpca.linalg import Geodesic, threads_for, top_eigenpairs
 from fairpca.metrics._components import fitted_encoder
 from fairpca.moments import GroupMoments, group_moments
-from fairpca.problems.erasure import linear_errors
+from fairpca.problems.evaluation import Evaluation
 from fairpca.solvers.range.sweep import BoundaryPoint, trace_boundary
 
 __all__ = ["Frontier", "FrontierPoint", "frontier", "frontier_of"]
@@ -210,7 +210,7 @@ class _Study:
     def point(
         self, basis: np.ndarray, weights: np.ndarray | None = None, encoder: np.ndarray | None = None
     ) -> FrontierPoint:
-        errors = linear_errors(self._matrices, basis, encoder)
+        errors = Evaluation(self._matrices, basis, encoder).errors
         return FrontierPoint(
             errors, float(self._moments.shares @ errors), float(np.ptp(errors)), basis.T.copy(), weights
         )

@@ -10,6 +10,7 @@ from typing import Any, NamedTuple
 import numpy as np
 from sklearn.decomposition import PCA
 
+from fairpca._display import TableResult
 from fairpca._labels import label_texts
 from fairpca._validation import (
     check_choice,
@@ -20,10 +21,9 @@ from fairpca._validation import (
     is_dask,
     seed_from,
 )
+from fairpca.inference._blocks import make_blocks
 from fairpca.inference._checks import as_source
-from fairpca.inference._display import TableResult
 from fairpca.inference._fitting import fit_to_moments, needs_moments_only
-from fairpca.inference._folds import make_folds
 from fairpca.linalg import threads_for
 from fairpca.model_selection.methods import Method, choose_methods
 from fairpca.moments import FoldMoments, GroupMoments, group_moments
@@ -265,7 +265,7 @@ def _moments(
     check_groups_given(sensitive_features)
     if cv is not None:
         source = as_source(X, sensitive_features, sample_weight)
-        folds = FoldMoments.from_source(source, make_folds(source, cv, None, seed).cells)
+        folds = make_blocks(source, cv, None, seed).fold_moments(source, None, cv, 0)
         return folds.whole, folds
     reduce = moments_from_dask if is_dask(X) else group_moments
     moments = reduce(X, sensitive_features, sample_weight=sample_weight)

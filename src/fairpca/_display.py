@@ -64,7 +64,7 @@ def number(value: float) -> str:
 
     Examples
     --------
-    >>> from fairpca.inference._display import number
+    >>> from fairpca._display import number
     >>> [number(value) for value in (43.692, 0.3266, 2.125, 12345.6, 2e-6, -1.5, 1e-12)]
     ['43.7', '0.327', '2.13', '12,346', '2.0e-6', '-1.50', '0']
     """
@@ -85,7 +85,7 @@ def fixed(value: float, digits: int) -> str:
 
     Examples
     --------
-    >>> from fairpca.inference._display import fixed
+    >>> from fairpca._display import fixed
     >>> fixed(0.0625, 3), fixed(-0.0004, 3), fixed(2.5, 0)
     ('0.063', '0.000', '3')
     """

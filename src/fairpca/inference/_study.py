@@ -1,0 +1,232 @@
+"""Rows that were divided and summarised once, to evaluate any number of methods together."""
+
+from __future__ import annotations
+
+import warnings
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from functools import partial
+from typing import Any
+
+import numpy as np
+
+from fairpca.inference._blocks import Blocks, make_blocks
+from fairpca.inference._checks import CountedRows, check_clusters
+from fairpca.inference._divisions import Division, Rows, sample_of_rows
+from fairpca.inference._fitting import fit_to_moments, is_projection, n_components_of, reconstruction_errors
+from fairpca.inference._intervals import Spread, influence_by_group
+from fairpca.linalg import threads_for
+from fairpca.metrics._components import fitted_encoder
+from fairpca.moments import GroupMoments, RowSource
+from fairpca.problems import best_captured
+from fairpca.problems.evaluation import ROUNDING, Evaluation
+
+__all__ = ["EIGENPROBLEMS", "Evidence", "Study", "quietly"]
+
+#: A fit from moments, or an evaluation, takes about as long as this many eigenproblems.
+EIGENPROBLEMS = 20.0
+#: Random divisions into folds: the spread between them shows how much the fit varies, with one degree of freedom less.
+_N_DIVISIONS = 5
+
+#: The moments of the folds of all divisions are kept up to this many bytes; beyond that, only those of the first.
+_FOLD_BYTES = 1 << 31
+
+
+@dataclass(frozen=True)
+class InSample:
+    """Errors and losses of the groups on the rows that were used in fitting."""
+
+    errors: np.ndarray
+    losses: np.ndarray
+    loss_of_all: float
+
+
+@dataclass(frozen=True)
+class Evidence:
+    """What one method with one number of components shows on rows that it was not fitted to.
+
+    Attributes
+    ----------
+    method : str
+    n_components : int
+    sample : InSample
+    values : ndarray of shape (n_divisions, n_groups, 4)
+        See :mod:`fairpca.inference._divisions`.
+    influences : tuple of ndarray of shape (n_units, 4), one per group
+    errors, freedom : ndarray of shape (n_groups, 4)
+        Standard errors that come from how much the rows vary, and their degrees of freedom.
+    n_folds : int
+    n_effective : float
+        The reciprocal of the share of rows in a test fold.
+    own_weights : ndarray of shape (n_groups,)
+    variation : float
+        The squared standard error that comes from how much the fit varies, in units of the variance of ``values``
+        between divisions.
+    """
+
+    method: str
+    n_components: int
+    sample: InSample
+    values: np.ndarray
+    influences: tuple[np.ndarray, ...]
+    errors: np.ndarray
+    freedom: np.ndarray
+    n_folds: int
+    n_effective: float
+    own_weights: np.ndarray
+    variation: float
+
+    @property
+    def means(self) -> np.ndarray:
+        """Of all divisions, of shape (n_groups, 4)."""
+        return self.values.mean(axis=0)
+
+    def with_variation(self, spread: Spread, repeated: np.ndarray) -> Spread:
+        """Add how much the fit varies to the spread of values of which there is one per division."""
+        if len(repeated) < 2:
+            return spread
+        return spread.plus(np.sqrt(self.variation * repeated.var(axis=0, ddof=1)), len(repeated) - 1.0)
+
+
+class Study:
+    """One pass over the rows for all divisions, and one for the rows that standard errors come from.
+
+    Attributes
+    ----------
+    source : RowSource
+    blocks : Blocks
+    n_folds : int
+    labels : tuple
+    rows : Rows
+        A sample, from which standard errors come.
+    divisions : list of Division
+        Independent random divisions into folds; the first one also gives the standard errors.
+    all_moments : GroupMoments
+        Of all rows; or of many more, of which the source has a random sample.
+    counts : dict
+        Label -> rows that ``all_moments`` describe.
+    """
+
+    def __init__(
+        self, source: RowSource, n_folds: int, clusters: Any, seed: int, moments: GroupMoments | None = None
+    ) -> None:
+        self.source = source
+        self.blocks: Blocks = make_blocks(source, n_folds, clusters, seed)
+        self.n_folds = int(n_folds)
+        self.labels = self.blocks.labels
+        codes = check_clusters(clusters, source) if isinstance(source, CountedRows) else None
+        self.rows: Rows = sample_of_rows(source, self.blocks, codes)
+        kept = self.blocks.moments(source)
+        size = _N_DIVISIONS * self.n_folds * len(self.labels) * source.n_features**2 * 8
+        self.divisions = [
+            Division(
+                partial(self.blocks.fold_moments, source, kept, self.n_folds, number),
+                self.labels,
+                range(n_folds),
+                n_folds,
+                kept=number == 0 or size <= _FOLD_BYTES,
+            )
+            for number in range(_N_DIVISIONS)
+        ]
+        self.all_moments: GroupMoments = self.divisions[0].folds.whole if moments is None else moments
+        counts = self.blocks.counts if moments is None else np.rint(moments.counts)
+        self.counts = dict(zip(self.labels, map(int, counts), strict=True))
+        self._matrices = self.all_moments.second_moments()
+        self._best: dict[int, np.ndarray] = {}
+
+    def fold_of_rows(self, number: int = 0) -> np.ndarray:
+        """The fold of each row in memory, in one of the divisions."""
+        assert isinstance(self.source, CountedRows)
+        return self.blocks.folds(self.n_folds, number)[self.blocks.cells.codes(0, self.source.groups)]
+
+    def fit_without_folds(self, estimator: Any) -> list[list[Any]]:
+        """An estimator that needs moments only, fitted without each fold of every division."""
+        with threads_for(EIGENPROBLEMS * self.source.n_features**3):
+            return [
+                [quietly(fit_to_moments, estimator, training) for training in division.trainings()]
+                for division in self.divisions
+            ]
+
+    def evidence(self, method: str, whole: Any, without: Sequence[Sequence[Any]]) -> Evidence:
+        """From fits without each fold of the first division, or of all divisions."""
+        fold = self.blocks.folds(self.n_folds, 0)[self.rows.cell]
+        same = self.blocks.same_fold(self.n_folds)
+        variation = 3.0 / 8.0 * (1.0 - same) / same if same > 0 else 0.0
+        return self._judge(method, whole, self.divisions, fold, without, variation)
+
+    def held_out(self, method: str, whole: Any, fitted: Any, division: Division, tested: np.ndarray) -> Evidence:
+        """From one fit without the rows in memory that ``tested`` marks, which are fold 0 of the division."""
+        return self._judge(method, whole, [division], np.where(tested[self.rows.index], 0, -1), [[fitted]], 0.0)
+
+    def _judge(
+        self,
+        method: str,
+        whole: Any,
+        divisions: Sequence[Division],
+        fold: np.ndarray,
+        without: Sequence[Sequence[Any]],
+        variation: float,
+    ) -> Evidence:
+        fits, rows = without[0], self.rows
+        d, linear = n_components_of(fits[0]), is_projection(fits[0])
+        with threads_for(EIGENPROBLEMS * self.source.n_features**3):
+            divisions[0].prepare(d)
+            own_weights = divisions[0].own_weights(d)
+            by_row = divisions[0].row_values(rows, fold, fits, own_weights)
+            share = rows.share if linear else np.ones(len(self.labels))
+            influences, errors, freedom = influence_by_group(by_row, rows.group, rows.unit, rows.weights, share)
+            if linear:
+                parts = zip(divisions, without, strict=False)  # fits to rows exist for one division only
+                values = np.stack([division.values(each, own_weights) for division, each in parts])
+            else:
+                values = self._means(by_row)[None]
+        rounding = np.abs(values).max(axis=0) + np.where(np.isfinite(errors), errors, 0.0)
+        zero = rounding <= ROUNDING * np.einsum("aii->a", self._matrices)[:, None]
+        return Evidence(
+            method=method,
+            n_components=d,
+            sample=self._in_sample(whole, d),
+            values=np.where(zero, 0.0, values),
+            influences=tuple(np.where(none, 0.0, one) for none, one in zip(zero, influences, strict=True)),
+            errors=np.where(zero, 0.0, errors),
+            freedom=freedom,
+            n_folds=len(fits),
+            n_effective=divisions[0].n_effective,
+            own_weights=own_weights,
+            variation=variation,
+        )
+
+    def _in_sample(self, whole: Any, d: int) -> InSample:
+        """Groups and, as one more group, all rows."""
+        pooled = self.all_moments.pooled_covariance()[None]
+        matrices = np.concatenate([self._matrices, pooled])
+        if d not in self._best:
+            self._best[d] = best_captured(matrices, d)
+        if is_projection(whole):
+            found = Evaluation(matrices, whole.components_.T, fitted_encoder(whole), self._best[d])
+            return InSample(found.errors[:-1], found.losses[:-1], float(found.losses[-1]))
+        errors = self._means(reconstruction_errors(whole, self.rows.X)[:, None])[:, 0]
+        errors = np.append(errors, self.all_moments.shares @ errors)
+        losses = np.maximum(errors - (np.einsum("aii->a", matrices) - self._best[d]), 0.0)
+        return InSample(errors[:-1], losses[:-1], float(losses[-1]))
+
+    def few_rows_dominate(self, d: int) -> bool:
+        """Whether what chance adds to the losses rests on a few rows."""
+        noise, smallest = self.divisions[0].noise, float(self.blocks.sizes.min())
+        parts = noise.parts(self.rows.X, self.rows.weights, smallest, d)
+        copies = 1.0 / self.rows.share[self.rows.group]
+        return noise.rests_on_few_rows(copies @ parts, copies @ parts**2, smallest)
+
+    def _means(self, values: np.ndarray) -> np.ndarray:
+        """By group, over the rows of the sample that have values."""
+        weights = np.ones(len(values)) if self.rows.weights is None else self.rows.weights
+        known = ~np.isnan(values[:, 0])
+        chosen = [known & (self.rows.group == a) for a in range(len(self.labels))]
+        return np.stack([np.average(values[one], axis=0, weights=weights[one]) for one in chosen])
+
+
+def quietly(fit: Callable[..., Any], *given: Any) -> Any:
+    """Suppress warnings: they were already shown for the fit to all rows."""
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")
+        return fit(*given)
