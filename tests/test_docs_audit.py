@@ -2,14 +2,16 @@
 
 from __future__ import annotations
 
+import argparse
 import re
 from pathlib import Path
 
 import numpy as np
 import pytest
 
-from fairpca.cli import main
-from fairpca.tables.missing import KEPT_IN_LABELS, MISSING_TOKENS
+from fairpca.audit.command import main
+from fairpca.audit.command._main import _parser
+from fairpca.audit.texts import KEPT_IN_LABELS, MISSING_TOKENS
 
 PAGE = (Path(__file__).parents[1] / "docs" / "audit.md").read_text(encoding="utf-8")
 
@@ -59,3 +61,11 @@ def test_the_tokens_of_the_page_are_those_of_the_code():
     assert f"In CSV files so are {listed}, in upper or lower case." in " ".join(PAGE.split())
     kept = [token for token in MISSING_TOKENS if token.lower() in KEPT_IN_LABELS]
     assert f"{', '.join(f'`{token}`' for token in kept[:-1])} and `{kept[-1]}` are kept" in " ".join(PAGE.split())
+
+
+def test_each_option_is_in_the_table_once():
+    (commands,) = [one for one in _parser()._actions if isinstance(one, argparse._SubParsersAction)]
+    options = {text for parser in commands.choices.values() for one in parser._actions for text in one.option_strings}
+    table = PAGE.partition("### All options")[2].partition("\n## ")[0]
+    heads = "".join(line.split("|")[1] for line in table.splitlines() if line.startswith("| `"))
+    assert sorted(re.findall(r"--[a-z-]+", heads)) == sorted(options - {"-h", "--help"})

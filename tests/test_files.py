@@ -16,7 +16,7 @@ import pytest
 
 from fairpca import _files
 from fairpca._files import check_writable, is_standard_output, replace_file, write_text
-from fairpca.cli import main
+from fairpca.audit.command import main
 
 OLD, NEW = "an older result", "the new result"
 needs_posix = pytest.mark.skipif(os.name != "posix", reason="needs a POSIX system")
@@ -124,7 +124,16 @@ def people(tmp_path):
 def test_the_standard_output_gets_the_result_alone(people, tmp_path):
     """In a file at that: it is written on, not replaced."""
     assert main(["fit", str(people), "--sensitive", "sex", "--out", str(tmp_path / "model.npz")]) == 0
-    call = [sys.executable, "-m", "fairpca.cli", "transform", tmp_path / "model.npz", people, "--out", "/dev/stdout"]
+    call = [
+        sys.executable,
+        "-m",
+        "fairpca.audit.command",
+        "transform",
+        tmp_path / "model.npz",
+        people,
+        "--out",
+        "/dev/stdout",
+    ]
     with (tmp_path / "collected").open("w") as stream:
         stream.write("before\n")
         stream.flush()

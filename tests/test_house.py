@@ -1,4 +1,4 @@
-"""The source stays readable: short functions, modules of moderate length, nothing written twice."""
+"""Nothing is written twice."""
 
 from __future__ import annotations
 
@@ -7,43 +7,13 @@ import re
 from collections import defaultdict
 from pathlib import Path
 
-import numpy as np
-import pytest
-
 import fairpca
 
 ROOT = Path(fairpca.__file__).parent
 SOURCES = sorted(ROOT.rglob("*.py"))
 PAPERS = Path(__file__).resolve().parents[1] / "reproductions"
 
-LONGEST_MODULE, LONGEST_BODY, USUAL_BODY, LONGEST_COPY = 450, 40, 20, 10
-
-
-def functions_of(path: Path) -> list[ast.FunctionDef]:
-    tree = ast.parse(path.read_text(encoding="utf-8"))
-    return [node for node in ast.walk(tree) if isinstance(node, ast.FunctionDef)]
-
-
-def body_length(function: ast.FunctionDef) -> int:
-    """Lines after the docstring."""
-    statements = function.body[1:] if ast.get_docstring(function) is not None else function.body
-    return statements[-1].end_lineno - statements[0].lineno + 1 if statements else 0
-
-
-def test_functions_are_short():
-    lengths = {
-        f"{path.relative_to(ROOT)}:{function.lineno} {function.name}": body_length(function)
-        for path in SOURCES
-        for function in functions_of(path)
-    }
-    assert {name: length for name, length in lengths.items() if length > LONGEST_BODY} == {}
-    assert np.quantile(list(lengths.values()), 0.9) <= USUAL_BODY
-
-
-def test_modules_are_of_moderate_length():
-    sources = [*SOURCES, *sorted(PAPERS.rglob("*.py"))]
-    lengths = {str(path): len(path.read_text(encoding="utf-8").splitlines()) for path in sources}
-    assert {path: length for path, length in lengths.items() if length > LONGEST_MODULE} == {}
+LONGEST_COPY = 10
 
 
 def code_lines(text: str) -> list[tuple[int, str]]:
@@ -83,10 +53,3 @@ def test_copies_would_be_noticed():
     assert copies({"a": block, "b": indented}, LONGEST_COPY + 1) == ["a:1 = b:2"]
     shorter = "\n".join(block.splitlines()[1:])
     assert copies({"a": block, "b": shorter}, LONGEST_COPY + 1) == []
-
-
-@pytest.mark.parametrize(
-    ("source", "length"), [("def f():\n    'doc'\n", 0), ("def f():\n    'doc'\n    a\n\n    b\n", 3)]
-)
-def test_docstrings_do_not_count(source, length):
-    assert body_length(ast.parse(source).body[0]) == length

@@ -11,8 +11,9 @@ import pytest
 
 from fairpca import FairPCA, ParityPCA
 from fairpca._optional import _EXTRAS, require
+from fairpca.audit import prepare
 from fairpca.datasets import load_german_credit
-from fairpca.inference import chance_losses
+from fairpca.inference import loss_test
 from fairpca.metrics import readability
 from fairpca.plotting import CommunalityDisplay
 
@@ -39,8 +40,9 @@ def test_every_feature_names_its_extra(without_packages, two_groups):
         "sdp": lambda: FairPCA(2, solver="sdp").fit(X, sensitive_features=groups),
         "sdp ": lambda: ParityPCA(2, solver="sdp").fit(X, sensitive_features=groups),
         "frame": lambda: load_german_credit(as_frame=True),
-        "frame ": lambda: chance_losses(X, sensitive_features=groups, n_components=2).to_frame(),
+        "frame ": lambda: loss_test(X, sensitive_features=groups, n_components=2, n_permutations=19).to_frame(),
         "frame  ": lambda: readability(X[:, :2], groups).to_frame(),
+        "audit": lambda: prepare({"x": [1.0]}, "x"),
         "plot": lambda: CommunalityDisplay.from_estimator(FairPCA(2).fit(X, sensitive_features=groups)).plot(),
     }
     for extra, call in calls.items():

@@ -9,12 +9,12 @@ import pytest
 from sklearn.decomposition import PCA
 
 from fairpca import FairPCA, load_model, save_model
+from fairpca.audit import audit
 from fairpca.estimators import Fit, LinearProjection, MomentEstimator
 from fairpca.linalg import top_eigenpairs
 from fairpca.model_selection import compare
 from fairpca.persistence import NUMBER, Array, optional, read_model
 from fairpca.protocols import SolverResult, Status
-from fairpca.report import audit
 
 
 class EqualWeightPCA(MomentEstimator):
@@ -112,7 +112,7 @@ def test_it_is_compared_and_audited(two_groups, tmp_path):
     options = {"n_components": [2], "methods": methods, "n_permutations": 19}
     found = compare(X, groups, **options)["Equal weights", 2]
     assert found.estimator.power == 0.5
-    assert found.figures.n_folds == 10  # moments are all it needs, so that folds cost no further pass
+    assert found.new_rows.n_folds == 10  # moments are all it needs, so that folds cost no further pass
     own = EqualWeightPCA(2, power=0.5).fit(X, sensitive_features=groups)
     np.testing.assert_allclose(found.estimator.components_, own.components_, atol=1e-12)
     np.testing.assert_allclose([one.value for one in found.loss.by_group.values()], own.group_losses_, atol=1e-10)

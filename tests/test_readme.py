@@ -1,55 +1,70 @@
-"""The first table of the README, and the output shown in docs/chance.md, are what the code gives."""
+"""The first table of the README and its sentences, and what docs/chance.md shows, are what the code gives."""
 
 from __future__ import annotations
 
 from pathlib import Path
 
 import pytest
-from sklearn.decomposition import PCA
 
 from fairpca import FairPCA
+from fairpca._display import number, p_text, with_interval
 from fairpca.datasets import load_german_credit
 from fairpca.inference import cross_validate_groups, loss_test
-from fairpca.inference._display import number, p_text, with_interval
+from fairpca.model_selection import compare
 
 ROOT = Path(__file__).parents[1]
+DIMENSIONS = [1, 2, 3, 5, 10]  # as in `fairpca demo`
+
+
+def page(*parts: str) -> str:
+    return ROOT.joinpath(*parts).read_text(encoding="utf-8")
+
+
+def in_sentence(estimate) -> str:
+    """A value with its joint interval, in one pair of brackets."""
+    one = estimate.joint
+    return f"({number(one)}, {number(one.low)} to {number(one.high)})"
 
 
 @pytest.fixture(scope="module")
-def values():
+def found():
     X, sex = load_german_credit(return_X_s=True)
-    test = loss_test(X, sensitive_features=sex, n_components=5, random_state=0)
-    figures = [
-        cross_validate_groups(estimator, X, sensitive_features=sex, random_state=0)
-        for estimator in (PCA(5), FairPCA(5))
-    ]
-    return test, *figures
+    return compare(X, sex, n_components=DIMENSIONS, methods=["PCA", "FairPCA"], progress=False)
 
 
-def test_the_table_is_true(values):
-    test, ordinary, balanced = values
-    text = (ROOT / "README.md").read_text(encoding="utf-8")
-    names = {"female": "women", "male": "men"}
-    for figures, method in ((ordinary, "ordinary PCA"), (balanced, "`FairPCA`")):
-        for label, name in names.items():
-            cells = [f"{name}, {method}", f"{figures.counts[label]:.0f}", with_interval(figures.error.by_group[label])]
-            cells.append(number(figures.loss.by_group[label].value))
-            p_value = p_text(test.by_group[label].p_value, test.n_permutations).removeprefix("= ")
-            chance = (number(test.by_group[label].expected), p_value) if figures is ordinary else ("", "")
-            cells += [chance[0], with_interval(figures.corrected_loss.by_group[label]), chance[1]]
+def test_the_table_is_true(found):
+    text = page("README.md")
+    for method, name in (("PCA", "ordinary PCA"), ("FairPCA", "`FairPCA`")):
+        result = found[method, 5]
+        for label, group in {"female": "women", "male": "men"}.items():
+            cells = [f"{group}, {name}", str(result.new_rows.counts[label]), with_interval(result.error[label])]
+            cells.append(number(result.loss[label]))
+            chance = found.test[5].by_group[label]
+            p_value = p_text(chance.p_value, found.test.n_permutations).removeprefix("= ")
+            expected, p_value = (number(chance.expected), p_value) if method == "PCA" else ("", "")
+            cells += [expected, with_interval(result.corrected_loss[label]), p_value]
             line = "| " + " | ".join(cells) + " |"
             assert line.replace("|  |", "| |") in text, line
-    assert f"differ by {with_interval(ordinary.corrected_loss.gap)}" in text.replace("\n", " ")
-    assert ordinary.claimed
-    changes = balanced.change.by_group
-    women = changes["female"]
-    assert f"({number(women.value)}, {number(women.low)} to {number(women.high)})" in text.replace("\n", " ")
-    assert women.low < 0 < women.high
-    assert f"error of men rises by {with_interval(changes['male'])}" in text.replace("\n", " ")
-    assert not ordinary.error.gap_excludes_zero
 
 
-def test_the_outputs_of_the_page_on_chance_are_true(values):
-    text = (ROOT / "docs" / "chance.md").read_text(encoding="utf-8")
-    for result in values[:2]:
-        assert repr(result) in text
+@pytest.mark.parametrize("name", ["README.md", "docs/chance.md"])
+def test_the_sentences_are_true(found, name):
+    text = " ".join(page(name).split())
+    ordinary, balanced = found["PCA", 5], found["FairPCA", 5]
+    women, men = balanced.change["female"], balanced.change["male"]
+    for estimate in (ordinary.corrected_loss.gap, ordinary.error.gap, women):
+        assert in_sentence(estimate) in text
+        assert not estimate.excludes_zero
+    assert with_interval(men.joint) in text
+    assert [claim.groups for claim in found.of_kind("change", "FairPCA", 5)] == [("male",)]
+    assert found.of_kind("losses") == found.of_kind("errors") == []
+    assert found.test[5].rejected
+
+
+def test_the_outputs_of_the_page_on_chance_are_true():
+    X, sex = load_german_credit(return_X_s=True)
+    text = page("docs", "chance.md")
+    assert repr(loss_test(X, sensitive_features=sex, n_components=DIMENSIONS, random_state=0)) in text
+    found = cross_validate_groups(FairPCA(5), X, sensitive_features=sex, random_state=0)
+    assert repr(found) in text
+    assert with_interval(found.change["male"].joint) in text

@@ -1,6 +1,6 @@
-"""Arrow code shared by moments and tables: a reader for Parquet and Feather files, and conversion of label values.
+"""Arrow code shared by moments and audit: a reader for Parquet and Feather files, and conversion of label values.
 
-Needs the extra ``fairpca[arrow]``.
+Needs the extra ``fairpca[audit]``.
 """
 
 from __future__ import annotations

@@ -14,7 +14,7 @@ _EXTRAS = {
     "distributed": ("Dask", "dask"),
     "matplotlib": ("matplotlib", "plot"),
     "pandas": ("pandas", "frame"),
-    "pyarrow": ("pyarrow", "arrow"),
+    "pyarrow": ("pyarrow", "audit"),
 }
 
 

@@ -1,14 +1,15 @@
-"""A progress bar that is shown on a terminal or in a notebook."""
+"""A progress bar that is shown on a terminal or in a notebook, and the steps of a search as lines."""
 
 from __future__ import annotations
 
+import logging
 import sys
 import time
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from typing import TextIO
 
-__all__ = ["Progress", "Report", "progress_of"]
+__all__ = ["Progress", "Report", "printed_steps", "progress_of"]
 
 #: Called with the number of steps done, the total number of steps, and the name of the current or next step.
 Report = Callable[[int, int, str], None]
@@ -67,3 +68,20 @@ def progress_of(progress: Report | bool | None) -> Iterator[Report]:
         return
     with Progress(quiet=not progress) as bar:
         yield bar
+
+
+@contextmanager
+def printed_steps(verbose: int) -> Iterator[None]:
+    """If ``verbose`` is positive, print what the solvers log."""
+    if not verbose:
+        yield
+        return
+    logger, handler = logging.getLogger("fairpca"), logging.StreamHandler(sys.stdout)
+    before = logger.level
+    logger.addHandler(handler)
+    logger.setLevel(logging.INFO)
+    try:
+        yield
+    finally:
+        logger.setLevel(before)
+        logger.removeHandler(handler)

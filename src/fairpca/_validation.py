@@ -51,6 +51,7 @@ __all__ = [
     "ordered_labels",
     "remember_sensitive_columns",
     "repeatable",
+    "rng_for",
     "seed_from",
     "split_off_groups",
     "without_sensitive_columns",
@@ -426,9 +427,24 @@ def seed_from(random_state: Any) -> int:
     return 0 if random_state is None else int(check_random_state(random_state).randint(2**31))
 
 
-def generator(random_state: Any) -> np.random.Generator:
-    """A generator seeded by :func:`seed_from`."""
-    return np.random.default_rng(seed_from(random_state))
+def generator(random_state: Any, purpose: str) -> np.random.Generator:
+    """A generator seeded by :func:`seed_from`, for one purpose."""
+    return rng_for(seed_from(random_state), purpose)
+
+
+def rng_for(seed: int, purpose: str) -> np.random.Generator:
+    """A generator of our own: it never draws what ``default_rng(seed)`` draws for a user, nor for another purpose.
+
+    A sample drawn with the seed that made the data would depend on the data.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from fairpca._validation import rng_for
+    >>> bool(rng_for(0, "blocks").random() == np.random.default_rng(0).random())
+    False
+    """
+    return np.random.default_rng(np.random.SeedSequence([seed, int.from_bytes(purpose.encode(), "big")]))
 
 
 def legacy_generator(random_state: Any) -> np.random.RandomState:

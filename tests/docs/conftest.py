@@ -8,7 +8,7 @@ from pathlib import Path
 
 import numpy as np
 import pytest
-from tests.report.conftest import browser  # noqa: F401
+from tests.audit.report.conftest import browser  # noqa: F401
 
 ROOT = Path(__file__).parents[2]
 sys.path.insert(0, str(ROOT / "docs" / "hooks"))

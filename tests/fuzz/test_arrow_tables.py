@@ -9,7 +9,7 @@ from dataclasses import replace
 import numpy as np
 import pytest
 
-from fairpca.tables import MissingTokens, prepare_table, read_table, stream_table
+from fairpca.audit import MissingTokens, prepare, read_table
 
 pa = pytest.importorskip("pyarrow")
 feather = pytest.importorskip("pyarrow.feather")
@@ -79,8 +79,8 @@ def chosen_options(rng, label):
     return options | {"positive": positive, "standardise": bool(rng.random() < 0.7)}
 
 
-def test_whole_and_streamed_tables_agree(tmp_path, cases, monkeypatch):
-    monkeypatch.setattr("fairpca.tables.streaming._BATCH_NUMBERS", 60)
+def test_any_division_into_batches_agrees(tmp_path, cases, monkeypatch):
+    """In memory as one batch or as many, streamed, and as a data frame: the same rows and the same record."""
     for rng in cases(60):
         made = table(rng)
         path = tmp_path / ("data.parquet" if rng.random() < 0.5 else "data.feather")
@@ -92,22 +92,33 @@ def test_whole_and_streamed_tables_agree(tmp_path, cases, monkeypatch):
         label = rng.choice([None, *made.column_names])
         roles = {"sensitive": [sensitive], "label": label} | chosen_options(rng, label)
         tokens = MissingTokens.of(rng.choice(["a", "1", "0.5", "-"], rng.integers(0, 3)).tolist())
-        whole = outcome(lambda path=path, roles=roles, t=tokens: prepare_table(read_table(path, missing=t), **roles))
-        streamed = outcome(
-            lambda path=path, roles=roles, t=tokens: stream_table(path, **roles, missing=t, sample_rows=N_ROWS)
-        )
-        if isinstance(streamed, str):
-            assert "\n" not in streamed
-            assert isinstance(whole, str), streamed
-            continue
-        assert not isinstance(whole, str), whole
-        assert sorted(set(whole.groups)) == list(streamed.moments.labels)
-        assert streamed.feature_names == whole.feature_names
-        np.testing.assert_array_equal(streamed.groups, whole.groups)
-        np.testing.assert_allclose(streamed.X, whole.X, atol=1e-6)
-        assert (streamed.label is None) == (whole.label is None)
-        assert whole.label is None or streamed.label.tolist() == whole.label.tolist()
-        assert streamed.preparation.left_out.keys() == whole.preparation.left_out.keys()
-        # The share that is missing may be that of nulls alone, which the file's statistics tell before a pass.
-        same = {"sampled": "", "left_out": whole.preparation.left_out}
-        assert replace(streamed.preparation, **same) == whole.preparation
+
+        def prepared(data, roles=roles, tokens=tokens, **options):
+            return outcome(lambda: prepare(read_table(data, missing=tokens), **roles, **options))
+
+        whole, frame = prepared(path), prepared(made)
+        with monkeypatch.context() as patch:
+            for module in ("rows", "survey"):
+                patch.setattr(f"fairpca.audit.{module}._BATCH_NUMBERS", int(rng.integers(20, 200)))
+            others = [frame, prepared(path), prepared(path, stream=True, sample_rows=N_ROWS)]
+        for other in others:
+            check_same(whole, other)
+
+
+def check_same(whole, other):
+    if isinstance(whole, str):
+        assert isinstance(other, str), whole
+        assert "\n" not in other
+        return
+    assert not isinstance(other, str), other
+    assert other.moments is None or list(other.moments.labels) == sorted(set(whole.groups))
+    assert other.feature_names == whole.feature_names
+    np.testing.assert_array_equal(other.groups, whole.groups)
+    np.testing.assert_allclose(other.X, whole.X, atol=1e-6)
+    assert (other.label is None) == (whole.label is None)
+    assert whole.label is None or other.label.tolist() == whole.label.tolist()
+    assert other.preparation.left_out.keys() == whole.preparation.left_out.keys()
+    # The share that is missing may be that of nulls alone, which a file's statistics tell before a pass; tokens in
+    # such a column are not met.
+    names = ("file", "left_out", "notes", "offsets", "scales", "sampled")
+    assert replace(other.preparation, **{name: getattr(whole.preparation, name) for name in names}) == whole.preparation

@@ -10,8 +10,8 @@ import os
 import numpy as np
 import pytest
 
-from fairpca.cli import main
-from fairpca.tables import prepare_table, read_table
+from fairpca.audit import prepare
+from fairpca.audit.command import main
 
 TOKENS = [
     b"\n", b"\r", b",", b";", b"\t", b'"', b'""', b"\0", b" ", b"-", b"+", b".", b"_", b"e5", b"1e309", b"nan", b"NA",
@@ -103,7 +103,7 @@ def test_labels_of_changed_tables_stay_apart(corpus, folder, cases):
         with (folder / "data.csv").open("w", newline="", encoding="utf-8") as stream:
             writer = csv.writer(stream, delimiter=";")
             writer.writerows([["x", "group"], *([float(i * i % 23), label] for i, label in enumerate(chosen))])
-        data = prepare_table(read_table("data.csv"), ["group"])
+        data = prepare("data.csv", "group")
         assert len(data.groups) == 60
         assert len(set(zip(data.groups, chosen, strict=True))) == len(set(data.groups)) == len(labels)
 

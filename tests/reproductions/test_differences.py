@@ -30,7 +30,7 @@ def test_a_real_difference_is_told_from_random_groups():
         assert one.in_sample.startswith("b above a by ")
         assert one.by_chance == "would not show this (p <= 0.01)"
         assert one.losses_on_new_rows.startswith("the losses differ: b above a by ")
-        assert one.figures.corrected_loss.gap.low > 0
+        assert one.new_rows.corrected_loss.gap.joint_low > 0
     for one in judged(rows_of(real=False)):
         assert one.by_chance.startswith("could show this as well (p = ")
         assert one.losses_on_new_rows.startswith("no difference of losses is shown: ")
@@ -75,18 +75,17 @@ def test_several_dimensions_share_their_level():
     together = judged(rows_of(real=True), (1, 2))
     alone = judged(rows_of(real=True), (2,))
     assert [(one.center, one.test.n_components) for one in together] == [(c, d) for c in CENTERS for d in (1, 2)]
-    wide, narrow = together[1].figures.corrected_loss.gap, alone[0].figures.corrected_loss.gap
+    wide, narrow = together[1].new_rows.corrected_loss.gap, alone[0].new_rows.corrected_loss.gap
     assert wide.value == pytest.approx(narrow.value)
-    assert wide.low < narrow.low
-    assert together[1].figures.confidence == pytest.approx(0.975)
+    assert wide.joint_low < narrow.joint_low
 
 
 def test_steps_are_as_many_as_promised():
     news = []
-    judged(rows_of(real=False), (1, 2), Steps(lambda *step: news.append(step), count_steps(2)))
+    judged(rows_of(real=False), (1, 2), Steps(lambda *step: news.append(step), count_steps()))
     done = [step[0] for step in news]
     assert done == sorted(done)
-    assert done[-1] == count_steps(2) - 1
+    assert done[-1] == count_steps() - 1
     assert any("99 of 99 random divisions" in what for _, _, what in news)
 
 

@@ -158,7 +158,7 @@ def test_groups_are_judged_at_three_components(rng, monkeypatch):
     found = comparisons.judge_groups("Ecoli_Data", "E. Coli", 100 * X, groups, steps)
     assert [one.test.n_components for one in found] == [3, 3]
     assert found[0].published == "ABDiff, a difference of errors: RFPCA 1.15, FairPCA 1.528"
-    totals = found[0].figures.error.overall
+    totals = found[0].new_rows.error.overall
     assert 0 < totals < X.shape[1]  # of standardised columns
     assert all(one.by_chance == "would not show this (p <= 0.01)" for one in found)
     assert comparisons.judge_groups("new", "new", X, groups, steps)[0].published == ""

@@ -1,0 +1,61 @@
+"""A preparation in the words of scikit-learn."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+from sklearn.compose import ColumnTransformer
+from sklearn.impute import MissingIndicator, SimpleImputer
+from sklearn.pipeline import make_pipeline
+from sklearn.preprocessing import FunctionTransformer, OneHotEncoder, StandardScaler
+
+from fairpca.audit.preparation import Preparation
+from fairpca.audit.rare import POOLED_LEVEL
+from fairpca.audit.texts import MISSING_LEVEL
+
+__all__ = ["column_transformer"]
+
+
+def column_transformer(preparation: Preparation) -> ColumnTransformer:
+    """One entry per column, so that the features come in the same order."""
+    scaled = [StandardScaler()] if preparation.standardised else []
+    parts: list[Any] = []
+    if preparation.numeric:
+        filled = [SimpleImputer(strategy="median")] if preparation.fills else []
+        parts.append(("numbers", _pipeline(*filled, *scaled), list(preparation.numeric)))
+    for name in preparation.levels:
+        parts.append((f"levels of {name}", _pipeline(*_levels(preparation, name), *scaled), [name]))
+    for name, gaps in preparation.imputed.items():
+        rare = gaps.rows < preparation.min_level
+        indicator = MissingIndicator(features="all", sparse=False)
+        parts.append(
+            (f"gaps of {name}", _pipeline(indicator, *([StandardScaler(with_std=not rare)] if scaled else [])), [name])
+        )
+    return ColumnTransformer(parts, sparse_threshold=0, verbose_feature_names_out=False)
+
+
+def _pipeline(*steps: Any) -> Any:
+    return make_pipeline(*steps) if steps else "passthrough"
+
+
+def _levels(preparation: Preparation, name: str) -> list[Any]:
+    """A missing text is a level; rare ones share a column, or have none if they are rare together."""
+    filled = FunctionTransformer(_with_missing_level, feature_names_out="one-to-one")
+    levels = preparation.levels[name]
+    if POOLED_LEVEL not in levels or name not in preparation.pooled:
+        return [filled, OneHotEncoder(categories=[np.array(levels, dtype=object)], handle_unknown="ignore",
+                                      sparse_output=False)]  # fmt: skip
+    every = sorted({*levels, *preparation.pooled[name].rare} - {POOLED_LEVEL})
+    encoder = OneHotEncoder(
+        categories=[np.array(every, dtype=object)], min_frequency=preparation.min_level,
+        handle_unknown="infrequent_if_exist", sparse_output=False,
+    )  # fmt: skip
+    return [filled, encoder]
+
+
+def _with_missing_level(X: Any) -> np.ndarray:
+    """SimpleImputer knows either None or NaN as a missing text; data frames have both, and NA."""
+    texts = np.asarray(X, dtype=object)
+    absent = [value is None or type(value).__name__ == "NAType" or value != value for value in texts.ravel()]
+    return np.where(np.reshape(absent, texts.shape), MISSING_LEVEL, texts)

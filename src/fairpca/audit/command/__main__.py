@@ -1,0 +1,7 @@
+"""``python -m fairpca.audit.command``."""
+
+import sys
+
+from fairpca.audit.command import main
+
+sys.exit(main())

@@ -1,0 +1,173 @@
+"""``fairpca fit``: fit one method to a file and save the model."""
+
+from __future__ import annotations
+
+import argparse
+import ast
+import inspect
+import json
+import warnings
+from typing import Any
+
+from fairpca import estimators
+from fairpca._labels import label_text
+from fairpca.audit.command._audit import print_remarks
+from fairpca.audit.command._options import add_data_options, add_label_option, add_seed_option, load
+from fairpca.audit.command._output import check_output, output_name
+from fairpca.audit.command._tables import clean
+from fairpca.audit.model import PreparedModel
+
+__all__ = ["add_fit"]
+
+_METHODS = list(estimators.ESTIMATORS)
+#: Parameters whose values are functions.
+_CODE = frozenset({"callback"})
+
+
+def add_fit(commands: Any) -> None:
+    """Add the command to the parser."""
+    parser = commands.add_parser(
+        "fit", help="fit one method to a file and save the model",
+        description="Fits one estimator and saves it together with the way the columns were prepared, so that "
+        "`fairpca transform` treats new files the same way. The model file holds numbers and text only: loading one "
+        "from an untrusted source executes nothing.",
+        epilog="example: fairpca fit credit.csv --sensitive sex --method FairPCA --components 5 --set criterion=error "
+        "--out model.npz",
+    )  # fmt: skip
+    add_data_options(parser)
+    add_label_option(parser, "leave this column out of the features too; some methods use it")
+    parser.add_argument(
+        "--continuous", action="append", default=[], metavar="COLUMN",
+        help="a sensitive column that holds measurements, such as age: the scores become uncorrelated with it "
+        "(ParityPCA, LeacePCA); may be repeated",
+    )  # fmt: skip
+    _add_estimator_options(parser)
+    add_seed_option(parser)
+    parser.add_argument(
+        "--out",
+        default="fairpca-model.npz",
+        type=output_name,
+        metavar="FILE",
+        help="where the model is written: a name that ends in .npz, or - for the standard output (default: "
+        "fairpca-model.npz)",
+    )
+    parser.add_argument("--json", action="store_true", help="print the result as JSON")
+    parser.add_argument("--quiet", action="store_true", help="no progress bar")
+    parser.set_defaults(run=_run)
+
+
+def _add_estimator_options(parser: argparse.ArgumentParser) -> None:
+    parser.add_argument("--method", choices=_METHODS, default="FairPCA", help="the estimator (default: FairPCA)")
+    parser.add_argument(
+        "--components",
+        type=_number_or_share,
+        default=2,
+        metavar="N",
+        help="number of components (default: 2), or a share such as 0.9: the fewest with which every group keeps it",
+    )
+    parser.add_argument(
+        "--set",
+        action="append",
+        default=[],
+        type=_setting,
+        metavar="NAME=VALUE",
+        help="a parameter of the estimator, such as criterion=error or tolerance=0.01; may be repeated",
+    )
+
+
+def _number_or_share(text: str) -> int | float:
+    """``5``, or ``0.9`` for a share of the variance; the estimator checks the range."""
+    return float(text) if "." in text else int(text)
+
+
+def _setting(text: str) -> tuple[str, Any]:
+    """``name=value``; a value that is not a Python literal is text."""
+    name, equals, value = text.partition("=")
+    if not equals or not name.isidentifier():
+        raise argparse.ArgumentTypeError(f"{text!r} is not of the form NAME=VALUE")
+    value = {"true": "True", "false": "False", "none": "None"}.get(value.lower(), value)
+    try:
+        return name, ast.literal_eval(value)
+    except (ValueError, SyntaxError):
+        return name, value
+
+
+def _run(arguments: argparse.Namespace) -> int:
+    check_output(arguments.out, arguments.data, endings=(".npz",))
+    estimator = _estimator(arguments)
+    data = load(arguments, stream=None if _takes_moments(arguments, estimator) else False)
+    if not arguments.json:
+        print_remarks(data, arguments)
+    with warnings.catch_warnings(record=True) as caught:
+        warnings.simplefilter("always")
+        if data.moments is not None:
+            estimator.fit_moments(data.moments)
+        else:
+            weights = {} if data.weights is None else {"sample_weight": data.weights}
+            values = {"continuous": data.continuous} if data.continuous else {}
+            estimator.fit(data.X, data.label, sensitive_features=data.groups, **weights, **values)
+    notes = list(dict.fromkeys(str(warning.message) for warning in caught))
+    path = PreparedModel(estimator, data.preparation).save(arguments.out)
+    _print_result(estimator, notes, str(path), as_json=arguments.json)
+    return 0
+
+
+def _takes_moments(arguments: argparse.Namespace, estimator: Any) -> bool:
+    """Whether a large table need not be in memory; a method that needs the rows reads them, without --stream."""
+    if arguments.stream and not hasattr(estimator, "fit_moments"):
+        raise ValueError(
+            f"{arguments.method} compares the rows themselves, so it cannot be fitted in one pass: omit --stream, "
+            "give a sample of the rows, or fit it to a Dask collection in Python."
+        )
+    return hasattr(estimator, "fit_moments")
+
+
+def _estimator(arguments: argparse.Namespace) -> Any:
+    estimator = getattr(estimators, arguments.method)(arguments.components)
+    if arguments.continuous and "continuous" not in inspect.signature(estimator.fit).parameters:
+        raise ValueError(
+            f"--continuous: {arguments.method} knows groups only; choose ParityPCA or LeacePCA, or omit it."
+        )
+    known = sorted(set(estimator.get_params()) - set(_CODE))
+    if "random_state" in known:
+        estimator.set_params(random_state=arguments.seed)
+    for name, _ in arguments.set:
+        if name in _CODE:
+            raise ValueError(f"--set {name} takes a function, which cannot be given here; omit it, or use Python.")
+        if name not in known:
+            raise ValueError(f"--set {name}: {arguments.method} has no such parameter; choose from {', '.join(known)}.")
+    return estimator.set_params(**dict(arguments.set))
+
+
+def _print_result(estimator: Any, notes: list[str], path: str, *, as_json: bool) -> None:
+    ratio = (
+        float(estimator.explained_variance_ratio_.sum()) if hasattr(estimator, "explained_variance_ratio_") else None
+    )
+    by_group_errors, by_group_losses = (_by_group(estimator, name) for name in ("group_errors_", "group_losses_"))
+    result = {
+        "model": path,
+        "estimator": type(estimator).__name__,
+        "explained_variance": ratio,
+        "error": by_group_errors,
+        "loss": by_group_losses,
+        "notes": notes,
+    }
+    if as_json:
+        print(json.dumps(result, indent=2))
+        return
+    print(" ".join(repr(estimator).split()))
+    for group, error in by_group_errors.items():
+        print(f"  {clean(group)}: error {error:.4f}, loss {by_group_losses[group]:.4f}")
+    if ratio is not None:
+        print(f"  explained variance {ratio:.1%}")
+    for note in notes:
+        print(f"  note: {note}")
+    print(f"Model: {path}")
+
+
+def _by_group(estimator: Any, name: str) -> dict[str, float]:
+    """An attribute by group label; empty if the estimator does not have it."""
+    values = getattr(estimator, name, None)
+    if values is None:
+        return {}
+    return {label_text(group): float(value) for group, value in zip(estimator.groups_, values, strict=True)}

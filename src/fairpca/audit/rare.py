@@ -1,0 +1,81 @@
+"""Rare levels of text columns, which are pooled: one-hot encoded, a handful of rows would make up whole components."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+
+from fairpca._validation import check_number
+from fairpca.audit.errors import Remedy, TableError
+
+__all__ = ["POOLED_LEVEL", "LevelPool", "check_min_level", "pool_levels", "rows_of_min_level"]
+
+POOLED_LEVEL = "other (rare)"
+_SHARE, _ROWS = 0.01, 30
+#: In small files, a level is rare if it has fewer than this share of the rows rather than fewer than 30 rows.
+_SHARE_OF_FEW = 0.1
+
+
+@dataclass(frozen=True)
+class LevelPool:
+    """The levels that get a column, and the rows of each level that was pooled."""
+
+    kept: tuple[str, ...]
+    rare: dict[str, int] = field(default_factory=dict)
+
+    @property
+    def n_rows(self) -> int:
+        """Number of rows with a rare level."""
+        return sum(self.rare.values())
+
+
+def check_min_level(min_level: float | None) -> None:
+    """Raise an error unless this is a number of rows, a share, or None for the default."""
+    if min_level is None:
+        return
+    check_number("min_level", min_level, at_least=0)
+    if min_level >= 1 and min_level != int(min_level):
+        raise TableError(
+            f"min_level={min_level} is neither a number of rows nor a share of them",
+            Remedy("give a whole number, or a share such as 0.01", "min_level"),
+        )
+
+
+def rows_of_min_level(min_level: float | None, n_rows: int) -> int:
+    """The number of rows below which a level is rare.
+
+    By default, 1 % of the rows or 30 rows, whichever is more; with fewer than 300 rows, a tenth of them.
+
+    Examples
+    --------
+    >>> from fairpca.audit.rare import rows_of_min_level
+    >>> [rows_of_min_level(None, n_rows) for n_rows in (100, 1000, 32_561)], rows_of_min_level(0.5, 100)
+    ([10, 30, 326], 50)
+    """
+    if min_level is None:
+        return math.ceil(max(_SHARE * n_rows, min(_ROWS, _SHARE_OF_FEW * n_rows)))
+    return math.ceil(min_level * n_rows) if min_level < 1 else int(min_level)
+
+
+def pool_levels(counts: Mapping[str, int], least: int) -> LevelPool:
+    """Pool the levels with fewer than ``least`` rows.
+
+    If the pooled levels together have fewer rows than that, they get no column: their rows have zeros in the columns
+    of the other levels. If fewer than two columns are left, there are none: the indicator of a single level is that
+    of the few other rows, with the opposite sign.
+
+    Examples
+    --------
+    >>> from fairpca.audit.rare import pool_levels
+    >>> pool_levels({"a": 50, "b": 40, "c": 6, "d": 5}, 10).kept
+    ('a', 'b', 'other (rare)')
+    >>> pool_levels({"a": 50, "b": 40, "c": 6}, 10).kept, pool_levels({"a": 90, "b": 6}, 10).kept
+    (('a', 'b'), ())
+    """
+    kept = sorted(level for level, count in counts.items() if count >= least)
+    rare = {level: count for level, count in counts.items() if count < least}
+    pool = LevelPool((), dict(sorted(rare.items(), key=lambda item: (-item[1], item[0]))))
+    if rare and pool.n_rows >= least and POOLED_LEVEL not in kept:
+        kept.append(POOLED_LEVEL)
+    return LevelPool(tuple(kept) if len(kept) > 1 else (), pool.rare)

@@ -1,0 +1,204 @@
+"""Tables as streams of record batches: CSV, Parquet and Feather files, folders of them, and data frames.
+
+A table can be read as often as needed, any of its columns at a time; one in memory is a stream, too. Columns of a CSV
+file arrive as text; what the texts mean is decided in :mod:`fairpca.audit.survey`.
+"""
+
+from __future__ import annotations
+
+import hashlib
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from fairpca._arrow import ArrowFile, arrow_kind, import_pyarrow, readable, row_index
+from fairpca._progress import Report
+from fairpca.audit.csv_table import CsvTable
+from fairpca.audit.errors import Remedy, TableError
+from fairpca.audit.table import Table, check_unique, silent, sliced
+from fairpca.audit.texts import MissingTokens, value_text
+
+__all__ = ["read_table"]
+
+
+def read_table(data: Any, *, delimiter: str | None = None, missing: MissingTokens | Iterable[str] = ()) -> Table:
+    """Open a table: a file, a folder of files, or a data frame. Only names and types of the columns are read.
+
+    Parameters
+    ----------
+    data : path, or data frame
+        ``.parquet`` (or ``.pq``) and ``.feather`` (or ``.arrow``); every other name is a CSV file with a header line
+        (UTF-8), compressed if it ends in ``.gz`` or ``.zst``. A folder stands for the files in it. A data frame is an
+        object with ``__arrow_c_stream__`` (pandas, polars, duckdb, ...) or a mapping from names to columns.
+    delimiter : str, optional
+        The character between the values of a CSV file. Default: comma, semicolon or tab, whichever is most frequent in
+        the header line.
+    missing : MissingTokens, or iterable of str
+        Texts that mean a missing value, besides the usual ones of CSV files.
+
+    Returns
+    -------
+    Table
+
+    See Also
+    --------
+    prepare : The next step.
+
+    Examples
+    --------
+    >>> import tempfile, pathlib
+    >>> from fairpca.audit import read_table
+    >>> with tempfile.TemporaryDirectory() as folder:
+    ...     path = pathlib.Path(folder) / "people.csv"
+    ...     _ = path.write_text("age;city\\n31;Bonn\\n;Ulm\\n")
+    ...     table = read_table(path)
+    >>> list(table.types), table.delimiter
+    (['age', 'city'], ';')
+    """
+    tokens = missing if isinstance(missing, MissingTokens) else MissingTokens.of(missing)
+    tokens = MissingTokens(tokens.usual, tokens.added)  # one of its own remembers what was met
+    if not isinstance(data, str | Path):
+        return _FrameTable(data, delimiter, tokens)
+    path = Path(data)
+    import_pyarrow(path.name)
+    if not path.exists():
+        raise FileNotFoundError(f"{path} does not exist.")
+    if path.is_dir():
+        return _Several(path, delimiter, tokens)
+    kind = arrow_kind(path)
+    _check_delimiter(delimiter, path.name, kind)
+    if kind is None:
+        return CsvTable(path, delimiter, tokens)
+    try:
+        return _ArrowTable(path, tokens)
+    except ValueError:
+        if kind == "Parquet":
+            raise
+        return _first_feather(path, tokens)
+
+
+def _check_delimiter(delimiter: str | None, name: str, kind: str | None) -> None:
+    if delimiter is None:
+        return
+    if kind is not None:
+        raise TableError(f"{name} is a {kind} file, which has no delimiter", Remedy("omit it", "delimiter"))
+    if len(delimiter) != 1 or delimiter in '"\r\n\0 ':
+        problem = f"The delimiter {delimiter!r} is not a single character other than a quotation mark or a space"
+        raise TableError(problem, Remedy("give one such as ';'", "delimiter"))
+
+
+def _first_feather(path: Path, missing: MissingTokens) -> Table:
+    """Version 1 of the format cannot be read batch by batch."""
+    import pyarrow.feather
+
+    with readable(path.name, "Feather"):
+        table = pyarrow.feather.read_table(path)
+    return _FrameTable(table, None, missing, name=path.name)
+
+
+class _ArrowTable(Table):
+    """A Parquet or Feather file."""
+
+    def __init__(self, path: Path, missing: MissingTokens) -> None:
+        self._file = file = ArrowFile(path)
+        check_unique(file.schema.names, file.name)
+        super().__init__(file.name, dict(zip(file.schema.names, file.schema.types, strict=True)),
+                         MissingTokens((), missing.added))  # fmt: skip
+        self.n_rows, self.row_index = file.n_rows, row_index(file.schema)
+
+    def batches(self, names: Sequence[str], rows: int, progress: Report, doing: str) -> Iterator[Any]:
+        done, total = 0, self._file.n_rows
+        texts = [name for name in names if str(self.types[name]) in ("string", "large_string")]
+        for batch in self._file.batches(names, rows, categories=texts):
+            done += batch.num_rows
+            progress(done, total, doing)
+            yield batch
+
+    def sha256(self) -> str:
+        return self._file.sha256()
+
+    def null_counts(self) -> dict[str, int]:
+        return self._file.null_counts()
+
+
+class _FrameTable(Table):
+    """Columns in memory: one batch. With a delimiter, its texts are read like those of a CSV file."""
+
+    def __init__(
+        self, frame: Any, delimiter: str | None, missing: MissingTokens, *, name: str = "the data frame"
+    ) -> None:
+        import_pyarrow("a data frame")
+        self._table = table = _arrow_table(frame, name)
+        tokens = missing if delimiter else MissingTokens((), missing.added)
+        super().__init__(name, dict(zip(table.column_names, table.schema.types, strict=True)), tokens)
+        self.delimiter, self.row_index, self.n_rows = delimiter, row_index(table.schema), table.num_rows
+
+    def batches(self, names: Sequence[str], rows: int, progress: Report, doing: str) -> Iterator[Any]:
+        # A batch for all of its chunks, so that different divisions of the same rows are read alike.
+        return sliced(self._table.select(list(dict.fromkeys(names))).combine_chunks().to_batches(), rows)
+
+
+def _arrow_table(frame: Any, name: str) -> Any:
+    import pyarrow
+
+    if isinstance(frame, pyarrow.Table):
+        check_unique(frame.column_names, name)
+        return frame
+    given = list(frame) if isinstance(frame, Mapping) else list(getattr(frame, "columns", ()))
+    check_unique(list(map(str, given)), name)
+    try:
+        return pyarrow.table(frame)
+    except (pyarrow.ArrowException, TypeError):  # values of several kinds in one column
+        if not given:
+            raise TypeError(f"{type(frame).__name__} is not a table: give a path, a data frame or a mapping.") from None
+        return pyarrow.table({str(column): _arrow_column(frame[column]) for column in given})
+
+
+def _arrow_column(column: Any) -> Any:
+    import pyarrow
+
+    try:
+        return pyarrow.array(column, from_pandas=True)
+    except (pyarrow.ArrowException, TypeError):
+        values = np.asarray(column, dtype=object).tolist()
+        absent = ("NAType", "NaTType")
+        return pyarrow.array([None if type(value).__name__ in absent else value_text(value) for value in values])
+
+
+class _Several(Table):
+    """The files of a folder, one after the other; all have the columns of the first."""
+
+    def __init__(self, folder: Path, delimiter: str | None, missing: MissingTokens) -> None:
+        kinds = (("*.parquet", "*.pq"), ("*.feather", "*.arrow"), ("*.csv", "*.csv.gz", "*.csv.zst"))
+        found = (sorted(path for pattern in patterns for path in folder.glob(pattern)) for patterns in kinds)
+        paths = next((several for several in found if several), None)
+        if paths is None:
+            raise IsADirectoryError(f"{folder} is a folder without .parquet, .feather or .csv files; give a file.")
+        first, *others = self._parts = [read_table(path, delimiter=delimiter, missing=missing) for path in paths]
+        super().__init__(folder.resolve().name, first.types, first.missing)
+        self.delimiter, self.row_index = first.delimiter, first.row_index
+        for part in others:
+            if part.types != first.types or part.delimiter != first.delimiter:
+                raise TableError(
+                    f"{part.name} and {first.name} of {self.name} differ in their columns, types or delimiters",
+                    "convert one of them",
+                )
+
+    @property
+    def n_rows(self) -> int | None:  # type: ignore[override]
+        counts = [part.n_rows for part in self._parts]
+        return None if None in counts else sum(counts)  # type: ignore[arg-type]
+
+    def batches(self, names: Sequence[str], rows: int, progress: Report, doing: str) -> Iterator[Any]:
+        for number, part in enumerate(self._parts):
+            yield from part.batches(names, rows, silent, doing)
+            progress(number + 1, len(self._parts), doing)
+
+    def sha256(self) -> str:
+        return hashlib.sha256("".join(part.sha256() for part in self._parts).encode()).hexdigest()
+
+    def null_counts(self) -> dict[str, int]:
+        counts = [part.null_counts() for part in self._parts]
+        return {name: sum(one[name] for one in counts) for name in self.types if all(name in one for one in counts)}

@@ -1,0 +1,275 @@
+"""What a text means: nothing (a missing value), a number, or itself. Different values stay different labels."""
+
+from __future__ import annotations
+
+import math
+import re
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass, field
+from decimal import Decimal
+from functools import cached_property
+from typing import Any
+
+import numpy as np
+
+from fairpca.audit.errors import Remedy, TableError
+
+__all__ = [
+    "COMMAS",
+    "KEPT_IN_LABELS",
+    "MISSING_LEVEL",
+    "MISSING_TOKENS",
+    "MissingTokens",
+    "decided_classes",
+    "exact_type",
+    "is_date",
+    "is_number",
+    "meanings_of_commas",
+    "number_text",
+    "plain_numbers",
+    "value_text",
+]
+
+MISSING_LEVEL = "(missing)"
+#: Texts of a CSV file that mean "missing", in upper or lower case; an empty cell always does.
+MISSING_TOKENS = ("?", "NA", "N/A", "NaN", "null", "None")
+#: Those of them that are often a group or class of their own, such as "None" of a column named disability.
+KEPT_IN_LABELS = frozenset({"na", "n/a", "none"})
+#: What commas in numbers may mean; the characters to remove, and to replace by a decimal point.
+COMMAS = {"decimal points": (".", ","), "thousands separators": (",", ".")}
+_EXPONENT = r"(?:[eE][+-]?\d+)?"
+_PATTERNS = {
+    "decimal points": re.compile(rf"[+-]?(?:(?:\d{{1,3}}(?:\.\d{{3}})+|\d+)(?:,\d+)?|,\d+){_EXPONENT}"),
+    "thousands separators": re.compile(rf"[+-]?(?:(?:\d{{1,3}}(?:,\d{{3}})+|\d+)(?:\.\d*)?|\.\d+){_EXPONENT}"),
+}
+_DATE = re.compile(r"(?:\d{4}[-/.]\d{1,2}[-/.]\d{1,2}|\d{1,2}[-/.]\d{1,2}[-/.](?:\d{4}|\d{2}))(?:[T ]\d{1,2}:\d{2}.*)?")
+#: Whole numbers below this are exact in double precision.
+_EXACT_INTEGERS = 2.0**53
+#: What Python's str.strip removes.
+_BLANKS = "".join(character for character in map(chr, range(0x3001)) if character.isspace())
+
+
+@dataclass(frozen=True)
+class MissingTokens:
+    """The usual tokens of CSV files, and those that the user adds, which count in every file and every column.
+
+    Parameters
+    ----------
+    usual : tuple of str
+        Compared in lower case; in columns of groups and classes, "NA", "N/A" and "None" do not count.
+    added : tuple of str
+        Compared as they are written; numbers also by their value.
+
+    See Also
+    --------
+    read_table : Reads a file with these tokens.
+
+    Examples
+    --------
+    >>> import pyarrow
+    >>> from fairpca.audit import MissingTokens
+    >>> tokens, texts = MissingTokens(added=("-999",)), pyarrow.array(["None", " 3 ", "-999.0"])
+    >>> tokens.clean(texts).to_pylist(), tokens.clean(texts, label=True).to_pylist()
+    ([None, '3', None], ['None', '3', None])
+    """
+
+    usual: tuple[str, ...] = MISSING_TOKENS
+    added: tuple[str, ...] = ()
+    #: Added tokens that were met so far.
+    met: set[str] = field(default_factory=set, init=False, compare=False, repr=False)
+
+    @classmethod
+    def of(cls, added: Iterable[str] = (), *, usual: bool = True) -> MissingTokens:
+        """The tokens that are added to the usual ones, or to none."""
+        return cls(MISSING_TOKENS if usual else (), tuple(dict.fromkeys(token.strip() for token in added)))
+
+    @property
+    def all(self) -> tuple[str, ...]:
+        return (*self.usual, *self.added)
+
+    @cached_property
+    def numbers(self) -> tuple[float, ...]:
+        """The added tokens that are numbers."""
+        return tuple(float(token) for token in self.added if is_number(token))
+
+    @cached_property
+    def added_texts(self) -> frozenset[str]:
+        """The added tokens, and their numbers as Python and pandas write them."""
+        return frozenset({*self.added, *map(number_text, self.numbers), *map(repr, self.numbers)})
+
+    def clean(self, texts: Any, *, label: bool = False) -> Any:
+        """Texts of a CSV file without surrounding blanks, as an Arrow array; null where they mean a missing value."""
+        import pyarrow
+        import pyarrow.compute as arrow
+
+        texts = arrow.utf8_trim(texts.cast(pyarrow.string()), _BLANKS)
+        usual = {token.lower() for token in self.usual} - (KEPT_IN_LABELS if label else frozenset())
+        absent = arrow.is_in(arrow.ascii_lower(texts), pyarrow.array(["", *usual]))
+        if self.added:
+            absent = arrow.or_(absent, named := arrow.is_in(texts, pyarrow.array(sorted(self.added_texts))))
+            self.met.update(texts.filter(named).to_pylist())
+        return arrow.if_else(absent, pyarrow.scalar(None, pyarrow.string()), texts)
+
+    def without(self, values: np.ndarray) -> np.ndarray:
+        """NaN in place of numbers that mean a missing value."""
+        if not self.numbers:
+            return values
+        absent = np.isin(values, self.numbers)
+        self.met.update(map(repr, np.unique(values[absent]).astype(float).tolist()))
+        return np.where(absent, np.nan, values)
+
+    def names(self, text: str | None) -> bool:
+        """Whether a value of a Parquet file, as text, was declared missing."""
+        if text in self.added_texts:
+            self.met.add(str(text))
+        return text in self.added_texts
+
+    def never_met(self) -> list[str]:
+        """Added tokens that did not occur."""
+        forms = {token: {token, *([repr(float(token)), number_text(float(token))] if is_number(token) else [])}
+                 for token in self.added}  # fmt: skip
+        return [token for token, written in forms.items() if not written & self.met]
+
+
+def is_number(text: str) -> bool:
+    """Whether a text is a number; '1_0', which Python accepts, is taken for a code."""
+    try:
+        float(text)
+    except ValueError:
+        return False
+    return "_" not in text
+
+
+def plain_numbers(texts: Any, commas: str = "") -> np.ndarray | None:
+    """The numbers that an Arrow array of texts holds, NaN for null; None unless all of them are numbers.
+
+    Examples
+    --------
+    >>> import pyarrow
+    >>> from fairpca.audit.texts import plain_numbers
+    >>> plain_numbers(pyarrow.array(["1", "+2.5", None])), plain_numbers(pyarrow.array(["1_0"]))
+    (array([1. , 2.5, nan]), None)
+    >>> plain_numbers(pyarrow.array(["1.000,5"]), "decimal points")
+    array([1000.5])
+    """
+    import pyarrow
+    import pyarrow.compute as arrow
+
+    if commas:
+        removed, point = COMMAS[commas]
+        texts = arrow.replace_substring(arrow.replace_substring(texts, removed, ""), point, ".")
+    try:
+        values = texts.cast(pyarrow.float64()).to_numpy(zero_copy_only=False)
+    except (
+        pyarrow.ArrowInvalid,
+        pyarrow.ArrowNotImplementedError,
+    ):  # Python's rules are wider: a plus sign, for example
+        pass
+    else:
+        if np.isnan(values).sum() == texts.null_count:
+            return values
+    found = texts.to_pylist()
+    if not all(text is None or is_number(text) for text in found):
+        return None
+    return np.array([math.nan if text is None else float(text) for text in found])
+
+
+def meanings_of_commas(texts: Iterable[str]) -> set[str]:
+    """What commas in these numbers may mean: '1,5' and '1,234,567' are clear, '1,234' is not."""
+    texts = list(texts)
+    return {meaning for meaning, pattern in _PATTERNS.items() if all(map(pattern.fullmatch, texts))}
+
+
+def is_date(text: str) -> bool:
+    """Whether a text looks like a date, perhaps with a time."""
+    return _DATE.fullmatch(text) is not None
+
+
+def value_text(value: Any) -> str | None:
+    """Convert a value of an Arrow column to a label, without merging different values; None if it is missing.
+
+    Examples
+    --------
+    >>> from decimal import Decimal
+    >>> from fairpca.audit.texts import value_text
+    >>> value_text(2**60 + 1), value_text(1.0), value_text(Decimal("1.50")), value_text("01"), value_text(float("nan"))
+    ('1152921504606846977', '1', '1.5', '01', None)
+    """
+    if value is None or (isinstance(value, float | Decimal) and not math.isfinite(value)):
+        return None
+    if isinstance(value, float):
+        return number_text(value)
+    if isinstance(value, Decimal):
+        return str(int(value)) if value == int(value) else f"{value.normalize():f}"
+    return str(int(value)) if isinstance(value, int) else str(value) or None
+
+
+def number_text(value: float) -> str:
+    """Format a number as a level: whole numbers without a decimal point."""
+    if not math.isfinite(value):
+        return MISSING_LEVEL
+    return str(int(value)) if value == int(value) else repr(value)
+
+
+def decided_classes(label: str, found: Sequence[str], positive: str | None) -> tuple[np.ndarray, tuple[str, ...]]:
+    """The value of each class in ``found``, and the names of the classes in ascending order; the last is positive.
+
+    If all classes are numbers, so are the values: 10 comes after 9. With a ``positive`` class, the values are 0 and 1,
+    and all other classes count as negative.
+
+    Examples
+    --------
+    >>> from fairpca.audit.texts import decided_classes
+    >>> decided_classes("risk", ["bad", "good"], "bad"), decided_classes("score", ["10", "9"], None)
+    ((array([1, 0]), ('good', 'bad')), (array([10,  9]), ('9', '10')))
+    """
+    if positive is None:
+        values = _class_values(found)
+        return values, tuple(found[i] for i in np.argsort(values, kind="stable"))
+    wanted = next((text for text in found if text == positive or _equal_numbers(text, positive)), None)
+    if wanted is None:
+        known = ", ".join(map(repr, found[:12]))
+        problem = f"The label {label!r} has no class {positive!r}; it has {known}{', ...' if len(found) > 12 else ''}"
+        raise TableError(problem, Remedy("name one of them", "positive"))
+    rest = [text for text in found if text != wanted]
+    name = rest[0] if len(rest) == 1 else f"not {wanted}"
+    return np.array([int(text == wanted) for text in found]), (name, wanted) if rest else (wanted,)
+
+
+def _class_values(found: Sequence[str]) -> np.ndarray:
+    """Classes as numbers if all of them are, whole numbers as integers; otherwise as text."""
+    if all(map(is_number, found)):
+        numbers = np.array([float(text) for text in found])
+        if np.isfinite(numbers).all() and len(np.unique(numbers)) == len(found):  # '1' and '01' are two classes
+            whole = (numbers == np.round(numbers)).all() and np.abs(numbers).max(initial=0) < _EXACT_INTEGERS
+            return numbers.astype(np.int64) if whole else numbers
+    return np.array(found, dtype=object)
+
+
+def _equal_numbers(first: str, second: str) -> bool:
+    return is_number(first) and is_number(second) and float(first) == float(second)
+
+
+def exact_type(texts: Sequence[str]) -> str:
+    """The Arrow type that holds these texts of a CSV file without losing anything: 007 stays text.
+
+    Examples
+    --------
+    >>> from fairpca.audit.texts import exact_type
+    >>> exact_type(["1", "1000000000000000001"]), exact_type(["0.5", "2"]), exact_type(["007", "8"])
+    ('int64', 'float64', 'string')
+    """
+    if all(_is_whole(text) and -(2**63) <= int(text) < 2**63 for text in texts):
+        return "int64"
+    if all(is_number(text) and (not _has_digits_only(text) or (_is_whole(text) and len(text) < 16)) for text in texts):
+        return "float64"
+    return "string"
+
+
+def _has_digits_only(text: str) -> bool:
+    return text.strip().lstrip("+-").isdecimal()
+
+
+def _is_whole(text: str) -> bool:
+    """Whether the text is a whole number formatted as Python would format it."""
+    return _has_digits_only(text) and str(int(text)) == text

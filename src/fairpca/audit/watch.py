@@ -1,0 +1,139 @@
+"""What passes over a table have found in each column, in memory that does not grow with the number of rows."""
+
+from __future__ import annotations
+
+import math
+import re
+import zlib
+from collections.abc import Sequence
+
+import numpy as np
+
+from fairpca._validation import Groups
+from fairpca.audit.checks import MAX_GROUPS
+
+__all__ = ["CONSTANT", "FewValues", "SeenNumbers", "missing_reason", "unfit_reason"]
+
+CONSTANT = "it is constant"
+#: Names of row numbers and identifiers; a column without a name is called "column 1" and so on, "Unnamed: 0" by pandas.
+_NAMES = re.compile(
+    r"(unnamed: ?\d+|column \d+|_?id|_?index|idx|level_0|__index_level_\d+__|row|rownames?|"
+    r"(row|record|case)[ _.-]?(id|index|no|nr|num|number))"
+)
+#: Whole numbers below this are exact in double precision.
+_EXACT_INTEGERS = 2.0**53
+#: Number of rows of a block that is enough to rule out most columns.
+_FIRST_ROWS = 1000
+
+
+def missing_reason(share: float) -> str:
+    return f"{share:.0%} of it is missing"
+
+
+def unfit_reason(n_known: int, n_rows: int, *, varies: bool) -> str | None:
+    """Why a column cannot be a feature (mostly missing, or constant apart from missing values); None if it can."""
+    if n_known < 0.5 * n_rows:
+        return missing_reason(1 - n_known / n_rows)
+    return None if varies else CONSTANT
+
+
+class SeenNumbers:
+    """Statistics of a numeric column over all rows, complete or not, and whether it only counts or identifies them.
+
+    It does if every row has a whole number, and each is one more than the one before; or if it is named like an
+    identifier and the numbers span at least as many values as there are rows, as different numbers do.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from fairpca.audit.watch import SeenNumbers
+    >>> columns = {"patient": np.arange(5.0), "ID": np.array([7.0, 3.0]), "age": np.array([31.0, 47.0])}
+    >>> for name, values in columns.items():
+    ...     seen = SeenNumbers(name)
+    ...     seen.add(values, None)
+    ...     print(seen.row_number_reason())
+    it counts the rows
+    it identifies the rows
+    None
+    """
+
+    def __init__(self, name: str) -> None:
+        self.n_known = self.n_missing = self.checksum = 0
+        self._smallest, self._largest, self._last = np.inf, -np.inf, np.nan
+        self._consecutive, self._named = True, _NAMES.fullmatch(name.strip().lower()) is not None
+
+    @property
+    def magnitude(self) -> float:
+        """The largest absolute value."""
+        return max(self._largest, -self._smallest)
+
+    def add(self, values: np.ndarray, absent: np.ndarray | None) -> None:
+        """Add rows; ``absent`` marks missing values, None if there are none."""
+        if not len(values):
+            return
+        known = values if absent is None else values[~absent]
+        self._consecutive = self._consecutive and absent is None and self._follows(values)
+        self._named = self._named and absent is None and bool((values == np.rint(values)).all())
+        self._last = float(values[-1])
+        self.checksum = zlib.crc32(values.data, self.checksum)
+        self.n_known += len(known)
+        self.n_missing += len(values) - len(known)
+        self._smallest = min(self._smallest, float(known.min(initial=np.inf)))
+        self._largest = max(self._largest, float(known.max(initial=-np.inf)))
+
+    def unfit_reason(self) -> str | None:
+        """Why the column is not a feature, once all rows were seen."""
+        n_rows = self.n_known + self.n_missing
+        return unfit_reason(self.n_known, n_rows, varies=self._smallest < self._largest)
+
+    def row_number_reason(self) -> str | None:
+        """How the column tells the rows apart, once all were seen; None if it may be a feature."""
+        if self.n_known < 2:
+            return None
+        if self._consecutive:
+            return "it counts the rows"
+        return "it identifies the rows" if self._named and self._largest - self._smallest >= self.n_known - 1 else None
+
+    def same_as(self) -> tuple[float, ...]:
+        """Equal for identical columns, and different for others but for one pair in four billion."""
+        return self.checksum, self.n_missing, self._smallest, self._largest
+
+    def _follows(self, values: np.ndarray) -> bool:
+        """Whether each value is one more than the one before."""
+        first = float(values[0])
+        if first != np.rint(first) or (self.n_known and first != self._last + 1):
+            return False
+        if max(abs(first), abs(float(values[-1]))) >= _EXACT_INTEGERS:  # adding 1 may change nothing
+            return False
+        start = values[:3]  # most columns are ruled out by their first values
+        return all(bool((part[1:] == part[:-1] + 1).all()) for part in (start, values))
+
+
+class FewValues:
+    """The values of a column, as long as it is constant, or has few values that each occur in one group only."""
+
+    def __init__(self) -> None:
+        self._groups: dict[float | None, str | None] = {}  # None is a missing value, and stands for several groups
+
+    def __len__(self) -> int:
+        return len(self._groups)
+
+    @property
+    def constant(self) -> bool:
+        return len(self._groups.keys() - {None}) <= 1
+
+    def add(self, values: np.ndarray, groups: Groups) -> bool:
+        """Add rows and return whether the condition still holds; the first rows are checked first, to save time."""
+        codes, labels = groups.codes.astype(np.int64), groups.labels
+        return self._add(values[:_FIRST_ROWS], codes[:_FIRST_ROWS], labels) and self._add(values, codes, labels)
+
+    def _add(self, values: np.ndarray, codes: np.ndarray, labels: Sequence[str]) -> bool:
+        found, positions = np.unique(values, return_inverse=True)
+        if len(found) > MAX_GROUPS:
+            return False
+        for together in np.unique(positions.reshape(-1) * len(labels) + codes).tolist():
+            position, code = divmod(together, len(labels))
+            value, group = None if math.isnan(found[position]) else float(found[position]), labels[code]
+            if self._groups.setdefault(value, group) != group:
+                self._groups[value] = None
+        return self.constant or (len(self) <= MAX_GROUPS and None not in self._groups.values())

@@ -1,9 +1,0 @@
-"""The audit of one data set, and its report as a single HTML file."""
-
-from fairpca._labels import label_text
-from fairpca.inference._display import number
-from fairpca.report._words import outvoted_sentence, sample_sentence
-from fairpca.report.audit import Audit, audit
-from fairpca.report.schema import schema
-
-__all__ = ["Audit", "audit", "label_text", "number", "outvoted_sentence", "sample_sentence", "schema"]
