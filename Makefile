@@ -15,7 +15,7 @@ test: $(VENV)/.test
 # Random data sets and malformed files, for long, and 180 killed commands: make fuzz FUZZ_MINUTES=300.
 FUZZ_MINUTES ?= 30
 fuzz: $(VENV)/.test
-	FAIRPCA_FUZZ_MINUTES=$(FUZZ_MINUTES) FAIRPCA_FUZZ_KILLS=20 $(BIN)/python -m pytest tests/properties tests/fuzz tests/cli/test_signals.py -rP
+	FAIRPCA_FUZZ_MINUTES=$(FUZZ_MINUTES) FAIRPCA_FUZZ_KILLS=20 $(BIN)/python -m pytest tests/properties tests/fuzz tests/audit/command/test_signals.py -rP
 
 lint: $(VENV)/.lint
 	$(BIN)/ruff check .
@@ -56,7 +56,7 @@ $(BIN)/python:
 	$(BIN)/python -m pip install --quiet --upgrade "pip>=25.1"
 
 $(VENV)/.installed: $(BIN)/python pyproject.toml
-	$(BIN)/python -m pip install --quiet -e .
+	$(BIN)/python -m pip install --quiet -e ".[audit]"
 	@touch $@
 
 $(VENV)/.test: $(VENV)/.installed

@@ -9,7 +9,7 @@ from collections.abc import Sequence
 from pathlib import Path
 
 from fairpca._progress import Progress
-from fairpca.cli import guarded
+from fairpca.audit.command import guarded
 from reproductions import PAPERS, reproduce
 
 __all__ = ["main"]

@@ -14,9 +14,9 @@ from typing import Any
 import numpy as np
 from sklearn.decomposition import PCA
 
-from fairpca.inference import DimensionTest, GroupEstimates, GroupFigures, cross_validate_groups, loss_test
-from fairpca.inference._display import number, p_text
-from fairpca.inference.permutation import LEVEL
+from fairpca._display import number, p_text, with_interval
+from fairpca.inference import GroupEvaluation, LossTest, cross_validate_groups, loss_test
+from fairpca.metrics import GroupValues
 from fairpca.moments import group_moments
 from reproductions._outcome import Table
 from reproductions._steps import Steps
@@ -71,9 +71,8 @@ class Difference:
     data: str
     where: str
     center: str
-    test: DimensionTest
-    n_permutations: int
-    figures: GroupFigures
+    test: LossTest
+    new_rows: GroupEvaluation
     repeats: str = ""
 
     @property
@@ -86,44 +85,44 @@ class Difference:
     @property
     def by_chance(self) -> str:
         """What follows "a random division into groups of these sizes"."""
-        rejected = self.test.p_value <= 1.0 - LEVEL + 1e-12
-        text = p_text(self.test.p_value, self.n_permutations)
-        if rejected:
+        text = p_text(self.test.p_value, self.test.n_permutations)
+        if self.test.rejected:
             return f"not judged: {self.repeats}" if self.repeats else f"would not show this (p {text})"
         return f"could show this as well (p {text}{self._even_so})"
 
     @property
     def losses_on_new_rows(self) -> str:
-        return self._on_new_rows("losses", self.figures.corrected_loss, self.figures.claimed)
+        return self._on_new_rows("losses", self.new_rows.corrected_loss)
 
     @property
     def errors_on_new_rows(self) -> str:
-        return self._on_new_rows("errors", self.figures.error, self.figures.error.gap_excludes_zero)
+        return self._on_new_rows("errors", self.new_rows.error)
 
-    def _on_new_rows(self, what: str, estimates: GroupEstimates, claimed: bool) -> str:
-        (high, low), gap = estimates.between, estimates.gap
-        if claimed and self.repeats:
-            return f"not judged: {self.repeats}; {high} above {low} by {number(gap.value)}"
-        interval = f"{high} above {low} by {number(gap.value)} ({number(gap.low)} to {number(gap.high)}"
-        verb = f"the {what} differ" if claimed else f"no difference of {what} is shown"
-        return f"{verb}: {interval}{self._even_so})"
+    def _on_new_rows(self, what: str, values: GroupValues) -> str:
+        shown = values.shown_pair
+        high, low = values.between if shown is None else shown
+        gap = values.pairs[high, low]
+        if shown and self.repeats:
+            return f"not judged: {self.repeats}; {high} above {low} by {number(gap)}"
+        verb = f"no difference of {what} is shown" if shown is None else f"the {what} differ"
+        interval = with_interval(gap.joint).removesuffix(")")
+        return f"{verb}: {high} above {low} by {interval}{self._even_so})"
 
     @property
     def _even_so(self) -> str:
         return ", even if all rows were independent" if self.repeats else ""
 
 
-def count_steps(n_dimensions: int) -> int:
+def count_steps() -> int:
     """How many times :func:`judge` calls ``steps``."""
-    return len(CENTERS) * (1 + n_dimensions)
+    return 2 * len(CENTERS)
 
 
 def judge(
     rows: Rows, source: str, published: str, dimensions: Sequence[int], n_permutations: int, steps: Steps
 ) -> list[Difference]:
-    """Test the losses of ordinary PCA at all dimensions together, and cross-validate each."""
+    """Test the losses of ordinary PCA, and cross-validate them, at all dimensions together."""
     name, found = f"{rows.data}, {rows.where}", []
-    confidence = 1.0 - (1.0 - LEVEL) / len(dimensions)  # of all d together: that of the test
     for center in CENTERS:
         X = rows.about(center)
         steps(f"{name}: random divisions")
@@ -131,14 +130,11 @@ def judge(
             X, sensitive_features=rows.groups, n_components=dimensions, n_permutations=n_permutations,
             progress=lambda done, total, what: steps.within(f"{name}: {done} of {total} {what}"),
         )  # fmt: skip
+        steps(f"{name}: new rows")
+        new_rows = cross_validate_groups(PCA(), X, sensitive_features=rows.groups, n_components=dimensions)
         for d in dimensions:
-            steps(f"{name}: new rows, d = {d}")
-            figures = cross_validate_groups(PCA(d), X, sensitive_features=rows.groups, confidence=confidence)
-            found.append(
-                Difference(
-                    source, published, rows.data, rows.where, center, test[d], n_permutations, figures, rows.repeats
-                )
-            )
+            about = (source, published, rows.data, rows.where, center)
+            found.append(Difference(*about, test[d], new_rows[d], rows.repeats))
     return found
 
 
@@ -148,7 +144,7 @@ def difference_tables(differences: Sequence[Difference]) -> list[Table]:
         return []
     verdicts = [
         [*_where(one), one.source, one.published, one.in_sample, one.by_chance, one.losses_on_new_rows,
-         one.errors_on_new_rows, " ".join(one.figures.remarks)]
+         one.errors_on_new_rows, " ".join(one.new_rows.remarks)]
         for one in differences
     ]  # fmt: skip
     values = [[*_where(one), *line] for one in differences for line in _group_lines(one)]
@@ -178,9 +174,9 @@ def _group_lines(one: Difference) -> list[list[Any]]:
     """Values by group, without p-values and intervals if these would count the same person several times."""
     lines: list[list[Any]] = []
     for label, chance in one.test.by_group.items():
-        p_value = "" if one.repeats else p_text(chance.p_value, one.n_permutations).removeprefix("= ")
+        p_value = "" if one.repeats else p_text(chance.p_value, one.test.n_permutations).removeprefix("= ")
         line = [str(label), f"{chance.rows:g}", chance.loss, chance.expected, p_value]
-        for estimates in (one.figures.corrected_loss, one.figures.error):
+        for estimates in (one.new_rows.corrected_loss, one.new_rows.error):
             found = estimates.by_group[label]
             line += [found.value, *(("", "") if one.repeats else (found.low, found.high))]
         lines.append(line)
@@ -203,7 +199,7 @@ def sentences(differences: Sequence[Difference]) -> list[str]:
 
 
 def _sentence(one: Difference) -> str:
-    remarks = "".join(f" Note: {remark}" for remark in one.figures.remarks)
+    remarks = "".join(f" Note: {remark}" for remark in one.new_rows.remarks)
     return (
         f"{one.data}, {one.where}, {one.center}, d = {one.test.n_components}: in the sample {one.in_sample}. A random "
         f"division into groups of these sizes: {one.by_chance}. On new rows: {one.losses_on_new_rows}.{remarks}"

@@ -21,16 +21,14 @@ if TYPE_CHECKING:
 
 EXTRA_MODULES = ("fairpca.moments.arrow", "fairpca.moments.dask")
 #: Modules for users first, then those for people who add a method.
-_FIRST = ("fairpca", "estimators", "metrics", "inference", "model_selection", "datasets", "plotting", "report")
-_FIRST += ("tables", "persistence", "moments", "moments.arrow", "moments.dask")
-#: The command itself and an earlier name of a module: nothing of their own to describe.
-_LEFT_OUT = ("fairpca.streamed",)
+_FIRST = ("fairpca", "estimators", "metrics", "inference", "model_selection", "datasets", "plotting", "audit")
+_FIRST += ("persistence", "moments", "moments.arrow", "moments.dask")
 
 
 def public_modules() -> list[str]:
     """Names of the modules with a page, users' modules first."""
     inside = (f"fairpca.{one.name}" for one in pkgutil.iter_modules(fairpca.__path__) if not one.name.startswith("_"))
-    found = ["fairpca", *(name for name in inside if name not in _LEFT_OUT), *EXTRA_MODULES]
+    found = ["fairpca", *inside, *EXTRA_MODULES]
     found += [f"{module}.{name}" for module in found for name in _exports(module, modules=True)]
     order = ["fairpca", *(f"fairpca.{name}" for name in _FIRST[1:])]
     return sorted(found, key=lambda name: (order.index(name) if name in order else len(order), name))

@@ -30,7 +30,7 @@ class Comparison:
 
     @property
     def steps(self) -> int:
-        return count_steps(len(self.dimensions))
+        return count_steps()
 
     def judge(self, steps: Steps) -> list[Difference]:
         return judge(self.rows, "Figure 4", self.published, self.dimensions, self.n_permutations, steps)

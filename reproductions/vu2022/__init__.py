@@ -80,7 +80,7 @@ class _Run:
         self._simulations, self._alphas = (10, 11) if quick else (100, 51)
         ported = len(self._ported()) * self._port_splits if with_errata else 0
         total = len(tables) * (self._splits + 2 + with_errata) + self._simulations + ported + with_errata
-        total += 0 if quick else len(tables) * count_steps(1)
+        total += 0 if quick else len(tables) * count_steps()
         self._step = Steps(progress, total)
 
     def outcome(self, remarks: Sequence[str]) -> Outcome:
