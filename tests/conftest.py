@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import os
+import signal
 import subprocess
 import sys
 import time
@@ -19,6 +20,12 @@ import numpy as np
 import pytest
 
 import fairpca
+
+# A shell's background job, or one under nohup, ignores these signals, and what it starts inherits that. The children of
+# the tests are sent signals: a handler that does nothing is the same to this process, but is not inherited.
+for _name in ("SIGHUP", "SIGINT", "SIGQUIT", "SIGTERM"):
+    if signal.getsignal(getattr(signal, _name, signal.SIGTERM)) == signal.SIG_IGN:
+        signal.signal(getattr(signal, _name), lambda *_: None)
 
 #: For ``make fuzz``, in one process: these minutes are shared by all kinds of random cases. Without them, a few that
 #: never change.

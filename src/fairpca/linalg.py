@@ -170,7 +170,8 @@ def eigenvalue_sum_bound(matrix: np.ndarray, basis: np.ndarray) -> float:
     inner = basis.T @ image
     residual = image - basis @ inner
     values = np.linalg.eigvalsh(inner)
-    scale = max(np.abs(values).max(), np.finfo(float).tiny)
+    # All entries are rounded next to the largest: an excluded direction may have a value far below those wanted.
+    scale = max(np.abs(values).max(), np.abs(np.diag(matrix)).max(), np.finfo(float).tiny)
     slack = max(float(np.linalg.norm(residual)), len(matrix) * np.finfo(float).eps * scale)
     tau = values[0] + slack
     # tau I - N on the complement and a positive definite block on span(V): positive definite iff N < tau I.

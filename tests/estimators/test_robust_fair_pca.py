@@ -174,7 +174,7 @@ def test_three_groups(three_groups):
     reference.fit(X, sensitive_features=groups)
     assert fitted.objective_ <= reference.objective_ * (1 + 1e-9)
     assert fitted.lower_bound_ <= fitted.objective_
-    assert fitted.converged_
+    assert not fitted.converged_  # stationary, but the gap is open
     assert fitted.worst_case_group_errors_.shape == (3,)
 
 

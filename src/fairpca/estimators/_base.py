@@ -43,7 +43,9 @@ MANY_FEATURES = 3000
 FEW_ROWS = 2000
 #: Estimated multiplications of a search in units of p^3, which decide whether it counts as short.
 _PRODUCTS_OF_A_SEARCH = 5.0
-_CONVERGED = (Status.OPTIMAL, Status.STATIONARY, Status.RELAXATION_SOLVED)
+_CONVERGED = (Status.OPTIMAL, Status.RELAXATION_SOLVED)
+#: These are no failure to be warned of: the search did all that it can, and the gap says what is not known.
+_FINISHED = (Status.STATIONARY, Status.UNCERTIFIED)
 
 
 _MOMENTS: dict[str, Declared] = {
@@ -414,7 +416,7 @@ class MomentEstimator(LinearProjection):
         self.duality_gap_ = self.objective_ - self.lower_bound_
         self.n_iter_ = max(result.n_iter, 1)
         self.n_oracle_calls_ = result.n_oracle_calls
-        self.converged_ = result.status in _CONVERGED
+        self.converged_ = result.status in _CONVERGED and bool(np.isfinite(self.duality_gap_))
 
     def _rng(self) -> np.random.Generator:
         """The random generator; reproducible even with ``random_state=None``."""
@@ -425,7 +427,7 @@ class MomentEstimator(LinearProjection):
         return "To close the gap, raise max_iter or tol." if status is Status.MAX_ITER else ""
 
     def _warn_unless_converged(self, status: Status) -> None:
-        if self.converged_ or status is Status.UNCERTIFIED:
+        if self.converged_ or status in _FINISHED:
             return
         message = f"{type(self).__name__} stopped with a duality gap of {self.duality_gap_:.3g}. {status.value}"
         warnings.warn(f"{message} {self._advice(status)}".rstrip(), ConvergenceWarning, stacklevel=4)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from fairpca.linalg import eigenvalue_sum_bound, top_eigenpairs
+from fairpca.linalg import best_sums, eigenvalue_sum_bound, top_eigenpairs
 from fairpca.moments import GroupFactors, Reduction
 from fairpca.problems import best_captured
 from fairpca.problems.erasure import Erasure
@@ -15,13 +15,23 @@ __all__ = ["group_bests", "leading_of_covariance", "leading_of_erased_rows"]
 
 #: Accuracy of sums of eigenvalues that are computed by products with the rows, relative to the total variance.
 PRODUCT_TOL = 1e-5
+#: Gap of a closed form, relative to the total variance, that counts as closed: far above rounding.
+_CLOSED = 1e-9
 
 
-def leading_of_covariance(covariance: np.ndarray, dimension: int) -> SolverResult:
-    """Leading eigenvectors, with a proof that none was missed; minus the sum of their values is the objective."""
+def leading_of_covariance(covariance: np.ndarray, dimension: int, total: float) -> SolverResult:
+    """Leading eigenvectors, with a proof that none was missed; minus the sum of their values is the objective.
+
+    ``total`` is the variance before anything was removed. Where only rounding errors of it are left, no eigenvalue
+    stands out that could be proven to lead, and the bound is that of all eigenvalues and their rounding.
+    """
     values, basis = top_eigenpairs(covariance, dimension)
-    bound = -eigenvalue_sum_bound(covariance, basis)
-    return SolverResult(basis, -float(values.sum()), bound, np.zeros(0), Status.OPTIMAL, 1, 1)
+    value, most = -float(values.sum()), eigenvalue_sum_bound(covariance, basis)
+    if not np.isfinite(most):
+        rounding = dimension * len(covariance) * np.finfo(float).eps * total
+        most = float(best_sums(covariance[None], dimension)[0]) + rounding
+    status = Status.OPTIMAL if value + most <= _CLOSED * total else Status.UNPROVEN
+    return SolverResult(basis, value, -most, np.zeros(0), status, 1, 1)
 
 
 def leading_of_erased_rows(

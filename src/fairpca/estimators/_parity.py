@@ -5,8 +5,9 @@ from __future__ import annotations
 import numpy as np
 from scipy.linalg import null_space
 
+from fairpca.estimators._erased import leading_of_covariance
 from fairpca.joint_range import JointRange, Minimax
-from fairpca.linalg import eigenvalue_sum_bound, top_eigenpairs
+from fairpca.linalg import top_eigenpairs
 from fairpca.problems.parity import MomentParity, covariance_bound, mean_penalty
 from fairpca.protocols import SolverResult, Status
 from fairpca.solvers import minimise_on_range
@@ -45,7 +46,7 @@ def solve_parity(
     if len(problem.directions):
         means = solve_mean_tolerance(problem, dimension, tol=exact, max_iter=max_iter, rng=rng)
     else:
-        means = _leading(problem, dimension)
+        means = leading_of_covariance(problem.covariance, dimension, float(np.trace(problem.covariance)))
     if not problem.penalty > 0:
         return means
     result = solve_covariance_parity(problem, means.basis, tol=tol, max_iter=max_iter, rng=rng)
@@ -61,13 +62,6 @@ def solve_parity(
         n_iter=means.n_iter + result.n_iter,
         n_oracle_calls=means.n_oracle_calls + result.n_evaluations,
     )
-
-
-def _leading(problem: MomentParity, dimension: int) -> SolverResult:
-    """No limit and no penalty: ordinary PCA, with a proof that no eigenvector was missed."""
-    basis = top_eigenpairs(problem.covariance, dimension)[1]
-    bound = -eigenvalue_sum_bound(problem.covariance, basis)
-    return SolverResult(basis, problem.value(basis), bound, np.zeros(0), Status.OPTIMAL, 1, 1)
 
 
 def _by_sdp(problem: MomentParity, dimension: int, tol: float, max_iter: int) -> SolverResult:

@@ -35,7 +35,7 @@ _KERNELS = ("rbf", "poly", "linear")
 _EXACT_ROWS = 2000
 #: Number of landmarks beyond that.
 _LANDMARKS = 500
-#: Directions of the feature space with less than this share of the leading eigenvalue are rounding errors.
+#: Directions with less than this share of the leading eigenvalue, about the mean, are rounding errors.
 _RANK_SHARE = 1e-10
 #: Rows whose features are computed at a time.
 _BLOCK_ROWS = 4096
@@ -169,11 +169,9 @@ class KernelParityPCA(FloatTransformer):
             # Shifting the rows does not change the directions, but rows far from the origin would lose precision.
             self.landmarks_ = self.landmarks_ - np.average(X, axis=0, weights=weights)
         with threads_for(X.shape[0] * self.landmarks_.shape[0] ** 2):
-            kernel = self._kernel(self.landmarks_)
-            whitening = _whitening(kernel)
+            whitening, rounding = self._whitening()
             moments = self._feature_moments(X, whitening, groups, weights)
             check_several_groups(moments.labels, moments.total_count)
-            rounding = _rounding(kernel, whitening)
             basis = mean_parity_basis(moments, self._check_dimension(moments, rounding), rounding)
             self._set_components(moments, whitening, basis)
         return self
@@ -184,7 +182,7 @@ class KernelParityPCA(FloatTransformer):
         X = check_matrix(self, X, reset=False)
         with threads_for(X.shape[0] * self.landmarks_.size):
             blocks = [
-                self._kernel(X[start : start + _BLOCK_ROWS]) @ self.dual_coef_
+                self._centred_kernel(X[start : start + _BLOCK_ROWS]) @ self.dual_coef_
                 for start in range(0, X.shape[0], _BLOCK_ROWS)
             ]
         return (np.concatenate(blocks) - self._shift).astype(X.dtype, copy=False)
@@ -206,7 +204,7 @@ class KernelParityPCA(FloatTransformer):
         check_wanted_components(self.n_components)
         self.check_kernel()
         if self.n_landmarks is not None:
-            check_number("n_landmarks", self.n_landmarks, at_least=1, integer=True)
+            check_number("n_landmarks", self.n_landmarks, at_least=2, integer=True)
         legacy_generator(self.random_state)  # raises if it is not a valid random state
 
     @property
@@ -233,6 +231,32 @@ class KernelParityPCA(FloatTransformer):
             coef0=self.coef0,
         )
 
+    def _centred_kernel(self, X: Any) -> np.ndarray:
+        """Values minus their mean over the landmarks: coefficients sum to zero, and this part would only be rounded."""
+        values = self._kernel(X)
+        values -= values.mean(axis=1, keepdims=True)
+        return values
+
+    def _whitening(self) -> tuple[np.ndarray, np.ndarray]:
+        """W with ``K W W^T K = K`` for the kernel K centred at the mean of the landmarks, and the rounding it lifts.
+
+        ``k(x, landmarks) @ W`` are coordinates of phi(x), up to a shift, in the span of the differences of landmarks.
+        Uncentred, a mean far from the origin would hide directions of variance below the rounding errors.
+        """
+        kernel = self._kernel(self.landmarks_)
+        rounding = np.finfo(float).eps * float(np.abs(kernel).max()) * np.sqrt(len(kernel))
+        kernel -= kernel.mean(axis=0)
+        kernel -= kernel.mean(axis=1, keepdims=True)
+        values, vectors = np.linalg.eigh(kernel)
+        kept = values > max(_RANK_SHARE * values[-1], rounding)
+        if not kept.any():
+            raise ValueError(
+                f"The kernel has the same value for all rows of X; choose another kernel than {self.kernel!r} (see "
+                "gamma), or scale X."
+            )
+        whitening = vectors[:, kept] / np.sqrt(values[kept])
+        return whitening, rounding * np.linalg.norm(whitening, axis=0)
+
     def _feature_moments(
         self, X: Any, whitening: np.ndarray, groups: Groups, weights: np.ndarray | None
     ) -> GroupMoments:
@@ -245,7 +269,7 @@ class KernelParityPCA(FloatTransformer):
                 continue
             present, codes = np.unique(groups.codes[rows], return_inverse=True)
             block = Groups(tuple(groups.labels[code] for code in present), codes.reshape(-1))
-            moments = moments.merge(accumulate(self._kernel(X[rows]) @ whitening, block, block_weights))
+            moments = moments.merge(accumulate(self._centred_kernel(X[rows]) @ whitening, block, block_weights))
         return moments
 
     def _check_dimension(self, moments: GroupMoments, rounding: np.ndarray) -> int:
@@ -269,7 +293,7 @@ class KernelParityPCA(FloatTransformer):
         signed = fix_signs(dual)
         basis = basis * np.sign(np.einsum("mi,mi->i", signed, dual))
         total_count, total = moments.total_count, float(np.trace(covariance))
-        captured = np.einsum("pi,pi->i", basis, covariance @ basis)
+        captured = np.maximum(np.einsum("pi,pi->i", basis, covariance @ basis), 0.0)
         self.dual_coef_ = signed
         self._shift = moments.pooled_mean @ basis
         self.explained_variance_ = captured * total_count / (total_count - 1.0)
@@ -279,17 +303,3 @@ class KernelParityPCA(FloatTransformer):
         self.mean_difference_ = float(mean_gaps(moments, basis).max())
         self.n_components_ = basis.shape[1]
         self.n_samples_seen_ = int(total_count) if float(total_count).is_integer() else total_count
-
-
-def _whitening(kernel: np.ndarray) -> np.ndarray:
-    """W with ``K W W^T K = K``: ``k(x, landmarks) @ W`` are coordinates of phi(x) in the span of the landmarks."""
-    values, vectors = np.linalg.eigh(kernel)
-    kept = values > _RANK_SHARE * max(values[-1], np.finfo(float).tiny)
-    if not kept.any():
-        raise ValueError("The kernel is zero on all rows of X; choose another kernel or scale X.")
-    return vectors[:, kept] / np.sqrt(values[kept])
-
-
-def _rounding(kernel: np.ndarray, whitening: np.ndarray) -> np.ndarray:
-    """Rounding error of the coordinates ``k(x, landmarks) @ W``, one value per column: that of the kernel, times W."""
-    return np.finfo(float).eps * np.abs(kernel).max() * np.sqrt(len(kernel)) * np.linalg.norm(whitening, axis=0)

@@ -185,7 +185,7 @@ class LeacePCA(UncorrelatedEstimator):
             result = leading_of_erased_rows(reduction, erasure, n_components, rng)
         else:
             covariance = erasure.covariance(reduction.moments.pooled_covariance())
-            result = leading_of_covariance(covariance, n_components)
+            result = leading_of_covariance(covariance, n_components, reduction.pooled_variance())
         encoder = erasure.transpose(result.basis)
         # What is captured is that of the orthogonal projection without the oblique part of the map.
         captured, oblique = (

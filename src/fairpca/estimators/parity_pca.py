@@ -107,7 +107,8 @@ feature_names_in_, n_samples_seen_
     n_iter_, n_oracle_calls_ : int
         Steps, and eigenproblems or evaluations of objective and gradient.
     converged_ : bool
-        Whether the gap closed or, with a covariance penalty, the components are stationary to ``tol``.
+        Whether the gap closed. With a covariance penalty it seldom does for several components: these are then
+        stationary to ``tol``, from the best of several starts, and optimality is not certified.
 
     See Also
     --------
@@ -235,7 +236,7 @@ feature_names_in_, n_samples_seen_
             result = leading_of_erased_rows(reduction, Erasure(directions, directions), n_components, self._rng())
         else:
             covariance = without_directions(reduction.moments.pooled_covariance(), directions)
-            result = leading_of_covariance(covariance, n_components)
+            result = leading_of_covariance(covariance, n_components, reduction.pooled_variance())
         basis = orthonormalise(result.basis - directions @ (directions.T @ result.basis))
         return dataclasses.replace(result, basis=basis)
 

@@ -110,8 +110,8 @@ feature_names_in_, n_samples_seen_
         array per start of solver "subgradient".
     n_iter_, n_oracle_calls_ : int
     converged_ : bool
-        Whether the gap closed (two groups), or no further descent was found (three or more). Always False for
-        solver "subgradient", which has no such test.
+        Whether the gap closed. With three or more groups it does for small radii only: the components are otherwise
+        stationary, and optimality is not certified. Always False for solver "subgradient", which has no bound.
 
     See Also
     --------

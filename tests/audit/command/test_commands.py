@@ -373,9 +373,16 @@ def test_interrupting_leaves_no_half_written_file(people, tmp_path):
     assert [item.name for item in tmp_path.iterdir()] == ["people.csv"]
 
 
-def test_an_interrupt_that_became_another_error_is_one_all_the_same(capsys):
+@pytest.fixture
+def interruptible():
+    """A job in the background ignores interrupts, and so does ours then."""
+    before = signal.signal(signal.SIGINT, signal.default_int_handler)
+    yield
+    signal.signal(signal.SIGINT, before)
+
+
+def test_an_interrupt_that_became_another_error_is_one_all_the_same(interruptible, capsys):
     """As when it comes while a compiled module is imported."""
-    before = signal.getsignal(signal.SIGINT)
 
     def run():
         try:
@@ -385,7 +392,7 @@ def test_an_interrupt_that_became_another_error_is_one_all_the_same(capsys):
 
     assert guarded("fairpca", run) == 130
     assert capsys.readouterr().err == "fairpca: interrupted\n"
-    assert signal.getsignal(signal.SIGINT) is before
+    assert signal.getsignal(signal.SIGINT) is signal.default_int_handler
 
 
 def test_help_teaches(capsys):
