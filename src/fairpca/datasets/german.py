@@ -57,7 +57,7 @@ def load_german_credit(
 
     See Also
     --------
-    load_tables : Tables of your own in a folder.
+    make_toy : A small synthetic example.
 
     Examples
     --------
