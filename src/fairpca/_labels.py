@@ -9,6 +9,7 @@ from typing import Any
 import numpy as np
 
 __all__ = [
+    "check_label_types",
     "group_sizes",
     "is_missing",
     "join_parts",
@@ -76,6 +77,18 @@ def label_texts(labels: Iterable[Any]) -> list[str]:
 def group_sizes(labels: Iterable[Any], counts: Iterable[float]) -> str:
     """Every label with its number of rows: ``female (310), male (690)``."""
     return ", ".join(f"{label_text(label)} ({count:,.0f})" for label, count in zip(labels, counts, strict=True))
+
+
+def check_label_types(before: tuple[Any, ...], now: tuple[Any, ...]) -> None:
+    """Raise if a group has two types of label, 0 in earlier chunks and "0" in this one: one of them was read wrongly."""
+    texts = {label_text(label): label for label in before}
+    for label in now:
+        other = texts.get(label_text(label), label)
+        if other != label and label not in before and other not in now:
+            raise ValueError(
+                f"The labels of sensitive_features have different types in different chunks: {other!r} and {label!r}. "
+                "Convert them to one type, for example with astype(str)."
+            )
 
 
 def plain_labels(values: np.ndarray) -> list[Any]:

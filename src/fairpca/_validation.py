@@ -6,8 +6,13 @@ of the library never uses raw labels.
 
 from __future__ import annotations
 
+import difflib
+import functools
+import inspect
 import numbers
-from collections.abc import Iterable, Sequence
+import sys
+import warnings
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -42,6 +47,7 @@ __all__ = [
     "check_several_groups",
     "check_share",
     "check_wanted_components",
+    "checks_keywords",
     "code_type",
     "generator",
     "groups_from_codes",
@@ -54,6 +60,7 @@ __all__ = [
     "rng_for",
     "seed_from",
     "split_off_groups",
+    "warn_user",
     "without_sensitive_columns",
 ]
 
@@ -244,6 +251,31 @@ def check_sample_weight(sample_weight: Any, n_samples: int, *, part: bool = Fals
             "they sum to the number of rows (or of people) they stand for."
         )
     return weights
+
+
+def checks_keywords(method: Callable[..., Any]) -> Callable[..., Any]:
+    """Decorate a method, so that an unknown keyword names the user's class, and what was probably meant."""
+    known = list(inspect.signature(method).parameters)[1:]
+
+    @functools.wraps(method)
+    def checked(self: Any, *args: Any, **kwargs: Any) -> Any:
+        for name in kwargs.keys() - set(known):
+            meant = difflib.get_close_matches(name, known, 1) or ["sensitive_features"]
+            raise TypeError(
+                f"{type(self).__name__}.{method.__name__}() got an unexpected keyword argument {name!r}; did you mean "
+                f"{meant[0]}? It takes {', '.join(known)}."
+            )
+        return method(self, *args, **kwargs)
+
+    return checked
+
+
+def warn_user(message: str, category: type[Warning] = UserWarning) -> None:
+    """Warn at the line that called fairpca, directly or through scikit-learn."""
+    level, frame = 1, sys._getframe()
+    while frame.f_back is not None and frame.f_globals.get("__name__", "").partition(".")[0] in ("fairpca", "sklearn"):
+        level, frame = level + 1, frame.f_back
+    warnings.warn(message, category, stacklevel=level)
 
 
 def check_groups_given(sensitive_features: Any, X: Any = None) -> None:

@@ -21,6 +21,7 @@ from fairpca import FairPCA, KernelParityPCA, LeacePCA, MMDFairPCA, ParityPCA, R
 from fairpca.estimators import expected_failed_checks
 from fairpca.metrics import explained_variance_ratio
 from fairpca.moments import group_moments
+from fairpca.persistence import load_model, save_model
 
 #: Those that need moments only, those of them that search, and those that need rows.
 SEARCHES = [FairPCA, RobustFairPCA, ParityPCA]
@@ -350,6 +351,61 @@ def test_chunks_in_any_order_equal_the_batch(estimator, two_groups):
             chunked.partial_fit(X[cuts[i]], sensitive_features=groups[cuts[i]])
         same_fit(chunked, batch)
         assert chunked.n_samples_seen_ == 300
+
+
+def test_chunks_are_only_added_until_the_components_are_asked_for(estimator, two_groups):
+    X, groups = two_groups
+
+    class Counting(type(estimator)):
+        searches = 0
+
+        def _solve(self, *arguments):
+            Counting.searches += 1
+            return super()._solve(*arguments)
+
+    chunked = Counting(2)
+    for start in range(0, 300, 20):
+        chunked.partial_fit(X[start : start + 20], sensitive_features=groups[start : start + 20])
+    assert Counting.searches == 0
+    same_fit(chunked, clone(estimator).fit(X, sensitive_features=groups))
+    chunked.transform(X)
+    assert Counting.searches == 1
+    chunked.partial_fit(X, sensitive_features=groups)
+    assert chunked.n_samples_seen_ == 600
+    assert Counting.searches == 2
+
+
+def test_what_follows_from_chunks_is_said_where_it_is_asked_for(estimator, two_groups):
+    X, _ = two_groups
+    groups = np.where(np.arange(300) == 5, "lonely", "many")
+    estimator.partial_fit(X, sensitive_features=groups)
+    with pytest.warns(UserWarning, match="smaller than n_components=2: 'lonely'") as said:
+        estimator.transform(X)
+    assert said[0].filename == __file__
+    with pytest.raises(ValueError, match="n_components=8 must lie between"):
+        clone(estimator).set_params(n_components=8).partial_fit(X, sensitive_features=groups)
+    with pytest.raises(ValueError, match=r"different types in different chunks: 0 and '0'.*astype"):
+        clone(estimator).partial_fit(X, sensitive_features=np.arange(300) % 2).partial_fit(
+            X, sensitive_features=(np.arange(300) % 2).astype(str)
+        )
+
+
+def test_a_model_that_only_added_rows_is_saved_solved(estimator, two_groups, tmp_path):
+    X, groups = two_groups
+    chunked = clone(estimator).partial_fit(X, sensitive_features=groups)
+    copied = pickle.loads(pickle.dumps(chunked))
+    loaded = load_model(save_model(chunked, tmp_path / "model.npz"))
+    for one in (copied, loaded):
+        assert np.array_equal(one.transform(X), chunked.transform(X))
+
+
+def test_an_unknown_keyword_names_the_class_and_what_was_meant(any_estimator, two_groups):
+    X, groups = two_groups
+    name = type(any_estimator).__name__
+    with pytest.raises(TypeError, match=rf"^{name}\.fit\(\) .* 'groups'; did you mean sensitive_features\?"):
+        any_estimator.fit(X, groups=groups)
+    with pytest.raises(TypeError, match=rf"^{name}\.fit\(\) .* 'weights'; did you mean sample_weight\?"):
+        any_estimator.fit_transform(X, sensitive_features=groups, weights=np.ones(300))
 
 
 def test_single_rows_and_tiny_chunks(estimator, two_groups):

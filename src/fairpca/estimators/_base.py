@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import warnings
 from abc import ABCMeta, abstractmethod
 from dataclasses import dataclass, field
 from typing import Any, ClassVar, Self
@@ -11,7 +10,7 @@ import numpy as np
 from sklearn.base import BaseEstimator, ClassNamePrefixFeaturesOutMixin, TransformerMixin
 from sklearn.exceptions import ConvergenceWarning
 
-from fairpca._labels import quoted
+from fairpca._labels import check_label_types, quoted
 from fairpca._progress import printed_steps
 from fairpca._saved import BOUNDED, FITTED, GROUPED, LINEAR, PER_GROUP, SEARCHED, TUPLE, Array, Declared, Record
 from fairpca._validation import (
@@ -20,11 +19,13 @@ from fairpca._validation import (
     check_n_components,
     check_several_groups,
     check_wanted_components,
+    checks_keywords,
     generator,
     is_dask,
     legacy_generator,
     remember_sensitive_columns,
     split_off_groups,
+    warn_user,
 )
 from fairpca.estimators._dimension import all_directions, refuse_share, solve_for_wanted
 from fairpca.estimators._html import fitted_html
@@ -54,8 +55,8 @@ _MOMENTS: dict[str, Declared] = {
         {
             "labels": TUPLE,
             "counts": Array("g", finite=True),
-            "means": Array("gp", finite=True),
-            "scatters": Array("gpp", finite=True),
+            "means": Array("gm", finite=True),  # of the features and, after them, continuous sensitive features
+            "scatters": Array("gmm", finite=True),
         },
         or_none=True,
     )
@@ -149,20 +150,16 @@ class LinearProjection(RowProjector, FloatTransformer, metaclass=ABCMeta):
             if count < n_components
         ]
         if small:
-            warnings.warn(
+            warn_user(
                 f"Groups smaller than n_components={n_components}: {', '.join(small)}. Their own best projection "
-                "is exact, so their errors and losses say little; merge small groups or lower n_components.",
-                UserWarning,
-                stacklevel=4,
+                "is exact, so their errors and losses say little; merge small groups or lower n_components."
             )
         copies = moments.columns_fixed_by_group()
         if copies.size:
             names = getattr(self, "feature_names_in_", None)
             columns = ", ".join(repr(names[j]) if names is not None else f"column {j}" for j in copies[:5])
-            warnings.warn(
-                f"X contains the sensitive feature or a copy of it: {columns}. Drop it from X unless this is intended.",
-                UserWarning,
-                stacklevel=4,
+            warn_user(
+                f"X contains the sensitive feature or a copy of it: {columns}. Drop it from X unless this is intended."
             )
 
     def _set_groups(self, moments: GroupMoments, matrices: np.ndarray) -> None:
@@ -266,7 +263,9 @@ class MomentEstimator(LinearProjection):
     _saved_attributes: ClassVar = SEARCHED | BOUNDED | _MOMENTS
 
     _moments: GroupMoments | None  # None after a fit that formed no p x p matrix
+    _unsolved = False  # whether rows were added since the last search
 
+    @checks_keywords
     def fit(self, X: Any, y: Any = None, *, sensitive_features: Any = None, sample_weight: Any = None) -> Self:
         """Fit to data.
 
@@ -291,26 +290,60 @@ class MomentEstimator(LinearProjection):
         check_several_groups(reduction.labels, reduction.total_count)
         return self._learn(reduction)
 
+    @checks_keywords
     def partial_fit(self, X: Any, y: Any = None, *, sensitive_features: Any = None, sample_weight: Any = None) -> Self:
-        """Fit to these rows and all rows seen before. A chunk may contain a single group; groups may appear later."""
+        """Add these rows to all rows seen before. A chunk may contain a single group; groups may appear later.
+
+        Adding is cheap: the components are computed when they are asked for, by a fitted attribute, a method such as
+        ``transform``, or saving. Parameters as in :meth:`fit`.
+        """
         self._check_parameters()
         refuse_share(self.n_components)
-        before = getattr(self, "_moments", None)
-        if before is None and hasattr(self, "_moments"):
+        before = self._rows_seen()
+        return self._add(before, self._reduce_chunk(X, sensitive_features, sample_weight, reset=before is None))
+
+    def _rows_seen(self) -> Any:
+        """The moments of all rows so far, or None."""
+        if vars(self).get("_moments") is None and "_moments" in vars(self):
             raise ValueError(
                 "With this many features, fit keeps no moments that partial_fit could update; use partial_fit from the "
                 "first chunk on, or a new estimator."
             )
-        moments = self._reduce_chunk(X, sensitive_features, sample_weight, reset=before is None)
-        merged = moments if before is None else before.merge(moments)
-        if merged.labels and self._can_learn_from(merged):
-            return self._learn(merged)
-        self._moments = merged  # not enough to learn from yet: no rows, no weight, or no variance in a group
+        return vars(self).get("_moments")
+
+    def _add(self, before: Any, chunk: Any) -> Self:
+        """Keep the moments of all rows, and forget what was computed from fewer."""
+        if self.n_components is not None:
+            check_n_components(self.n_components, chunk.n_features)
+        if before is not None:
+            check_label_types(before.labels, chunk.labels)
+        merged = chunk if before is None else before.merge(chunk)
+        for name in [name for name in vars(self) if name.endswith("_") and not name.endswith("_in_")]:
+            delattr(self, name)
+        self._remember(merged)
+        self._unsolved = bool(merged.labels)
         return self
 
-    def _can_learn_from(self, moments: GroupMoments) -> bool:
-        """Whether the chunks seen so far are enough; later ones may add what is missing."""
-        return True
+    def _remember(self, reduction: Any) -> None:
+        """Keep what further rows can be added to."""
+        self._moments = reduction if isinstance(reduction, GroupMoments) else None
+
+    def __getattr__(self, name: str) -> Any:
+        """Called for attributes that are not set: fitted ones are computed once rows have been added."""
+        asked = name.endswith("_") and not name.startswith("_") and not name.endswith("_in_")
+        if not (asked and self._unsolved):
+            raise AttributeError(f"{type(self).__name__!r} object has no attribute {name!r}")
+        del self._unsolved  # from here on, what is missing is missing
+        try:
+            self._check_parameters()
+            self._learn(self._rows_seen())
+        except BaseException:
+            self._unsolved = True
+            raise
+        return getattr(self, name)
+
+    def __sklearn_is_fitted__(self) -> bool:
+        return self._unsolved or "components_" in vars(self)
 
     def fit_moments(self, moments: GroupMoments) -> Self:
         """Fit to a summary computed elsewhere, for example merged from chunks or from several sites.
@@ -391,7 +424,8 @@ class MomentEstimator(LinearProjection):
             self._warn_about(reduction, n_components)
             fit = self._solve(reduction, n_components) if fit is None else fit
             self._store(reduction, fit)
-        self._moments = reduction if isinstance(reduction, GroupMoments) else None
+        self._remember(reduction)
+        self.__dict__.pop("_unsolved", None)
         self._warn_unless_converged(fit.result.status)
         return self
 
@@ -430,7 +464,7 @@ class MomentEstimator(LinearProjection):
         if self.converged_ or status in _FINISHED:
             return
         message = f"{type(self).__name__} stopped with a duality gap of {self.duality_gap_:.3g}. {status.value}"
-        warnings.warn(f"{message} {self._advice(status)}".rstrip(), ConvergenceWarning, stacklevel=4)
+        warn_user(f"{message} {self._advice(status)}".rstrip(), ConvergenceWarning)
 
 
 def label_array(labels: tuple[Any, ...]) -> np.ndarray:

@@ -35,7 +35,7 @@ def fitted_html(estimator: Any) -> str:
     >>> "<td>&lt;b&gt;</td>" in fitted_html(pca), fitted_html(FairPCA())
     (True, '')
     """
-    if not hasattr(estimator, "groups_"):
+    if "groups_" not in vars(estimator):  # also after partial_fit, until the components are asked for
         return ""
     shown = {text: getattr(estimator, name) for name, text in _COLUMNS.items() if _is_per_group(estimator, name)}
     labels = label_texts(estimator.groups_.tolist())

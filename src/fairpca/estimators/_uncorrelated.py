@@ -7,11 +7,12 @@ from typing import Any, ClassVar, Self
 import numpy as np
 
 from fairpca._continuous import check_continuous
-from fairpca._saved import LIST, TUPLE, Array, Record, optional
+from fairpca._saved import LIST, Array, optional
 from fairpca._validation import (
     check_matrix,
     check_sample_weight,
     check_several_groups,
+    checks_keywords,
     is_dask,
     remember_sensitive_columns,
     split_off_groups,
@@ -23,18 +24,6 @@ from fairpca.moments.dask import attribute_moments_from_dask, sample_of
 
 __all__ = ["UncorrelatedEstimator"]
 
-_JOINT = Record(
-    GroupMoments,
-    {
-        "labels": TUPLE,
-        "counts": Array("g", finite=True),
-        "means": Array("gm", finite=True),
-        "scatters": Array("gmm", finite=True),
-    },
-    or_none=True,
-    optional=True,
-)
-
 
 class UncorrelatedEstimator(MomentEstimator):
     """A moment estimator whose sensitive features may be groups, continuous, or both."""
@@ -43,14 +32,13 @@ class UncorrelatedEstimator(MomentEstimator):
     __metadata_request__partial_fit = {"sensitive_features": True, "continuous": True}  # noqa: RUF012
 
     continuous_: list[str]
-    _joint_moments: GroupMoments | None
 
     _saved_attributes: ClassVar = {
         "continuous_": optional(LIST),
         "continuous_slopes_": optional(Array("z", finite=True)),
-        "_joint_moments": _JOINT,
     }
 
+    @checks_keywords
     def fit(
         self,
         X: Any,
@@ -90,6 +78,7 @@ class UncorrelatedEstimator(MomentEstimator):
         moments = self._measure(X, sensitive_features, continuous, sample_weight, reset=True, part=False)
         return self._learn(_check_attributes(moments))
 
+    @checks_keywords
     def partial_fit(
         self,
         X: Any,
@@ -99,22 +88,25 @@ class UncorrelatedEstimator(MomentEstimator):
         continuous: Any = None,
         sample_weight: Any = None,
     ) -> Self:
-        """Fit to these rows and all rows seen before. A chunk may contain a single group; groups may appear later.
+        """Add these rows to all rows seen before. A chunk may contain a single group; groups may appear later.
 
-        Every chunk needs the same continuous sensitive features, if any; parameters as in :meth:`fit`.
+        Adding is cheap: the components are computed when they are asked for, by a fitted attribute, a method such as
+        ``transform``, or saving. Every chunk needs the same continuous sensitive features, if any; parameters as in
+        :meth:`fit`.
         """
-        before = self._attributes_before(continuous)
-        if continuous is None:
-            return super().partial_fit(X, y, sensitive_features=sensitive_features, sample_weight=sample_weight)
         self._check_parameters()
         refuse_share(self.n_components)
-        moments = self._measure(X, sensitive_features, continuous, sample_weight, reset=before is None, part=True)
-        merged = moments if before is None else before.merge(moments)
-        if merged.labels:
-            return self._learn(merged)
-        self._moments = None  # not enough to learn from yet: no rows, or no weight
-        self.continuous_, self._joint_moments = list(merged.names), merged.joint
-        return self
+        before = self._rows_seen()
+        if before is not None and isinstance(before, AttributeMoments) != (continuous is not None):
+            had = f"had continuous={self.continuous_!r}" if continuous is None else "had no continuous"
+            raise ValueError(
+                f"continuous={continuous!r}, but the rows seen before {had}: pass the same columns with every chunk, "
+                "or use a new estimator."
+            )
+        if continuous is None:
+            return super().partial_fit(X, y, sensitive_features=sensitive_features, sample_weight=sample_weight)
+        chunk = self._measure(X, sensitive_features, continuous, sample_weight, reset=before is None, part=True)
+        return self._add(before, chunk)
 
     def fit_moments(self, moments: GroupMoments | AttributeMoments) -> Self:
         """Fit to a summary computed elsewhere: group moments, or those of groups and continuous sensitive features.
@@ -150,23 +142,20 @@ class UncorrelatedEstimator(MomentEstimator):
         weights = check_sample_weight(sample_weight, X.shape[0], part=part)
         return accumulate_attributes(X, groups, measured, weights)
 
-    def _attributes_before(self, continuous: Any) -> AttributeMoments | None:
-        """The moments of earlier chunks with continuous sensitive features; all chunks must have them, or none."""
-        joint = getattr(self, "_joint_moments", None)
-        if (joint is None) != (continuous is None) and hasattr(self, "_moments"):
-            had = f"had continuous={self.continuous_!r}" if joint is not None else "had no continuous"
-            raise ValueError(
-                f"continuous={continuous!r}, but the rows seen before {had}: pass the same columns with every chunk, "
-                "or use a new estimator."
-            )
-        return None if joint is None else AttributeMoments(tuple(self.continuous_), joint)
+    def _rows_seen(self) -> Any:
+        seen = super()._rows_seen()
+        names = () if seen is None else tuple(self.continuous_)
+        return AttributeMoments(names, seen) if names else seen
+
+    def _remember(self, reduction: Any) -> None:
+        measured = isinstance(reduction, AttributeMoments)
+        super()._remember(reduction.joint if measured else reduction)
+        self.continuous_ = list(reduction.names) if measured else []
 
     def _store(self, reduction: Reduction, fit: Fit) -> None:
         super()._store(reduction, fit)
-        self.continuous_ = []
-        self._joint_moments, self.continuous_slopes_ = None, np.zeros(0)
+        self.continuous_slopes_ = np.zeros(0)
         if isinstance(reduction, AttributeMoments):
-            self.continuous_, self._joint_moments = list(reduction.names), reduction.joint
             self.continuous_slopes_ = np.linalg.norm(reduction.slopes() @ self._encoder.T, axis=1)
 
 

@@ -11,10 +11,10 @@ from fairpca._saved import PER_GROUP, Array, optional
 from fairpca._validation import check_choice, check_flag, check_number
 from fairpca.estimators._balanced_fit import RELAXED, BalancedFit, RelaxedProjection
 from fairpca.estimators._base import MomentEstimator
-from fairpca.estimators._group_variance import check_group_variance, has_group_variance
+from fairpca.estimators._group_variance import check_group_variance
 from fairpca.joint_range import JointRange
 from fairpca.linalg import extend_by_leading
-from fairpca.moments import GroupMoments, Reduction
+from fairpca.moments import Reduction
 from fairpca.problems import CRITERIA, balanced_problem, group_scales
 from fairpca.protocols import MakeProblem, RangeProblem, RangeSolution, RelaxedSolution, SolverResult, Status
 from fairpca.solvers import (
@@ -259,10 +259,6 @@ feature_names_in_, n_samples_seen_
     def _needs_variance(self) -> str:
         """The parameter that needs variance in every group, if there is one."""
         return "relative=True" if self.relative else "criterion='nash'" if self.criterion == "nash" else ""
-
-    def _can_learn_from(self, moments: GroupMoments) -> bool:
-        reason = self._needs_variance()
-        return not reason or has_group_variance(moments, self.center, reason)
 
     def _solve(self, reduction: Reduction, n_components: int) -> BalancedFit:
         if reason := self._needs_variance():

@@ -19,6 +19,7 @@ from fairpca._validation import (
     check_number,
     check_several_groups,
     check_wanted_components,
+    checks_keywords,
     generator,
     legacy_generator,
 )
@@ -144,6 +145,7 @@ class KernelParityPCA(FloatTransformer):
         self.n_landmarks = n_landmarks
         self.random_state = random_state
 
+    @checks_keywords
     def fit(self, X: Any, y: Any = None, *, sensitive_features: Any = None, sample_weight: Any = None) -> Self:
         """Fit to data.
 

@@ -5,7 +5,6 @@ from __future__ import annotations
 import copy
 import functools
 import numbers
-import warnings
 from collections.abc import Callable
 from typing import Any, Self
 
@@ -22,8 +21,10 @@ from fairpca._validation import (
     check_number,
     check_several_groups,
     check_wanted_components,
+    checks_keywords,
     generator,
     legacy_generator,
+    warn_user,
 )
 from fairpca.estimators._base import LinearProjection
 from fairpca.estimators._compared_rows import cells_among, compared_cells, compared_pairs, label_values
@@ -197,6 +198,7 @@ feature_names_in_, n_samples_seen_
         self.callback = callback
         self.random_state = random_state
 
+    @checks_keywords
     def fit(self, X: Any, y: Any = None, *, sensitive_features: Any = None, sample_weight: Any = None) -> Self:
         """Fit to data.
 
@@ -372,19 +374,16 @@ feature_names_in_, n_samples_seen_
         if not self.converged_:
             steps = f"after {self.n_iter_} of max_iter={self.max_iter} penalty steps"
             reached = f"{self.mmd2_:.4g} {steps}" if self.solver == "repms" else f"the smallest found, {self.mmd2_:.4g}"
-            warnings.warn(
+            warn_user(
                 f"MMDFairPCA found no projection with MMD^2 <= tolerance={self._describe_tolerance()}; the components "
                 f"have {reached}. Raise tolerance, lower n_components or raise max_iter.",
                 ConvergenceWarning,
-                stacklevel=6,
             )
         if self.tolerance != "auto" and self.tolerance_ < self.random_level_:
-            warnings.warn(
+            warn_user(
                 f"tolerance={self.tolerance:g} is below {self.random_level_:.3g}, the MMD^2 that random "
                 "groups of these sizes show on average: these rows are matched more closely than new rows "
                 "can be.",
-                UserWarning,
-                stacklevel=6,
             )
 
     def _describe_tolerance(self) -> str:

@@ -10,9 +10,9 @@ import numpy as np
 from fairpca._saved import LIST, PER_GROUP, optional
 from fairpca._validation import check_choice, check_flag, check_number
 from fairpca.estimators._base import Fit, MomentEstimator
-from fairpca.estimators._group_variance import check_group_variance, has_group_variance
+from fairpca.estimators._group_variance import check_group_variance
 from fairpca.joint_range import JointRange
-from fairpca.moments import GroupMoments, Reduction
+from fairpca.moments import Reduction
 from fairpca.problems import RobustGap, best_captured, check_radius, group_radii, group_scales
 from fairpca.protocols import SolverResult
 from fairpca.solvers import descend_pieces, descend_subgradient, sweep_range
@@ -192,9 +192,6 @@ feature_names_in_, n_samples_seen_
 
     def _depends_on_subspace_only(self) -> bool:
         return self.solver != "subgradient"  # its step length, that of the paper, depends on p
-
-    def _can_learn_from(self, moments: GroupMoments) -> bool:
-        return not self.relative or has_group_variance(moments, self.center, "relative=True")
 
     def _solve(self, reduction: Reduction, n_components: int) -> RobustFit:
         if self.relative:

@@ -363,7 +363,9 @@ def _merge_one(
     # Averaging differences from one of the means keeps the precision that means far from zero would lose.
     mean = means[0] + (counts / total) @ (means - means[0])
     offsets = (means - mean) * np.sqrt(counts)[:, None]
-    scatter = np.add.reduce([scatter for _, _, scatter in parts]) + offsets.T @ offsets
+    scatter = offsets.T @ offsets
+    for _, _, part in parts:
+        scatter += part
     return float(total), mean, scatter
 
 

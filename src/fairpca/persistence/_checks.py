@@ -75,6 +75,7 @@ def check_savable(estimator_class: Any) -> None:
 
 def fitted_attributes(estimator: Any) -> dict[str, Any]:
     """The attributes that ``fit`` set, private ones included."""
+    estimator.n_components_  # noqa: B018 (after partial_fit, asking is what computes them)
     declared, found = declared_attributes(type(estimator)), vars(estimator)
     undeclared = sorted(name for name in found.keys() - declared.keys() if name.endswith("_"))
     if undeclared and not isinstance(estimator, PCA):
