@@ -27,7 +27,8 @@ from fairpca import MMDFairPCA
 from fairpca._validation import check_groups
 from fairpca.datasets import make_same_moments
 from fairpca.metrics import median_bandwidth, mmd2
-from fairpca.moments import GroupedSample, group_moments
+from fairpca.moments import group_moments
+from fairpca.moments._grouped_sample import GroupedSample
 from fairpca.moments.bandwidths import Bandwidth, halved_bandwidths
 from fairpca.moments.fourier import FourierKernel
 from fairpca.moments.kernel_means import available_cores, exact_kernel

@@ -13,7 +13,7 @@ from _timing import alternate
 
 from fairpca import RobustFairPCA
 from fairpca.moments import GroupMoments, group_moments
-from fairpca.problems import RobustGap
+from fairpca.problems.robust import RobustGap
 from fairpca.solvers.reference.subgradient import _descend
 from fairpca.solvers.stiefel.geometry import random_frame
 

@@ -11,7 +11,7 @@ from fairpca import FairPCA, RobustFairPCA
 from fairpca.datasets import load_german_credit
 from fairpca.metrics import reconstruction_error, reconstruction_loss
 from fairpca.moments import GroupMoments, group_moments
-from fairpca.problems import CRITERIA
+from fairpca.problems.balanced import CRITERIA
 
 
 @pytest.fixture(scope="module")

@@ -9,7 +9,7 @@ from sklearn.decomposition import PCA
 from fairpca import FairPCA, RobustFairPCA
 from fairpca.datasets import load_german_credit
 from fairpca.moments import GroupMoments, group_moments
-from fairpca.problems import RobustGap
+from fairpca.problems.robust import RobustGap
 from reproductions.datasets import load_tables
 
 ALPHAS = (0.05, 0.1, 0.15)

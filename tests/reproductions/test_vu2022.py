@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 
 from fairpca.moments import group_moments
-from fairpca.problems import best_captured, group_losses
+from fairpca.problems.balanced import best_captured, group_losses
 from reproductions import reproduce, vu2022
 from reproductions.__main__ import main
 from reproductions._steps import Steps

@@ -8,6 +8,7 @@ from fairpca.estimators.leace_pca import LeacePCA
 from fairpca.estimators.mmd_fair_pca import MMDFairPCA
 from fairpca.estimators.parity_pca import ParityPCA
 from fairpca.estimators.robust_fair_pca import RobustFairPCA
+from fairpca.protocols import SolverResult, Status
 
 __all__ = [
     "ESTIMATORS",
@@ -20,6 +21,8 @@ __all__ = [
     "MomentEstimator",
     "ParityPCA",
     "RobustFairPCA",
+    "SolverResult",
+    "Status",
     "expected_failed_checks",
 ]
 

@@ -14,17 +14,16 @@ from fairpca.estimators._base import MomentEstimator
 from fairpca.estimators._group_variance import check_group_variance, has_group_variance
 from fairpca.joint_range import JointRange
 from fairpca.linalg import extend_by_leading
-from fairpca.moments import GroupMoments, Reduction
-from fairpca.problems import CRITERIA, balanced_problem, group_scales
+from fairpca.moments import GroupMoments
+from fairpca.moments._group_moments import Reduction
+from fairpca.problems.balanced import CRITERIA, balanced_problem, group_scales
 from fairpca.protocols import MakeProblem, RangeProblem, RangeSolution, RelaxedSolution, SolverResult, Status
-from fairpca.solvers import (
-    minimise_nested,
-    minimise_on_operators,
-    minimise_on_range,
-    multiplicative_weights,
-    solve_sdp,
-    tighten_bound,
-)
+from fairpca.solvers.range.branch_and_bound import tighten_bound
+from fairpca.solvers.range.dual import minimise_on_range
+from fairpca.solvers.range.nested import minimise_nested
+from fairpca.solvers.range.operator_dual import minimise_on_operators
+from fairpca.solvers.reference.mw import multiplicative_weights
+from fairpca.solvers.reference.sdp import solve_sdp
 
 __all__ = ["FairPCA", "RelaxedProjection", "complete_basis"]
 

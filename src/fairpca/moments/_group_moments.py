@@ -17,8 +17,6 @@ from fairpca.linalg import add_outer
 from fairpca.moments._given_moments import check_moments, in_order
 from fairpca.moments._sparse_shift import DENSE_COLUMN
 
-__all__ = ["WIDE", "GroupMoments", "GroupTotal", "Reduction", "fixed_by_group"]
-
 #: From this many features on, it pays to compute only one triangle of a symmetric matrix.
 WIDE = 256
 _TILE = 128

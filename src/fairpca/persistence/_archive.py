@@ -15,8 +15,6 @@ import numpy as np
 
 from fairpca._files import replace_file
 
-__all__ = ["DAMAGE", "read_archive", "write_archive"]
-
 #: Parsed JSON takes about 25 times as much memory as on disk; names and levels of a hundred thousand columns fit.
 _MAX_HEADER_BYTES = 32 * 2**20
 #: Exceptions that zipfile, numpy and the checks raise on malformed bytes. A single flipped bit can make zipfile report

@@ -20,8 +20,6 @@ from fairpca.persistence._checks import (
 )
 from fairpca.persistence._values import Packer, Unpacker
 
-__all__ = ["SavedModel", "load_model", "read_model", "save_model"]
-
 _FORMAT, _VERSION = "fairpca model", 1
 
 

@@ -25,16 +25,6 @@ from fairpca.joint_range import Minimax
 from fairpca.linalg import best_sums
 from fairpca.protocols import Expansion, LineExpansion, RangeProblem
 
-__all__ = [
-    "CRITERIA",
-    "NashWelfare",
-    "balanced_problem",
-    "best_captured",
-    "group_errors",
-    "group_losses",
-    "group_scales",
-]
-
 CRITERIA = ("loss", "error", "variance", "nash")
 """What FairPCA can balance."""
 
