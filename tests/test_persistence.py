@@ -364,7 +364,7 @@ def test_an_array_is_used_once(model):
 
 def test_headers_are_bounded_when_written_and_when_read(model, small, monkeypatch, tmp_path):
     before = load_model(model)
-    monkeypatch.setattr("fairpca.persistence._archive._MAX_HEADER_BYTES", 500)
+    monkeypatch.setattr("fairpca._archive._MAX_HEADER_BYTES", 500)
     with pytest.raises(ValueError, match="take more than 500 bytes"):
         save_model(before, tmp_path / "other.npz")
     with pytest.raises(ValueError, match="the header is missing"):
