@@ -11,7 +11,17 @@ import numpy as np
 import pytest
 from sklearn.decomposition import PCA
 
-from fairpca import FairPCA, KernelParityPCA, LeacePCA, MMDFairPCA, ParityPCA, RobustFairPCA, load_model, save_model
+from fairpca import (
+    AnchorPCA,
+    FairPCA,
+    KernelParityPCA,
+    LeacePCA,
+    MMDFairPCA,
+    ParityPCA,
+    RobustFairPCA,
+    load_model,
+    save_model,
+)
 from fairpca.moments import GroupMoments, group_moments
 
 ESTIMATORS = [
@@ -20,6 +30,7 @@ ESTIMATORS = [
     ParityPCA(2),
     KernelParityPCA(2),
     LeacePCA(2),
+    AnchorPCA(2),
     MMDFairPCA(2, tolerance=0.5, random_state=0),
     PCA(2),
 ]

@@ -2,6 +2,7 @@
 
 from fairpca.estimators._base import Fit, LinearProjection, MomentEstimator
 from fairpca.estimators._sklearn_checks import expected_failed_checks
+from fairpca.estimators.anchor_pca import AnchorPCA
 from fairpca.estimators.fair_pca import FairPCA
 from fairpca.estimators.kernel_parity_pca import KernelParityPCA
 from fairpca.estimators.leace_pca import LeacePCA
@@ -11,6 +12,7 @@ from fairpca.estimators.robust_fair_pca import RobustFairPCA
 
 __all__ = [
     "ESTIMATORS",
+    "AnchorPCA",
     "FairPCA",
     "Fit",
     "KernelParityPCA",
@@ -25,5 +27,5 @@ __all__ = [
 
 #: The estimators by name; most other exports are base classes for custom estimators.
 ESTIMATORS: dict[str, type] = {
-    one.__name__: one for one in (FairPCA, KernelParityPCA, LeacePCA, MMDFairPCA, ParityPCA, RobustFairPCA)
+    one.__name__: one for one in (AnchorPCA, FairPCA, KernelParityPCA, LeacePCA, MMDFairPCA, ParityPCA, RobustFairPCA)
 }
