@@ -37,6 +37,7 @@ LAYERS = {
     "problems": 2,
     "solvers": 2,
     "estimators": 3,
+    "anndata": 4,
     "persistence": 4,
     "metrics": 4,
     "inference": 5,
