@@ -94,8 +94,13 @@ def pca(
     components = np.zeros((len(mask), n_comps))
     components[mask] = estimator._encoder.T
     adata.obsm[obsm], adata.varm[varm] = scores, components
-    params = {"zero_center": True, "use_highly_variable": mask_name == "highly_variable", "mask_var": mask_name}
-    params |= {"estimator": repr(estimator), "groupby": groupby} | ({} if layer is None else {"layer": layer})
+    params = {
+        "zero_center": True,
+        "use_highly_variable": mask_name == "highly_variable",
+        "mask_var": mask_name,
+        "estimator": repr(estimator),
+        "groupby": groupby,
+    } | ({} if layer is None else {"layer": layer})
     adata.uns[uns] = {
         "params": params,
         "variance": estimator.explained_variance_,

@@ -16,6 +16,7 @@ from fairpca.plotting import (
     ConvergenceDisplay,
     FrontierDisplay,
     GroupErrorDisplay,
+    LoadingsDisplay,
     ProjectionDisplay,
 )
 
@@ -52,6 +53,7 @@ def displays_of(X, groups):
         "curve": lambda ax: FrontierDisplay.from_frontier(curve, ax=ax),
         "errors": lambda ax: GroupErrorDisplay.from_estimator(pca, X, **given, n_components=[1, 2], ax=ax),
         "comparison": lambda ax: GroupErrorDisplay.from_comparison(found, ax=ax),
+        "loadings": lambda ax: LoadingsDisplay.from_estimator(pca.rotated(), ax=ax),
         "projection": lambda ax: ProjectionDisplay.from_estimator(pca, X, **given, ax=ax),
     }
 

@@ -9,6 +9,7 @@ from fairpca.estimators.leace_pca import LeacePCA
 from fairpca.estimators.mmd_fair_pca import MMDFairPCA
 from fairpca.estimators.parity_pca import ParityPCA
 from fairpca.estimators.robust_fair_pca import RobustFairPCA
+from fairpca.estimators.rotation import RotatedComponents
 from fairpca.protocols import SolverResult, Status
 
 __all__ = [
