@@ -30,6 +30,7 @@ def make_same_moments(
     noise : float, default=0.1
         Variance around the diagonal.
     random_state : int, RandomState or None
+        None is a fixed seed.
 
     Returns
     -------
@@ -76,6 +77,7 @@ def make_projected_gaussians(
     n_latent : int, default=1000
         A multiple of 5.
     random_state : int, RandomState or None
+        None is a fixed seed.
 
     Returns
     -------

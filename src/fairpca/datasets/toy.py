@@ -23,6 +23,7 @@ def make_toy(n_samples: tuple[int, int] = (200, 100), *, random_state: Any = Non
     n_samples : tuple of two int, default=(200, 100)
         Rows of group 0 and of group 1.
     random_state : int, RandomState or None
+        None is a fixed seed.
 
     Returns
     -------

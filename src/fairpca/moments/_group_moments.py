@@ -133,7 +133,7 @@ class GroupMoments(Reduction):
     >>> import numpy as np
     >>> from fairpca.moments import group_moments
     >>> X = np.array([[0.0, 1.0], [2.0, 1.0], [5.0, 3.0]])
-    >>> moments = group_moments(X, ["a", "a", "b"])
+    >>> moments = group_moments(X, sensitive_features=["a", "a", "b"])
     >>> moments.means
     array([[1., 1.],
            [5., 3.]])
@@ -309,7 +309,7 @@ class GroupMoments(Reduction):
         --------
         >>> import numpy as np
         >>> from fairpca.moments import group_moments
-        >>> moments = group_moments(np.array([[0.0, 1.0], [2.0, 3.0], [4.0, 9.0]]), ["a", "a", "b"])
+        >>> moments = group_moments(np.array([[0.0, 1.0], [2.0, 3.0], [4.0, 9.0]]), sensitive_features=["a", "a", "b"])
         >>> scales = np.sqrt(moments.pooled_variances())
         >>> bool(np.allclose(moments.standardised(moments.pooled_mean, scales).pooled_variances(), 1.0))
         True
