@@ -199,7 +199,7 @@ def test_bad_numbers_and_other_columns_are_named(shifted):
     for n_splits in (0, -1, 1.5):
         with pytest.raises((TypeError, ValueError), match="n_splits must be an integer of at least 1"):
             adversary_gap(Z, sensitive_features=groups, n_splits=n_splits)
-    with pytest.raises(ValueError, match=f"train has rows with 1 columns, but Z has {Z.shape[1]}"):
+    with pytest.raises(ValueError, match=f"train has rows with 1 columns, but X has {Z.shape[1]}"):
         adversary_gap(Z, sensitive_features=groups, train=(Z[:, :1], groups))
     with pytest.raises(TypeError, match="train must be a pair"):
         adversary_gap(Z, sensitive_features=groups, train=Z)

@@ -171,7 +171,7 @@ def test_bad_input(spread):
     Z, groups = spread
     with pytest.raises(ValueError, match="family='tree' is unknown"):
         readability(Z, sensitive_features=groups, family="tree")
-    with pytest.raises(ValueError, match=r"clusters has shape \(3,\), but scores has 500 rows"):
+    with pytest.raises(ValueError, match=r"clusters has shape \(3,\), but X has 500 rows"):
         readability(Z, sensitive_features=groups, clusters=[1, 2, 3])
     with pytest.raises(ValueError, match=r"cluster .*0.* belong to several groups"):
         readability(Z, sensitive_features=groups, clusters=np.zeros(500, dtype=int))

@@ -79,7 +79,7 @@ def test_on_new_rows_components_are_judged_by_rows_they_do_not_know(two_groups):
     """Recomputed with the same folds, fold by fold."""
     X, groups = two_groups
     found = components_needed(X, sensitive_features=groups, share=0.7, n_components=3, cv=4)
-    fold = Study(as_source(X, groups, None), 4, None, seed_from(0)).fold_of_rows()
+    fold = Study(as_source(X, groups, None), 4, None, seed_from(None)).fold_of_rows()
     for g, label in enumerate("ab"):
         captured, own, total = 0.0, 0.0, 0.0
         for number in range(4):
