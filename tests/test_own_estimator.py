@@ -10,11 +10,10 @@ from sklearn.decomposition import PCA
 
 from fairpca import FairPCA, load_model, save_model
 from fairpca.audit import audit
-from fairpca.estimators import Fit, LinearProjection, MomentEstimator
+from fairpca.estimators import Fit, LinearProjection, MomentEstimator, SolverResult, Status
 from fairpca.linalg import top_eigenpairs
 from fairpca.model_selection import compare
 from fairpca.persistence import NUMBER, Array, optional, read_model
-from fairpca.protocols import SolverResult, Status
 
 
 class EqualWeightPCA(MomentEstimator):

@@ -13,7 +13,7 @@ from fairpca import FairPCA
 from fairpca.joint_range import JointRange
 from fairpca.linalg import top_eigenpairs
 from fairpca.moments import GroupMoments, group_moments
-from fairpca.problems import best_captured
+from fairpca.problems.balanced import best_captured
 from reproductions.samadi2018.protocol import Data
 
 __all__ = [

@@ -19,7 +19,7 @@ import numpy as np
 
 from fairpca import RobustFairPCA
 from fairpca.moments import GroupMoments, group_moments
-from fairpca.problems import group_radii
+from fairpca.problems.robust import group_radii
 from reproductions._outcome import Claim, Table
 from reproductions.vu2022 import protocol
 from reproductions.vu2022.published import METHODS, Printed

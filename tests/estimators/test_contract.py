@@ -17,14 +17,14 @@ from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import StandardScaler
 from sklearn.utils.estimator_checks import check_estimator, parametrize_with_checks
 
-from fairpca import FairPCA, KernelParityPCA, LeacePCA, MMDFairPCA, ParityPCA, RobustFairPCA
+from fairpca import AnchorPCA, FairPCA, KernelParityPCA, LeacePCA, MMDFairPCA, ParityPCA, RobustFairPCA
 from fairpca.estimators import expected_failed_checks
 from fairpca.metrics import explained_variance_ratio
 from fairpca.moments import group_moments
 
 #: Those that need moments only, those of them that search, and those that need rows.
 SEARCHES = [FairPCA, RobustFairPCA, ParityPCA]
-ESTIMATORS = [*SEARCHES, LeacePCA]
+ESTIMATORS = [*SEARCHES, LeacePCA, AnchorPCA]
 ROW_ESTIMATORS = [MMDFairPCA, KernelParityPCA]
 
 
@@ -67,6 +67,10 @@ class LeacePCAWithGroups(WithGroups, LeacePCA):
     pass
 
 
+class AnchorPCAWithGroups(WithGroups, AnchorPCA):
+    pass
+
+
 class WithGroupsAndRows:
     """The same for estimators without partial_fit."""
 
@@ -95,6 +99,8 @@ class KernelParityPCAWithGroups(WithGroupsAndRows, KernelParityPCA):
         RobustFairPCAWithGroups(relative=True),
         ParityPCAWithGroups(n_components=1),
         LeacePCAWithGroups(n_components=1),
+        AnchorPCAWithGroups(),
+        FairPCAWithGroups(criterion="mean"),
         MMDFairPCAWithGroups(n_components=1, tolerance=0.05),
         KernelParityPCAWithGroups(n_components=1),
     ]

@@ -41,7 +41,7 @@ def assert_same(ours, theirs, atol=1e-8):
 
 
 @pytest.mark.parametrize("kind", ["dense", "single precision", "sparse", "weighted", "frame"])
-@pytest.mark.parametrize("criterion", ["loss", "error", "nash"])
+@pytest.mark.parametrize("criterion", ["loss", "error", "nash", "mean"])
 def test_fair_pca_equals_the_solution_with_matrices(rows, rng, monkeypatch, kind, criterion):
     X, groups = rows
     weight = None

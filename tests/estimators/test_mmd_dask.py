@@ -6,12 +6,13 @@ import numpy as np
 import pytest
 
 from fairpca import MMDFairPCA
-from fairpca._validation import check_groups
+from fairpca._validation import check_groups, is_dask
 from fairpca.estimators import _mmd_search, mmd_fair_pca
 from fairpca.metrics import mmd2
-from fairpca.moments import GroupedSample, group_moments
 from fairpca.moments import _dask_sample as lazy_moments
-from fairpca.moments.dask import DaskSample, is_dask
+from fairpca.moments import group_moments
+from fairpca.moments._dask_sample import DaskSample
+from fairpca.moments._grouped_sample import GroupedSample
 from fairpca.moments.fourier import FourierKernel
 from fairpca.moments.kernel_means import exact_means, kernel_means
 from fairpca.problems.mmd import all_pairs, pair_discrepancies

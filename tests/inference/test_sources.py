@@ -11,7 +11,8 @@ from sklearn.decomposition import PCA
 from fairpca import FairPCA, MMDFairPCA
 from fairpca.inference import cross_validate_groups, loss_test
 from fairpca.inference._blocks import make_blocks
-from fairpca.moments import ChunkSource, group_moments
+from fairpca.moments import group_moments
+from fairpca.moments._sources import ChunkSource
 from fairpca.moments.arrow import ParquetChunks
 
 

@@ -8,8 +8,9 @@ import numpy as np
 import pytest
 
 from fairpca import FairPCA
+from fairpca._validation import is_dask
 from fairpca.moments import group_moments
-from fairpca.moments.dask import is_dask, moments_from_dask
+from fairpca.moments.dask import moments_from_dask
 
 da = pytest.importorskip("dask.array", reason="dask is not installed")
 dd = pytest.importorskip("dask.dataframe", reason="dask is not installed")

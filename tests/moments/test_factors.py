@@ -7,7 +7,8 @@ import pytest
 from scipy import sparse
 
 from fairpca._validation import check_groups
-from fairpca.moments import GroupFactors, group_moments
+from fairpca.moments import group_moments
+from fairpca.moments._factors import GroupFactors
 
 
 @pytest.mark.parametrize("center", ["pooled", "group"])

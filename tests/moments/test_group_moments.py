@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 import itertools
+import pickle
 
 import numpy as np
 import pytest
 from scipy import sparse
 
-from fairpca import FairPCA
+from fairpca import FairPCA, save_model
 from fairpca.moments import GroupMoments, group_moments
 
 
@@ -415,3 +416,50 @@ def test_moments_of_sums_of_columns(rng):
     assert found.labels == expected.labels
     np.testing.assert_allclose(found.means, expected.means)
     np.testing.assert_allclose(found.scatters, expected.scatters)
+
+
+@pytest.mark.parametrize("labels", [("a", "b"), (0, 7), (1.5, 2.5), (True, False), (("f", 1), ("m", 2)), ("ä", "b\n")])
+def test_bytes_hold_everything(rng, labels):
+    X, codes = rng.normal(size=(40, 3)) * 1e-7 + 5.0, np.arange(40) % 2
+    plain = group_moments(X, codes, sample_weight=rng.random(40) + 0.5)
+    moments = GroupMoments(labels, plain.counts, plain.means, plain.scatters)
+    again = GroupMoments.from_bytes(moments.to_bytes())
+    assert again.labels == labels
+    assert list(map(type, again.labels)) == list(map(type, labels))
+    for name in ("counts", "means", "scatters"):
+        np.testing.assert_array_equal(getattr(again, name), getattr(moments, name))
+
+
+def test_bytes_of_no_rows_are_neutral(rng):
+    moments = group_moments(rng.normal(size=(20, 3)), np.arange(20) % 2)
+    empty = GroupMoments.from_bytes(GroupMoments.empty(3).to_bytes())
+    np.testing.assert_array_equal(empty.merge(moments).scatters, moments.scatters)
+
+
+def test_bytes_that_are_not_moments(tmp_path):
+    moments = GroupMoments(("a", "b"), np.ones(2), np.zeros((2, 2)), np.array([np.eye(2)] * 2))
+    negative = GroupMoments(("a", "b"), np.ones(2), np.zeros((2, 2)), np.array([np.eye(2), -np.eye(2)]))
+    model = FairPCA(1).fit_moments(moments)
+    content = moments.to_bytes()
+    later = content.replace(b'"version": 1', b'"version": 2')
+    for wrong, message in [
+        (b"", "not what GroupMoments.to_bytes writes"),
+        (pickle.dumps(moments), "not what GroupMoments.to_bytes writes"),
+        (content[:-10], "not what GroupMoments.to_bytes writes"),
+        (save_model(model, tmp_path / "model.npz").read_bytes(), "header"),
+        (negative.to_bytes(), "without negative eigenvalues"),
+        (later, "damaged"),  # the checksum notices the change
+    ]:
+        with pytest.raises(ValueError, match=message):
+            GroupMoments.from_bytes(wrong)
+    with pytest.raises(TypeError, match="cannot be saved"):
+        GroupMoments((object(), 1), np.ones(2), np.zeros((2, 2)), np.array([np.eye(2)] * 2)).to_bytes()
+
+
+def test_bytes_of_a_later_version(monkeypatch):
+    moments = GroupMoments(("a", "b"), np.ones(2), np.zeros((2, 2)), np.array([np.eye(2)] * 2))
+    with monkeypatch.context() as patch:
+        patch.setattr("fairpca.moments._group_moments._VERSION", 2)
+        content = moments.to_bytes()
+    with pytest.raises(ValueError, match=r"format version 2.*Update fairpca"):
+        GroupMoments.from_bytes(content)

@@ -7,7 +7,8 @@ import pytest
 from scipy import sparse
 
 from fairpca._validation import check_groups
-from fairpca.moments import RowSpace, group_moments
+from fairpca.moments import group_moments
+from fairpca.moments._row_space import RowSpace
 
 N_ROWS, N_FEATURES = 40, 90
 

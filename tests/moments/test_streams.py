@@ -6,7 +6,8 @@ import numpy as np
 import pytest
 
 from fairpca._validation import Groups, check_groups
-from fairpca.moments import RowBlock, group_moments, moments_from_blocks
+from fairpca.moments import group_moments
+from fairpca.moments._streams import RowBlock, moments_from_blocks
 
 
 def blocks_of(X, groups, weights, rows):

@@ -18,7 +18,9 @@ from fairpca._validation import (
 )
 from fairpca.estimators._base import Fit, MomentEstimator
 from fairpca.estimators._dimension import refuse_share
-from fairpca.moments import AttributeMoments, GroupMoments, Reduction, accumulate_attributes
+from fairpca.moments import AttributeMoments, GroupMoments
+from fairpca.moments._attributes import accumulate_attributes
+from fairpca.moments._group_moments import Reduction
 from fairpca.moments.dask import attribute_moments_from_dask, sample_of
 
 __all__ = ["UncorrelatedEstimator"]

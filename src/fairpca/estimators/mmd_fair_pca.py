@@ -23,6 +23,7 @@ from fairpca._validation import (
     check_several_groups,
     check_wanted_components,
     generator,
+    is_dask,
     legacy_generator,
 )
 from fairpca.estimators._base import LinearProjection
@@ -30,16 +31,12 @@ from fairpca.estimators._compared_rows import cells_among, compared_cells, compa
 from fairpca.estimators._dimension import all_directions, kept_shares, least_for_own, unreachable
 from fairpca.estimators._mmd_search import DiscrepancySearch, Sample, Scores, SearchSettings
 from fairpca.linalg import threads_for
-from fairpca.moments import GroupedSample, GroupMoments
+from fairpca.moments import GroupMoments
 from fairpca.moments._accumulate import accumulate
+from fairpca.moments._dask_sample import DaskSample
+from fairpca.moments._grouped_sample import GroupedSample
 from fairpca.moments.bandwidths import check_bandwidth
-from fairpca.moments.dask import (
-    DaskSample,
-    as_dask_features,
-    distinct_values,
-    is_dask,
-    moments_from_dask,
-)
+from fairpca.moments.dask import as_dask_features, distinct_values, moments_from_dask
 from fairpca.moments.kernel_means import exact_means
 from fairpca.problems.mmd import pair_discrepancies, random_level
 from fairpca.solvers.stiefel.within_limits import ROUNDING, Solution

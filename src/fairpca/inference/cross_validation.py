@@ -25,7 +25,7 @@ from fairpca.inference._intervals import Spread, critical_value
 from fairpca.inference._study import EIGENPROBLEMS, Evidence, Study, quietly
 from fairpca.linalg import threads_for
 from fairpca.metrics import Estimate, GroupValues
-from fairpca.moments import RowSource
+from fairpca.moments._sources import RowSource
 
 __all__ = ["GroupEvaluation", "cross_validate_groups", "evaluations"]
 

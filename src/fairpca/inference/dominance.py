@@ -10,7 +10,8 @@ import numpy as np
 
 from fairpca._validation import Groups, check_grouped_rows, check_n_components, check_several_groups
 from fairpca.linalg import top_eigenpairs
-from fairpca.moments import GroupMoments, accumulate
+from fairpca.moments import GroupMoments
+from fairpca.moments._accumulate import accumulate
 from fairpca.problems.evaluation import ROUNDING, Evaluation
 
 __all__ = ["Dominance", "dominant_parts", "dominant_parts_by_dimension"]

@@ -19,7 +19,7 @@ from fairpca._validation import (
     generator,
     split_off_groups,
 )
-from fairpca.moments import GroupedSample
+from fairpca.moments._grouped_sample import GroupedSample
 from fairpca.moments.bandwidths import Bandwidth, check_bandwidth, halved_bandwidths, squared_distance_median
 from fairpca.moments.kernel_means import kernel_matrix, kernel_means
 from fairpca.problems.mmd import all_pairs, pair_discrepancies, random_level

@@ -24,7 +24,9 @@ from fairpca.metrics import explained_variance_ratio
 from fairpca.metrics._components import fitted_encoder
 from fairpca.model_selection._held_out import Split, sample_rows, split_rows
 from fairpca.model_selection.methods import Method
-from fairpca.moments import FoldMoments, GroupMoments, accumulate
+from fairpca.moments import GroupMoments
+from fairpca.moments._accumulate import accumulate
+from fairpca.moments._folds import FoldMoments
 from fairpca.problems.evaluation import ROUNDING, captured_variances
 
 __all__ = ["Study"]

@@ -26,7 +26,8 @@ from fairpca.inference._checks import as_source
 from fairpca.inference._fitting import fit_to_moments, needs_moments_only
 from fairpca.linalg import threads_for
 from fairpca.model_selection.methods import Method, choose_methods
-from fairpca.moments import FoldMoments, GroupMoments, group_moments
+from fairpca.moments import GroupMoments, group_moments
+from fairpca.moments._folds import FoldMoments
 from fairpca.moments.dask import moments_from_dask
 
 __all__ = ["ComponentsNeeded", "components_needed"]

@@ -29,8 +29,6 @@ from fairpca.linalg import blas_threads, single_blas_thread, threads_for
 from fairpca.moments._group_moments import GroupMoments, GroupTotal
 from fairpca.moments._mixed_precision import MixedPrecisionTotal
 
-__all__ = ["accumulate", "accumulate_columns", "blocks_by_group", "chunk_moments", "group_moments"]
-
 #: A block of rows should stay in the second-level cache while it is sorted, centred and multiplied ...
 _BLOCK_BYTES = 2 << 20
 #: ... but a rank-k update of a large matrix needs enough rows to be worth reading that matrix: two per column.

@@ -14,8 +14,6 @@ from fairpca._validation import Groups, check_plain_matrix, check_sample_weight
 from fairpca.moments._accumulate import accumulate
 from fairpca.moments._group_moments import GroupMoments, Reduction
 
-__all__ = ["AttributeMoments", "accumulate_attributes", "attribute_moments"]
-
 #: How many numbers are copied at a time to stand beside the attributes.
 _BLOCK_NUMBERS = 4_000_000
 #: A feature whose correlation with an attribute is 1 up to this is a copy of it.
