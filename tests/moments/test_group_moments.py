@@ -421,7 +421,7 @@ def test_moments_of_sums_of_columns(rng):
 @pytest.mark.parametrize("labels", [("a", "b"), (0, 7), (1.5, 2.5), (True, False), (("f", 1), ("m", 2)), ("ä", "b\n")])
 def test_bytes_hold_everything(rng, labels):
     X, codes = rng.normal(size=(40, 3)) * 1e-7 + 5.0, np.arange(40) % 2
-    plain = group_moments(X, codes, sample_weight=rng.random(40) + 0.5)
+    plain = group_moments(X, sensitive_features=codes, sample_weight=rng.random(40) + 0.5)
     moments = GroupMoments(labels, plain.counts, plain.means, plain.scatters)
     again = GroupMoments.from_bytes(moments.to_bytes())
     assert again.labels == labels
@@ -431,7 +431,7 @@ def test_bytes_hold_everything(rng, labels):
 
 
 def test_bytes_of_no_rows_are_neutral(rng):
-    moments = group_moments(rng.normal(size=(20, 3)), np.arange(20) % 2)
+    moments = group_moments(rng.normal(size=(20, 3)), sensitive_features=np.arange(20) % 2)
     empty = GroupMoments.from_bytes(GroupMoments.empty(3).to_bytes())
     np.testing.assert_array_equal(empty.merge(moments).scatters, moments.scatters)
 

@@ -218,9 +218,9 @@ class GroupMoments(Reduction):
         >>> import numpy as np
         >>> from fairpca.moments import GroupMoments, group_moments
         >>> X, groups = np.arange(12.0).reshape(6, 2) ** 2, ["a", "b"] * 3
-        >>> parts = [group_moments(X[:4], groups[:4]).to_bytes(), group_moments(X[4:], groups[4:]).to_bytes()]
+        >>> parts = [group_moments(X[rows], sensitive_features=groups[rows]).to_bytes() for rows in (slice(4), slice(4, None))]
         >>> first, second = map(GroupMoments.from_bytes, parts)
-        >>> bool(np.allclose(first.merge(second).scatters, group_moments(X, groups).scatters))
+        >>> bool(np.allclose(first.merge(second).scatters, group_moments(X, sensitive_features=groups).scatters))
         True
         """
         labels = Packer({}).pack(self.labels, "labels")
