@@ -218,8 +218,8 @@ class GroupMoments(Reduction):
         >>> import numpy as np
         >>> from fairpca.moments import GroupMoments, group_moments
         >>> X, groups = np.arange(12.0).reshape(6, 2) ** 2, ["a", "b"] * 3
-        >>> parts = [group_moments(X[rows], sensitive_features=groups[rows]).to_bytes() for rows in (slice(4), slice(4, None))]
-        >>> first, second = map(GroupMoments.from_bytes, parts)
+        >>> sites = [group_moments(X[rows], sensitive_features=groups[rows]) for rows in (slice(4), slice(4, None))]
+        >>> first, second = (GroupMoments.from_bytes(site.to_bytes()) for site in sites)
         >>> bool(np.allclose(first.merge(second).scatters, group_moments(X, sensitive_features=groups).scatters))
         True
         """
