@@ -257,7 +257,10 @@ def test_partial_fit_needs_a_number_of_components(estimator, two_groups, n_compo
 def test_a_share_of_moments(estimator, two_groups):
     X, groups = two_groups
     estimator.set_params(n_components=0.5)
-    same_fit(clone(estimator).fit_moments(group_moments(X, groups)), clone(estimator).fit(X, sensitive_features=groups))
+    same_fit(
+        clone(estimator).fit_moments(group_moments(X, sensitive_features=groups)),
+        clone(estimator).fit(X, sensitive_features=groups),
+    )
 
 
 @pytest.mark.parametrize(

@@ -242,7 +242,7 @@ def constant_up_to_rounding(rng):
 
 def test_nash_recognises_a_group_that_is_constant_up_to_rounding(rng):
     X, groups = constant_up_to_rounding(rng)
-    moments = group_moments(X, groups)
+    moments = group_moments(X, sensitive_features=groups)
     shaken = GroupMoments(moments.labels, moments.counts, moments.means, moments.scatters + 1e-26 * np.eye(3))
     with pytest.raises(ValueError, match="the rows of 'a' have none"):
         FairPCA(2, criterion="nash", center="group").fit_moments(shaken)

@@ -56,7 +56,10 @@ def models(tmp_path_factory):
             warnings.simplefilter("ignore")
             estimator.fit(X) if isinstance(estimator, PCA) else estimator.fit(X, sensitive_features=groups)
         found.append(save_model(estimator, path).read_bytes())
-    return [*found, *(group_moments(X, labels).to_bytes() for labels in (groups, np.where(groups, "a", "b")))]
+    return [
+        *found,
+        *(group_moments(X, sensitive_features=labels).to_bytes() for labels in (groups, np.where(groups, "a", "b"))),
+    ]
 
 
 def check(content: bytes, path) -> None:

@@ -358,7 +358,7 @@ class MomentEstimator(LinearProjection):
 
     def _reduce_dask(self, X: Any, sensitive_features: Any, sample_weight: Any, *, reset: bool) -> GroupMoments:
         check_matrix(self, self._sample_of_features(X, sensitive_features), reset=reset)
-        return moments_from_dask(X, sensitive_features, sample_weight)
+        return moments_from_dask(X, sensitive_features=sensitive_features, sample_weight=sample_weight)
 
     def _depends_on_subspace_only(self) -> bool:
         """Whether nothing in the search depends on the number of features."""

@@ -80,7 +80,7 @@ class FairPCA(MomentEstimator):
     verbose : int, default=0
         If positive, print the steps of the search: value, bound and gap, in shares of the total variance.
     random_state : int, RandomState or None
-        Used only if three or more groups need several roundings; results are reproducible even with None.
+        Used only if three or more groups need several roundings; None is a fixed seed.
 
     Attributes
     ----------

@@ -73,7 +73,7 @@ class KernelParityPCA(FloatTransformer):
         exact, and 500 of them beyond. The group means are equal to rounding either way; fewer landmarks cost
         variance, not parity.
     random_state : int, RandomState or None
-        For the choice of landmarks; results are reproducible even with None.
+        For the choice of landmarks; None is a fixed seed.
 
     Attributes
     ----------

@@ -96,7 +96,7 @@ class MMDFairPCA(LinearProjection):
         Called after each step of the search with a dict (stage, n_iter, penalty, loss, constraint); the search ends
         early if it returns True.
     random_state : int, RandomState or None
-        For starts, features and subsamples; results are reproducible with None too.
+        For starts, features and subsamples; None is a fixed seed.
 
     Attributes
     ----------
@@ -241,7 +241,7 @@ feature_names_in_, n_samples_seen_
         """The arguments of :meth:`_solve`; the rows stay in their chunks where they are many."""
         check_matrix(self, self._sample_of_features(X, sensitive_features), reset=True)
         X, sensitive_features = as_dask_features(X, sensitive_features)
-        moments = moments_from_dask(X, sensitive_features, sample_weight)
+        moments = moments_from_dask(X, sensitive_features=sensitive_features, sample_weight=sample_weight)
         dimension, rng = self._check_moments(moments), self._rng()
         data = (X, sensitive_features, sample_weight)
         everyone = DaskSample.from_dask(*data, labels=moments.labels, centre=moments.pooled_mean)

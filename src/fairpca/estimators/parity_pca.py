@@ -78,7 +78,7 @@ class ParityPCA(UncorrelatedEstimator):
     max_iter : int, default=500
         Quasi-Newton steps at each temperature of the smoothing.
     random_state : int, RandomState or None
-        For the additional random starts; results are reproducible even with None.
+        For the additional random starts; None is a fixed seed.
 
     Attributes
     ----------

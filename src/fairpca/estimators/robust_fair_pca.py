@@ -80,7 +80,7 @@ class RobustFairPCA(MomentEstimator):
     verbose : int, default=0
         If positive, print the steps of the search: value, bound and gap, in shares of the total variance.
     random_state : int, RandomState or None
-        For the random starts; results are reproducible even with None.
+        For the random starts; None is a fixed seed.
 
     Attributes
     ----------

@@ -213,7 +213,7 @@ def cross_validate_groups(
         Counts like repeated rows in every mean.
     confidence : float, default=0.95
     random_state : int, RandomState or None
-        Divides the rows into folds; None gives the same folds every time.
+        Divides the rows into folds; None is a fixed seed.
     n_jobs : int, optional
         Number of parallel fits, for estimators that need rows.
     progress : callable or bool, optional

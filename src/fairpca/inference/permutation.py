@@ -264,7 +264,7 @@ def loss_test(
     sample_weight : array-like of shape (n_samples,), optional
         Counts like repeated rows in the losses; weights stay with their rows.
     random_state : int, RandomState or None
-        None gives the same divisions every time.
+        None is a fixed seed.
     n_jobs : int, optional
         Number of parallel tasks; default: the number of BLAS threads, or one if estimators are refitted.
     progress : callable or bool, optional

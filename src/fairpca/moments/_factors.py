@@ -39,7 +39,8 @@ class GroupFactors(Reduction):
     >>> X, groups = rng.normal(size=(30, 5)), np.arange(30) % 2
     >>> factors = GroupFactors(X, check_groups(groups, 30))
     >>> V = rng.normal(size=(5, 2))
-    >>> np.allclose(factors.second_moments().images(V), group_moments(X, groups).second_moments() @ V)
+    >>> moments = group_moments(X, sensitive_features=groups)
+    >>> np.allclose(factors.second_moments().images(V), moments.second_moments() @ V)
     True
     """
 

@@ -29,7 +29,7 @@ class FoldMoments:
     >>> from fairpca.moments import group_moments
     >>> from fairpca.moments._folds import FoldMoments
     >>> X = np.arange(12.0).reshape(6, 2)
-    >>> cells = group_moments(X, [0, 1, 2, 3, 0, 1])  # two groups times two folds
+    >>> cells = group_moments(X, sensitive_features=[0, 1, 2, 3, 0, 1])  # two groups times two folds
     >>> folds = FoldMoments.of_cells(cells, np.array([0, 0, 1, 1]), np.array([0, 1, 0, 1]), ("a", "b"))
     >>> folds.training(0).counts  # the rows that are not in fold 0
     array([2., 1.])

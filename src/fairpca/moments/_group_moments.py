@@ -136,7 +136,7 @@ class GroupMoments(Reduction):
     >>> import numpy as np
     >>> from fairpca.moments import group_moments
     >>> X = np.array([[0.0, 1.0], [2.0, 1.0], [5.0, 3.0]])
-    >>> moments = group_moments(X, ["a", "a", "b"])
+    >>> moments = group_moments(X, sensitive_features=["a", "a", "b"])
     >>> moments.means
     array([[1., 1.],
            [5., 3.]])
@@ -218,9 +218,9 @@ class GroupMoments(Reduction):
         >>> import numpy as np
         >>> from fairpca.moments import GroupMoments, group_moments
         >>> X, groups = np.arange(12.0).reshape(6, 2) ** 2, ["a", "b"] * 3
-        >>> parts = [group_moments(X[:4], groups[:4]).to_bytes(), group_moments(X[4:], groups[4:]).to_bytes()]
-        >>> first, second = map(GroupMoments.from_bytes, parts)
-        >>> bool(np.allclose(first.merge(second).scatters, group_moments(X, groups).scatters))
+        >>> sites = [group_moments(X[rows], sensitive_features=groups[rows]) for rows in (slice(4), slice(4, None))]
+        >>> first, second = (GroupMoments.from_bytes(site.to_bytes()) for site in sites)
+        >>> bool(np.allclose(first.merge(second).scatters, group_moments(X, sensitive_features=groups).scatters))
         True
         """
         labels = Packer({}).pack(self.labels, "labels")
@@ -356,7 +356,7 @@ class GroupMoments(Reduction):
         --------
         >>> import numpy as np
         >>> from fairpca.moments import group_moments
-        >>> moments = group_moments(np.array([[0.0, 1.0], [2.0, 3.0], [4.0, 9.0]]), ["a", "a", "b"])
+        >>> moments = group_moments(np.array([[0.0, 1.0], [2.0, 3.0], [4.0, 9.0]]), sensitive_features=["a", "a", "b"])
         >>> scales = np.sqrt(moments.pooled_variances())
         >>> bool(np.allclose(moments.standardised(moments.pooled_mean, scales).pooled_variances(), 1.0))
         True

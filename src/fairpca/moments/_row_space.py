@@ -48,7 +48,7 @@ class RowSpace(Reduction):
     6
     >>> basis = space.lift(np.eye(6)[:, :2])
     >>> within = space.moments.second_moments()[:, :2, :2]
-    >>> np.allclose(basis.T @ group_moments(X, groups).second_moments() @ basis, within)
+    >>> np.allclose(basis.T @ group_moments(X, sensitive_features=groups).second_moments() @ basis, within)
     True
     """
 

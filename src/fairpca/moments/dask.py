@@ -75,7 +75,7 @@ def sample_of(X: Any) -> Any:
     return X._meta_nonempty if hasattr(X, "_meta_nonempty") else np.zeros((2, X.shape[1]), dtype=X.dtype)
 
 
-def moments_from_dask(X: Any, sensitive_features: Any, sample_weight: Any = None) -> GroupMoments:
+def moments_from_dask(X: Any, *, sensitive_features: Any, sample_weight: Any = None) -> GroupMoments:
     """The moments of all chunks, reduced by whichever scheduler is active.
 
     Parameters
@@ -102,7 +102,7 @@ def moments_from_dask(X: Any, sensitive_features: Any, sample_weight: Any = None
     >>> import numpy as np
     >>> from fairpca.moments.dask import moments_from_dask
     >>> X = da.from_array(np.arange(12.0).reshape(6, 2), chunks=(3, 2))
-    >>> moments_from_dask(X, np.array(["a", "b"] * 3)).counts.tolist()
+    >>> moments_from_dask(X, sensitive_features=np.array(["a", "b"] * 3)).counts.tolist()
     [3.0, 3.0]
     """
     import dask
