@@ -24,6 +24,7 @@ __all__ = [
     "MomentEstimator",
     "ParityPCA",
     "RobustFairPCA",
+    "RotatedComponents",
     "SolverResult",
     "Status",
     "expected_failed_checks",
