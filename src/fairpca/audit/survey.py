@@ -16,7 +16,7 @@ import numpy as np
 from fairpca._arrow import python_values
 from fairpca._progress import Report
 from fairpca.audit.errors import Remedy, TableError
-from fairpca.audit.table import Restart, Table, silent
+from fairpca.audit.table import Table, silent
 from fairpca.audit.texts import (
     COMMAS,
     MISSING_LEVEL,
@@ -28,7 +28,7 @@ from fairpca.audit.texts import (
     plain_numbers,
     value_text,
 )
-from fairpca.audit.watch import SeenNumbers, unfit_reason
+from fairpca.audit.watch import unfit_reason
 
 __all__ = ["Column", "is_numeric_type", "survey"]
 
@@ -48,15 +48,13 @@ class Column:
         Whether every known text is a number.
     texts : Counter
         The rows of each text, None for missing ones; incomplete for a measurement.
-    numbers : SeenNumbers
-        Of a numeric column whose numbers have no commas.
     """
 
     def __init__(self, table: Table, name: str, *, label: bool = False) -> None:
         self._table, self.name, self._label = table, name, label
         self._typed = table.delimiter is not None and is_text_type(table.types[name])
         self.numeric, self._meanings = self._typed, set(COMMAS) if self._typed else set[str]()
-        self.texts, self.numbers = Counter[str | None](), SeenNumbers(name)
+        self.texts = Counter[str | None]()
         self.n_rows = self.n_known = 0
         self._skipped = self._careful = False
         #: Whether all known texts are numbers as Python writes them: pandas turns 1 into 1.0 if a value is missing.
@@ -76,9 +74,7 @@ class Column:
         self.n_rows += len(column)
         if self.numeric and not self._label and (values := self._as_numbers(column)) is not None:
             self._skipped = True
-            absent = ~np.isfinite(values)
-            self.numbers.add(values, absent if absent.any() else None)
-            self.n_known += len(values) - int(absent.sum())
+            self.n_known += int(np.isfinite(values).sum())
             return True
         codes, texts = self._distinct(column)
         counts = np.bincount(codes, minlength=len(texts)).tolist()
@@ -146,10 +142,8 @@ class Column:
         )
 
     def unfit_reason(self) -> str | None:
-        """Why the column is not a feature: mostly missing, or constant apart from missing values."""
-        if self.numeric and self._skipped:
-            return self.numbers.unfit_reason()
-        return unfit_reason(self.n_known, self.n_rows, varies=len(self.texts.keys() - {None}) > 1)
+        """Why the column is not a feature: mostly missing, or constant; whether numbers vary is seen in later passes."""
+        return unfit_reason(self.n_known, self.n_rows, varies=self._skipped or len(self.texts.keys() - {None}) > 1)
 
     def codes(self, column: Any) -> tuple[np.ndarray, list[str | None]]:
         """Codes and texts of a batch, without a Python object per row; the last text is None, for missing values."""
@@ -201,13 +195,9 @@ def survey(
     wanted = [name for name, column in columns.items() if column.to_survey]
     while wanted:
         again = set[str]()
-        try:
-            for batch in table.batches(wanted, max(_BATCH_NUMBERS // len(wanted), 1), progress, "finding levels"):
-                again |= {name for name in wanted if not columns[name].add(batch.column(name))}
-            columns |= {name: columns[name].again() for name in again}
-        except Restart:
-            again = set(wanted)
-            columns |= {name: Column(table, name, label=name in labels) for name in wanted}
+        for batch in table.batches(wanted, max(_BATCH_NUMBERS // len(wanted), 1), progress, "finding levels"):
+            again |= {name for name in wanted if not columns[name].add(batch.column(name))}
+        columns |= {name: columns[name].again() for name in again}
         wanted = [name for name in wanted if name in again]
     return columns
 

@@ -21,7 +21,7 @@ from fairpca.audit.command._options import add_reading_options, open_table
 from fairpca.audit.command._output import check_output, output_name
 from fairpca.audit.model import Scores, load
 from fairpca.audit.preparation import Preparation
-from fairpca.audit.table import Restart, Table, silent
+from fairpca.audit.table import Table, silent
 from fairpca.audit.texts import MISSING_TOKENS, MissingTokens, exact_type
 
 __all__ = ["add_transform"]
@@ -105,14 +105,9 @@ def _kept(column: Any, table: Table, kind: str | None) -> Any:
 def _exact_types(table: Table, names: list[str]) -> dict[str, str]:
     """The Arrow type of each column to be kept, from all of its texts."""
     found: dict[str, set[str | None]] = {name: set() for name in names}
-    while names:
-        try:
-            for batch in table.batches(names, 10**9, silent, ""):
-                for name in names:
-                    found[name].update(MissingTokens().clean(batch.column(name).unique()).to_pylist())
-            break
-        except Restart:
-            continue
+    for batch in table.batches(names, 10**9, silent, "") if names else ():
+        for name in names:
+            found[name].update(MissingTokens().clean(batch.column(name).unique()).to_pylist())
     return {name: exact_type([text for text in texts if text is not None]) for name, texts in found.items()}
 
 
