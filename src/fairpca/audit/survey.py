@@ -48,13 +48,15 @@ class Column:
         Whether every known text is a number.
     texts : Counter
         The rows of each text, None for missing ones; incomplete for a measurement.
+    spellings : dict of str to set of str
+        Of a column of groups or classes: how each text is written in the file, with the blanks around it.
     """
 
     def __init__(self, table: Table, name: str, *, label: bool = False) -> None:
         self._table, self.name, self._label = table, name, label
         self._typed = table.delimiter is not None and is_text_type(table.types[name])
         self.numeric, self._meanings = self._typed, set(COMMAS) if self._typed else set[str]()
-        self.texts = Counter[str | None]()
+        self.texts, self.spellings = Counter[str | None](), dict[str, set[str]]()
         self.n_rows = self.n_known = 0
         self._skipped = self._careful = False
         #: Whether all known texts are numbers as Python writes them: pandas turns 1 into 1.0 if a value is missing.
@@ -118,6 +120,12 @@ class Column:
     def is_number(self) -> bool:
         return self.numeric or self.commas in COMMAS or is_numeric_type(self._table.types[self.name])
 
+    @property
+    def a_date(self) -> str | None:
+        """One of the texts, if all that are known are dates."""
+        known = [text for text in self.texts if text is not None]
+        return known[0] if known and all(map(is_date, known)) else None
+
     def problem(self, max_levels: int) -> TableError | None:
         """Why the column cannot be a feature, though its values vary."""
         name, file = self.name, self._table.name
@@ -130,10 +138,9 @@ class Column:
             )
         if self.is_number or len(self.texts) <= max_levels:
             return None
-        known = [text for text in self.texts if text is not None]
         count = f"more than {_MOST_TEXTS:,}" if self.too_many else f"{len(self.texts)}"
-        if all(map(is_date, known)):
-            problem = f"Column {name!r} holds {count} dates such as {known[0]!r}"
+        if (date := self.a_date) is not None:
+            problem = f"Column {name!r} holds {count} dates such as {date!r}"
             return TableError(problem, "derive a number such as the year")
         return TableError(
             f"Column {name!r} is text with {count} different values, too many to one-hot encode (limit {max_levels})",
@@ -142,7 +149,7 @@ class Column:
         )
 
     def unfit_reason(self) -> str | None:
-        """Why the column is not a feature: mostly missing, or constant; whether numbers vary is seen in later passes."""
+        """Why the column is not a feature: mostly missing, or constant; that numbers vary is seen in later passes."""
         return unfit_reason(self.n_known, self.n_rows, varies=self._skipped or len(self.texts.keys() - {None}) > 1)
 
     def codes(self, column: Any) -> tuple[np.ndarray, list[str | None]]:
@@ -182,7 +189,11 @@ class Column:
         codes = encoded.indices.fill_null(len(encoded.dictionary)).to_numpy(zero_copy_only=False).astype(np.int64)
         tokens = self._table.missing
         if self._typed:
-            return codes, [*tokens.clean(encoded.dictionary, label=self._label).to_pylist(), None]
+            texts = tokens.clean(encoded.dictionary, label=self._label).to_pylist()
+            if self._label:
+                for text, written in zip(texts, encoded.dictionary.to_pylist(), strict=True):
+                    self.spellings.setdefault(text, set()).add(written)
+            return codes, [*texts, None]
         texts = [value_text(value) for value in python_values(encoded.dictionary)]
         return codes, [*(None if tokens.names(text) else text for text in texts), None]
 
