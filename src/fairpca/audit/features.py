@@ -102,7 +102,8 @@ def notes(rows: Pass, preparation: Preparation, sample: Rows) -> Iterator[Note]:
     """What a reader may want to change, what matters most first."""
     yield from _labels_notes(rows, preparation)
     plan = rows.plan
-    for token in plan.table.missing.never_met():
+    tokens = plan.table.missing
+    for token in (one for one in tokens.added if one not in tokens.met):
         yield Note(
             f"{token!r}, declared missing, does not occur in the columns that were read",
             Remedy("check how it is written", "missing"),

@@ -174,15 +174,10 @@ class Column:
         """The numbers of a batch of texts; None if one of them is none."""
         if not self._typed:
             return None
-        encoded = hasattr(column, "dictionary")
-        values = None if commas or encoded else plain_numbers(column)
+        values = None if commas or hasattr(column, "dictionary") else plain_numbers(column)
         if values is None:  # there are missing values, or blanks
-            column = column if encoded else column.dictionary_encode()
-            distinct = plain_numbers(self._table.missing.clean(column.dictionary), commas)
-            if distinct is None:
-                return None
-            values = np.append(distinct, math.nan)[column.indices.fill_null(len(distinct)).to_numpy()]
-        return self._table.missing.without(values)
+            values = plain_numbers(self._table.missing.clean(column), commas)
+        return None if values is None else self._table.missing.without(values)
 
     def _distinct(self, column: Any) -> tuple[np.ndarray, list[str | None]]:
         encoded = column if hasattr(column, "dictionary") else column.dictionary_encode()
