@@ -23,6 +23,7 @@ _BLOCK_BYTES = 1 << 20
 #: A longer line is no line of a table.
 _MOST_BYTES_OF_LINE = 1 << 28
 _ROWS_OF_BATCH = 10_000
+_MARKS = {b"\xff\xfe\0\0": "UTF-32", b"\0\0\xfe\xff": "UTF-32", b"\xff\xfe": "UTF-16", b"\xfe\xff": "UTF-16"}
 #: The first bytes of files that are not text.
 _MAGIC = {b"PAR1": ("Parquet", ".parquet"), b"ARROW1": ("Feather", ".feather"), b"FEA1": ("Feather", ".feather")}
 
@@ -217,13 +218,9 @@ def _check_encoding(start: bytes, name: str) -> None:
 
 
 def _wide_encoding(start: bytes) -> str | None:
-    """Detect UTF-16 or UTF-32 by the byte order mark, or by the zero bytes of a first line in Latin letters."""
+    """UTF-16 or UTF-32, by the byte order mark or by a first line in Latin letters."""
     if b"\0" not in start:
         return None
-    for encoding, mark in (("UTF-32", b"\xff\xfe\0\0"), ("UTF-32", b"\0\0\xfe\xff"), ("UTF-16", b"\xff\xfe"),
-                           ("UTF-16", b"\xfe\xff")):  # fmt: skip
-        if start.startswith(mark):
-            return encoding
-    if start[1::2] == bytes(len(start) // 2) and start[::2].isascii():
-        return "UTF-16LE"
-    return "UTF-16BE" if start[::2] == bytes((len(start) + 1) // 2) and start[1::2].isascii() else None
+    marked = (encoding for mark, encoding in _MARKS.items() if start.startswith(mark))
+    latin = (encoding for encoding in ("UTF-16LE", "UTF-16BE") if start.decode(encoding, "ignore").isascii())
+    return next(marked, None) or next(latin, None)

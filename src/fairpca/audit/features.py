@@ -36,7 +36,6 @@ class Features:
     pools: dict[str, LevelPool]
     parts: list[list[int]]
     left_out: dict[str, str]
-    missing: dict[str, int]
 
     @property
     def levels(self) -> dict[str, tuple[str, ...]]:
@@ -53,7 +52,7 @@ class Features:
                 reveals = len(few) <= MAX_GROUPS and exceeds_chance(len(few), rows.group_rows.values())
                 reason = CONSTANT if few.constant else _REVEALS_GROUP if reveals else None
             left_out |= {} if reason is None else {name: reason}
-        found = cls([name for name in plan.numeric if name not in left_out], {}, [], left_out, dict(rows.missing))
+        found = cls([name for name in plan.numeric if name not in left_out], {}, [], left_out)
         positions = {name: j for j, name in enumerate(plan.raw_features[: len(plan.numeric)])}
         found.parts.extend([positions[name]] for name in found.numeric)
         start = len(plan.numeric) + len(plan.indicators)

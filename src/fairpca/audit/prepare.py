@@ -301,7 +301,7 @@ class _Study:
             commas={name: commas for name in numeric if (commas := plan.columns[name].commas)},
             kept_tokens=kept_tokens(plan), dropped=rows.dropped, min_level=least,
             pooled={name: pool for name, pool in features.pools.items() if pool.rare},
-            imputed={name: Imputed(plan.fills[name], features.missing[name])
+            imputed={name: Imputed(plan.fills[name], rows.missing[name])
                      for name in plan.indicators if name in numeric},
             merged=plan.merged, label=plan.roles.label, classes=classes, weights=plan.roles.weights,
             zero_weights=rows.zero_weights, fills={name: fill for name, fill in plan.fills.items() if name in numeric},
@@ -336,7 +336,7 @@ class _Study:
             means, deviations = np.zeros_like(means), np.zeros_like(means)
         scales = np.where(deviations > 0, deviations, 1.0)
         # The indicator of a few missing values keeps its own units, so that a handful of rows cannot dominate.
-        rare = [features.missing[name] < preparation.min_level for name in preparation.imputed]
+        rare = [self.rows.missing[name] < preparation.min_level for name in preparation.imputed]
         scales[len(scales) - len(rare) :][rare] = 1.0
         preparation = replace(
             preparation, notes=tuple(notes(self.rows, preparation, rows)), offsets=tuple(means.tolist()),
