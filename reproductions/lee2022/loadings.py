@@ -8,12 +8,12 @@ from typing import Any
 
 import numpy as np
 
-from fairpca.datasets import load_splits
 from fairpca.metrics import communality
 from fairpca.moments import group_moments
 from fairpca.plotting import BiplotDisplay
 from fairpca.plotting._style import COLOURS
 from reproductions._outcome import Claim, Drawing, Table
+from reproductions.datasets import load_splits
 from reproductions.lee2022.protocol import Fit, Method
 from reproductions.lee2022.published import FEATURES
 
@@ -26,7 +26,7 @@ _BIPLOT_SPLIT, _BIPLOT_FEATURES = 5, 10
 
 def sensitive_column(X: np.ndarray, groups: np.ndarray) -> int | None:
     """The column of X that is the sensitive feature itself (standardised), if there is one."""
-    fixed = group_moments(X, groups).columns_fixed_by_group()
+    fixed = group_moments(X, sensitive_features=groups).columns_fixed_by_group()
     return int(fixed[0]) if len(fixed) else None
 
 

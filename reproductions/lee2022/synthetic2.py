@@ -15,10 +15,10 @@ from typing import Any
 import numpy as np
 from sklearn.decomposition import PCA
 
-from fairpca.datasets import make_projected_gaussians
 from fairpca.metrics import median_bandwidth, mmd2, mmd2_test
 from fairpca.plotting._style import COLOURS, DASHES, MARKERS
 from reproductions._outcome import Claim, Drawing, Table
+from reproductions.datasets import make_projected_gaussians
 from reproductions.lee2022.protocol import RELAXED, Method, project, variance_share
 from reproductions.lee2022.published import SYNTHETIC_DIMENSION
 from reproductions.lee2022.running import Job
@@ -73,8 +73,8 @@ def run_trial(n_features: int, split: int, method: Method, *, n_components: int 
     components, _ = project(method, X[train], groups[train], n_components)
     seconds = time.process_time() - began
     scores = X @ components.T
-    test = mmd2_test(scores[~train], groups[~train], bandwidth=sigma, n_permutations=1)
-    on_train = mmd2(scores[train], groups[train], bandwidth=sigma)
+    test = mmd2_test(scores[~train], sensitive_features=groups[~train], bandwidth=sigma, n_permutations=1)
+    on_train = mmd2(scores[train], sensitive_features=groups[train], bandwidth=sigma)
     variance = 100 * variance_share(X[~train], components)
     return Trial(n_features, split, method.name, variance, test.mmd2, on_train, test.mean, seconds)
 

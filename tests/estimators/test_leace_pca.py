@@ -9,7 +9,7 @@ from scipy.linalg import null_space
 from sklearn.decomposition import PCA
 
 from fairpca import LeacePCA, ParityPCA, load_model, save_model
-from fairpca.datasets import load_german_credit, load_splits
+from fairpca.datasets import load_german_credit
 from fairpca.inference import cross_validate_groups, loss_test
 from fairpca.inference._checks import as_source
 from fairpca.inference._study import Study
@@ -17,6 +17,7 @@ from fairpca.metrics import explained_variance_ratio, reconstruction_error, reco
 from fairpca.model_selection import METHODS, compare
 from fairpca.model_selection.frontier import frontier_of
 from fairpca.moments import group_moments
+from reproductions.datasets import load_splits
 
 
 def correlations(scores, groups):
@@ -168,12 +169,12 @@ def test_metrics_are_those_of_the_reconstructions(two_groups, rng):
 def test_comparisons_report_the_reconstructions(two_groups):
     X, groups = two_groups
     assert METHODS["LeacePCA"].on_request
-    found = compare(X, groups, n_components=2, methods=["PCA", "LeacePCA"], n_permutations=19, cv=5)
+    found = compare(X, sensitive_features=groups, n_components=2, methods=["PCA", "LeacePCA"], n_permutations=19, cv=5)
     result = found["LeacePCA", 2]
     pca = LeacePCA(2).fit(X, sensitive_features=groups)
     assert result.explained_variance == pytest.approx(pca.explained_variance_ratio_.sum())
     assert [result.loss.by_group[label].value for label in "ab"] == pytest.approx(pca.group_losses_)
-    curve = frontier_of(group_moments(X, groups), 2, {"LeacePCA": pca}, n_points=5)
+    curve = frontier_of(group_moments(X, sensitive_features=groups), 2, {"LeacePCA": pca}, n_points=5)
     assert curve.methods["LeacePCA"].errors == pytest.approx(pca.group_errors_)
 
 

@@ -37,7 +37,8 @@ from fairpca.audit.rows import GROUPS, MOST_SMALL_GROUPS, Pass, Plan, Rows
 from fairpca.audit.sample import RowSample
 from fairpca.audit.table import Table, silent
 from fairpca.audit.texts import decided_classes
-from fairpca.moments import AttributeMoments, GroupMoments, RowBlock, moments_from_blocks
+from fairpca.moments import AttributeMoments, GroupMoments
+from fairpca.moments._streams import RowBlock, moments_from_blocks
 
 __all__ = ["STREAM_NUMBERS", "Prepared", "prepare"]
 

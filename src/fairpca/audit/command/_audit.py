@@ -125,7 +125,7 @@ def _run(arguments: argparse.Namespace) -> int:
 def _audit(arguments: argparse.Namespace, data: Prepared) -> Audit:
     with Progress(quiet=arguments.quiet or arguments.json == "-") as progress:
         return audit(
-            data.X, data.groups, data.class_codes,
+            data.X, sensitive_features=data.groups, y=data.class_codes,
             n_components=wanted_dimensions(arguments.components, data.X.shape[1]),
             methods=arguments.methods,
             feature_names=data.feature_names,
