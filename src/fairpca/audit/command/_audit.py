@@ -164,7 +164,7 @@ def check_json(arguments: argparse.Namespace) -> None:
     if arguments.json == "-" and is_standard_output(getattr(arguments, "out", os.devnull)):
         raise ValueError("--json prints the values, but --out sends the report to the same place; give a file to one.")
     if arguments.json not in (None, "-"):
-        check_output(arguments.json, arguments.data, option="--json")
+        check_output(arguments.json, arguments.data, option="--json", endings=(".json",))
 
 
 def write_json(values: dict[str, Any], target: str) -> None:
