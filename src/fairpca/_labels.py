@@ -80,7 +80,7 @@ def group_sizes(labels: Iterable[Any], counts: Iterable[float]) -> str:
 
 
 def check_label_types(before: tuple[Any, ...], now: tuple[Any, ...]) -> None:
-    """Raise if a group has two types of label, 0 in earlier chunks and "0" in this one: one of them was read wrongly."""
+    """Raise if a label has two types, 0 in earlier chunks and "0" in this one: one of them was read wrongly."""
     texts = {label_text(label): label for label in before}
     for label in now:
         other = texts.get(label_text(label), label)

@@ -5,11 +5,12 @@ from __future__ import annotations
 import numpy as np
 
 from fairpca.linalg import best_sums, eigenvalue_sum_bound, top_eigenpairs
-from fairpca.moments import GroupFactors, Reduction
-from fairpca.problems import best_captured
+from fairpca.moments._factors import GroupFactors
+from fairpca.moments._group_moments import Reduction
+from fairpca.problems.balanced import best_captured
 from fairpca.problems.erasure import Erasure
 from fairpca.protocols import SolverResult, Status
-from fairpca.solvers import best_of_operators, leading_of_operator
+from fairpca.solvers.range.operator_dual import best_of_operators, leading_of_operator
 
 __all__ = ["group_bests", "leading_of_covariance", "leading_of_erased_rows"]
 
@@ -19,12 +20,13 @@ PRODUCT_TOL = 1e-5
 _CLOSED = 1e-9
 
 
-def leading_of_covariance(covariance: np.ndarray, dimension: int, total: float) -> SolverResult:
+def leading_of_covariance(covariance: np.ndarray, dimension: int, total: float | None = None) -> SolverResult:
     """Leading eigenvectors, with a proof that none was missed; minus the sum of their values is the objective.
 
-    ``total`` is the variance before anything was removed. Where only rounding errors of it are left, no eigenvalue
+    ``total`` is the variance before anything was removed, if anything was. Where only rounding errors of it are left, no eigenvalue
     stands out that could be proven to lead, and the bound is that of all eigenvalues and their rounding.
     """
+    total = float(np.trace(covariance)) if total is None else total
     values, basis = top_eigenpairs(covariance, dimension)
     value, most = -float(values.sum()), eigenvalue_sum_bound(covariance, basis)
     if not np.isfinite(most):

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from fairpca._labels import quoted
-from fairpca.moments import Reduction
+from fairpca.moments._group_moments import Reduction
 
 __all__ = ["check_group_variance"]
 

@@ -10,7 +10,7 @@ from fairpca.joint_range import JointRange, Minimax
 from fairpca.linalg import top_eigenpairs
 from fairpca.problems.parity import MomentParity, covariance_bound, mean_penalty
 from fairpca.protocols import SolverResult, Status
-from fairpca.solvers import minimise_on_range
+from fairpca.solvers.range.dual import minimise_on_range
 from fairpca.solvers.reference.parity_sdp import solve_parity_sdp
 from fairpca.solvers.stiefel.augmented_lagrangian import SmoothedResult, minimise_smoothed, restore_limits
 from fairpca.solvers.stiefel.geometry import random_frame
@@ -46,7 +46,7 @@ def solve_parity(
     if len(problem.directions):
         means = solve_mean_tolerance(problem, dimension, tol=exact, max_iter=max_iter, rng=rng)
     else:
-        means = leading_of_covariance(problem.covariance, dimension, float(np.trace(problem.covariance)))
+        means = leading_of_covariance(problem.covariance, dimension)
     if not problem.penalty > 0:
         return means
     result = solve_covariance_parity(problem, means.basis, tol=tol, max_iter=max_iter, rng=rng)

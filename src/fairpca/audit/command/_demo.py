@@ -59,7 +59,7 @@ def _run(arguments: argparse.Namespace) -> int:
     data: Any = load_german_credit()
     with Progress(quiet=arguments.json) as progress:
         found = audit(
-            data.data, data.sensitive_features, data.target,
+            data.data, sensitive_features=data.sensitive_features, y=data.target,
             n_components=arguments.components,
             feature_names=data.feature_names,
             title="German credit: PCA by sex",
