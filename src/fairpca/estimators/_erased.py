@@ -23,8 +23,8 @@ _CLOSED = 1e-9
 def leading_of_covariance(covariance: np.ndarray, dimension: int, total: float | None = None) -> SolverResult:
     """Leading eigenvectors, with a proof that none was missed; minus the sum of their values is the objective.
 
-    ``total`` is the variance before anything was removed, if anything was. Where only rounding errors of it are left, no eigenvalue
-    stands out that could be proven to lead, and the bound is that of all eigenvalues and their rounding.
+    ``total`` is the variance before anything was removed, if anything was. Where only rounding errors of it are left,
+    no eigenvalue stands out that could be proven to lead, and the bound is that of all eigenvalues and their rounding.
     """
     total = float(np.trace(covariance)) if total is None else total
     values, basis = top_eigenpairs(covariance, dimension)
