@@ -11,12 +11,13 @@ from functools import partial
 from pathlib import Path
 
 import numpy as np
+from _papers import load_faces
 from _timing import alternate, peak_memory
 from sklearn.decomposition import PCA
 from threadpoolctl import threadpool_limits
 
 from fairpca import FairPCA
-from fairpca.datasets import load_faces, load_german_credit
+from fairpca.datasets import load_german_credit
 
 DATA = Path(os.environ.get("FAIRPCA_DATA", Path(__file__).parents[2] / "shared" / "data"))
 

@@ -17,11 +17,12 @@ from dataclasses import dataclass
 from pathlib import Path
 
 import numpy as np
+from _papers import load_table
 from _timing import alternate
 from sklearn.decomposition import PCA
 
 from fairpca import FairPCA, RobustFairPCA
-from fairpca.datasets import load_german_credit, load_table
+from fairpca.datasets import load_german_credit
 from fairpca.inference import Claim, cross_validate_groups, loss_test
 from fairpca.linalg import single_blas_thread
 from fairpca.model_selection import Comparison, compare

@@ -20,12 +20,12 @@ from pathlib import Path
 from unittest import mock
 
 import numpy as np
-from _papers import FILE, Method, Saved, holds_against, project_sample, read_saved
+from _papers import FILE, Method, Saved, holds_against, load_splits, project_sample, read_saved
 from sklearn.decomposition import PCA
 
 from fairpca import MMDFairPCA
 from fairpca._validation import check_groups
-from fairpca.datasets import load_splits, make_same_moments
+from fairpca.datasets import make_same_moments
 from fairpca.metrics import median_bandwidth, mmd2
 from fairpca.moments import GroupedSample, group_moments
 from fairpca.moments.bandwidths import Bandwidth, halved_bandwidths

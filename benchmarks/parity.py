@@ -15,13 +15,12 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
-from _papers import FILE, read_saved
+from _papers import FILE, load_splits, make_projected_gaussians, read_saved
 from scipy.spatial.distance import cdist, pdist
 from sklearn.base import BaseEstimator, ClassifierMixin
 from sklearn.decomposition import PCA
 
 from fairpca import KernelParityPCA, ParityPCA
-from fairpca.datasets import load_splits, make_projected_gaussians
 from fairpca.metrics import adversary_gap
 
 DATA = Path(os.environ.get("FAIRPCA_DATA", Path(__file__).parents[2] / "shared" / "data"))

@@ -23,12 +23,12 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
+from _papers import load_splits
 from mmd import load_adult
 from sklearn.decomposition import PCA
 from sklearn.utils import Bunch
 
 from fairpca import KernelParityPCA, LeacePCA, MMDFairPCA, ParityPCA
-from fairpca.datasets import load_splits
 from fairpca.metrics import explained_variance_ratio, mmd2, readability
 
 PARTS = ("table", "remedies", "chance")

@@ -8,10 +8,10 @@ import sys
 from pathlib import Path
 
 import numpy as np
+from _papers import load_tables
 from _timing import alternate
 
 from fairpca import RobustFairPCA
-from fairpca.datasets import load_tables
 from fairpca.moments import GroupMoments, group_moments
 from fairpca.problems import RobustGap
 from fairpca.solvers.reference.subgradient import _descend

@@ -8,12 +8,12 @@ from typing import Any
 
 import numpy as np
 
-from fairpca.datasets import load_splits
 from fairpca.metrics import communality
 from fairpca.moments import group_moments
 from fairpca.plotting import BiplotDisplay
 from fairpca.plotting._style import COLOURS
 from reproductions._outcome import Claim, Drawing, Table
+from reproductions.datasets import load_splits
 from reproductions.lee2022.protocol import Fit, Method
 from reproductions.lee2022.published import FEATURES
 

@@ -15,10 +15,10 @@ from typing import Any
 import numpy as np
 from sklearn.decomposition import PCA
 
-from fairpca.datasets import make_projected_gaussians
 from fairpca.metrics import median_bandwidth, mmd2, mmd2_test
 from fairpca.plotting._style import COLOURS, DASHES, MARKERS
 from reproductions._outcome import Claim, Drawing, Table
+from reproductions.datasets import make_projected_gaussians
 from reproductions.lee2022.protocol import RELAXED, Method, project, variance_share
 from reproductions.lee2022.published import SYNTHETIC_DIMENSION
 from reproductions.lee2022.running import Job

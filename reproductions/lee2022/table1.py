@@ -9,8 +9,8 @@ from typing import Any
 
 import numpy as np
 
-from fairpca.datasets import load_splits
 from reproductions._outcome import Claim, Table
+from reproductions.datasets import load_splits
 from reproductions.lee2022.protocol import HELD_OUT, UNIT_WEIGHT, Fit, Method, evaluate, methods
 from reproductions.lee2022.published import DIMENSIONS, MEASURES, PUBLISHED, ROUNDING, Printed
 from reproductions.lee2022.reasons import reason

@@ -18,9 +18,9 @@ from typing import Any
 import numpy as np
 
 from fairpca import FairPCA
-from fairpca.datasets import load_credit, load_faces
 from fairpca.linalg import top_eigenpairs
 from fairpca.moments import GroupMoments, group_moments
+from reproductions.datasets import load_credit, load_faces
 
 __all__ = [
     "Curves",

@@ -12,11 +12,11 @@ from typing import Any
 import numpy as np
 from sklearn.utils import Bunch
 
-from fairpca.datasets import load_tables
 from fairpca.linalg import single_blas_thread
 from reproductions._differences import Difference, count_steps, difference_tables, sentences
 from reproductions._outcome import Claim, Outcome, Progress, Table
 from reproductions._steps import Steps
+from reproductions.datasets import load_tables
 from reproductions.vu2022 import errata as scripts
 from reproductions.vu2022 import protocol
 from reproductions.vu2022.comparisons import judge_groups

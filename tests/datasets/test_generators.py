@@ -3,7 +3,8 @@
 import numpy as np
 import pytest
 
-from fairpca.datasets import make_projected_gaussians, make_same_moments
+from fairpca.datasets import make_same_moments
+from reproductions.datasets import make_projected_gaussians
 
 
 def test_same_moments_but_not_the_same_distribution():

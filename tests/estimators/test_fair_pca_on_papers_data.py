@@ -9,8 +9,8 @@ import pytest
 from sklearn.exceptions import ConvergenceWarning
 
 from fairpca import FairPCA
-from fairpca.datasets import load_credit, load_faces
 from fairpca.moments import group_moments
+from reproductions.datasets import load_credit, load_faces
 
 
 @pytest.fixture(scope="module")

@@ -9,7 +9,7 @@ from scipy.linalg import null_space
 from sklearn.decomposition import PCA
 
 from fairpca import LeacePCA, ParityPCA, load_model, save_model
-from fairpca.datasets import load_german_credit, load_splits
+from fairpca.datasets import load_german_credit
 from fairpca.inference import cross_validate_groups, loss_test
 from fairpca.inference._checks import as_source
 from fairpca.inference._study import Study
@@ -17,6 +17,7 @@ from fairpca.metrics import explained_variance_ratio, reconstruction_error, reco
 from fairpca.model_selection import METHODS, compare
 from fairpca.model_selection.frontier import frontier_of
 from fairpca.moments import group_moments
+from reproductions.datasets import load_splits
 
 
 def correlations(scores, groups):

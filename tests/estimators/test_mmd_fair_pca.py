@@ -10,8 +10,9 @@ from sklearn.decomposition import PCA
 from sklearn.exceptions import ConvergenceWarning
 
 from fairpca import MMDFairPCA, ParityPCA
-from fairpca.datasets import load_splits, make_projected_gaussians, make_same_moments
+from fairpca.datasets import make_same_moments
 from fairpca.metrics import mmd2, mmd2_test
+from reproductions.datasets import load_splits, make_projected_gaussians
 
 #: Small samples cannot show less than their random level; that warning has a test of its own.
 pytestmark = [

@@ -13,8 +13,8 @@ from sklearn.preprocessing import StandardScaler
 from sklearn.svm import LinearSVC
 
 from fairpca import ParityPCA
-from fairpca.datasets import load_splits
 from fairpca.metrics import adversary_gap
+from reproductions.datasets import load_splits
 
 # The authors left the sensitive feature among the features.
 pytestmark = pytest.mark.filterwarnings("ignore:X contains the sensitive feature")

@@ -7,9 +7,10 @@ import pytest
 from sklearn.decomposition import PCA
 
 from fairpca import FairPCA, RobustFairPCA
-from fairpca.datasets import load_german_credit, load_tables
+from fairpca.datasets import load_german_credit
 from fairpca.moments import GroupMoments, group_moments
 from fairpca.problems import RobustGap
+from reproductions.datasets import load_tables
 
 ALPHAS = (0.05, 0.1, 0.15)
 PENALTIES = (0.0, 0.5, 1.0, 1.5, 2.0, 2.5)

@@ -9,9 +9,10 @@ from sklearn.decomposition import PCA
 from sklearn.metrics import roc_auc_score
 
 from fairpca import ParityPCA
-from fairpca.datasets import load_german_credit, load_splits
+from fairpca.datasets import load_german_credit
 from fairpca.metrics import readability
 from fairpca.metrics._auc import JudgedScores, auc_interval
+from reproductions.datasets import load_splits
 
 
 def reader(scores, first=0, second=1):

@@ -8,9 +8,9 @@ import numpy as np
 import pytest
 from sklearn.svm import SVC
 
-from fairpca.datasets import load_splits
 from reproductions import lee2022, reproduce
 from reproductions.__main__ import main
+from reproductions.datasets import load_splits
 from reproductions.lee2022 import protocol, saved, synthetic2, table1
 from reproductions.lee2022.loadings import Loadings, communalities, feature_names, sensitive_column
 from reproductions.lee2022.protocol import Method, evaluate

@@ -7,12 +7,12 @@ import csv
 import numpy as np
 import pytest
 
-from fairpca.datasets import load_table
 from fairpca.moments import group_moments
 from fairpca.problems import best_captured, group_losses
 from reproductions import reproduce, vu2022
 from reproductions.__main__ import main
 from reproductions._steps import Steps
+from reproductions.datasets import load_table
 from reproductions.vu2022 import comparisons, errata, protocol
 from reproductions.vu2022.curves import by_components, pareto
 from reproductions.vu2022.published import PUBLISHED

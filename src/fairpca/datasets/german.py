@@ -2,13 +2,12 @@
 
 from __future__ import annotations
 
-from importlib.resources import files
 from typing import Any
 
 import numpy as np
 from sklearn.utils import Bunch
 
-from fairpca._optional import require
+from fairpca.datasets._people import bundled, columns_of, encode, offer
 
 __all__ = ["load_german_credit"]
 
@@ -57,7 +56,7 @@ def load_german_credit(
 
     See Also
     --------
-    load_tables : Tables of your own in a folder.
+    load_adult : A larger table.
 
     Examples
     --------
@@ -66,47 +65,10 @@ def load_german_credit(
     >>> X.shape, sorted(set(sex.tolist()))
     ((1000, 57), ['female', 'male'])
     """
-    folder = files("fairpca.datasets") / "data"
-    rows = [line.split() for line in (folder / "german.data").read_text(encoding="ascii").splitlines()]
-    table = dict(zip(_COLUMNS, map(np.array, zip(*rows, strict=True)), strict=True))
-    sex = np.where(np.isin(table["personal_status_sex"], _FEMALE), "female", "male")
-    names, columns = _encode(table)
-    data = np.column_stack(columns)
-    if scaled:
-        data = (data - data.mean(axis=0)) / data.std(axis=0)
-    target = (table["credit_risk"] == "1").astype(np.int64)
-    if as_frame:
-        data, sex, target = _frames(data, names, sex, target)
-    if return_X_s:
-        return data, sex
-    return Bunch(
-        data=data,
-        sensitive_features=sex,
-        target=target,
-        feature_names=names,
-        DESCR=(folder / "german.md").read_text(encoding="utf-8"),
-    )
-
-
-def _encode(table: dict[str, np.ndarray]) -> tuple[list[str], list[np.ndarray]]:
-    """Numeric columns unchanged, and one 0/1 column for each level that occurs."""
-    names: list[str] = []
-    columns: list[np.ndarray] = []
-    for name in _COLUMNS[:-1]:
-        if name in _NUMERIC:
-            names.append(name)
-            columns.append(table[name].astype(np.float64))
-        elif name != "personal_status_sex":
-            for level in np.unique(table[name]):
-                names.append(f"{name}={level}")
-                columns.append((table[name] == level).astype(np.float64))
-    return names, columns
-
-
-def _frames(data: np.ndarray, names: list[str], sex: np.ndarray, target: np.ndarray) -> tuple[Any, Any, Any]:
-    pd = require("pandas", "as_frame=True")
-    return (
-        pd.DataFrame(data, columns=names),
-        pd.Series(sex, name="sex"),
-        pd.Series(target, name="credit_risk"),
-    )
+    lines = bundled("german.data").decode("ascii").splitlines()
+    table = columns_of((line.split() for line in lines), _COLUMNS)
+    sex = np.where(np.isin(table.pop("personal_status_sex"), _FEMALE), "female", "male")
+    target = (table.pop("credit_risk") == "1").astype(np.int64)
+    names, data = encode(table, _NUMERIC)
+    people = {"sensitive_features": ("sex", sex), "target": ("credit_risk", target)}
+    return offer(data, names, people, "german.md", return_X_s=return_X_s, as_frame=as_frame, scaled=scaled)

@@ -31,7 +31,7 @@ def make_toy(n_samples: tuple[int, int] = (200, 100), *, random_state: Any = Non
 
     See Also
     --------
-    make_same_moments, make_projected_gaussians : Data of other papers.
+    make_same_moments : Two groups that differ, although no mean or covariance does.
 
     Examples
     --------

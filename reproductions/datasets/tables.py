@@ -36,7 +36,7 @@ def load_tables(folder: Any, *, drop_constant: bool = True) -> dict[str, Bunch]:
     Examples
     --------
     >>> import pathlib, tempfile
-    >>> from fairpca.datasets import load_tables
+    >>> from reproductions.datasets import load_tables
     >>> folder = pathlib.Path(tempfile.mkdtemp())
     >>> _ = (folder / "small.csv").write_text("height,weight,label,group\\n1.5,50,1,0\\n1.7,80,0,1\\n")
     >>> table = load_tables(folder)["small"]
@@ -73,7 +73,7 @@ def load_table(path: Any, *, drop_constant: bool = True) -> Bunch:
     Examples
     --------
     >>> import os, tempfile
-    >>> from fairpca.datasets import load_table
+    >>> from reproductions.datasets import load_table
     >>> with tempfile.TemporaryDirectory() as folder:
     ...     path = os.path.join(folder, "people.csv")
     ...     with open(path, "w") as file:

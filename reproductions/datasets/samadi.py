@@ -43,7 +43,7 @@ def load_faces(path: Any) -> Bunch:
     --------
     >>> import pathlib, tempfile
     >>> import numpy as np
-    >>> from fairpca.datasets import load_faces
+    >>> from reproductions.datasets import load_faces
     >>> path = pathlib.Path(tempfile.mkdtemp()) / "small.npz"
     >>> np.savez(path, gray3=[[0, 1], [1, 1]], lut=[0.0, 255.0], sex=[1, 0])
     >>> faces = load_faces(path)
@@ -111,7 +111,7 @@ def load_credit(path: Any) -> Bunch:
     Examples
     --------
     >>> import pathlib, tempfile
-    >>> from fairpca.datasets import load_credit
+    >>> from reproductions.datasets import load_credit
     >>> path = pathlib.Path(tempfile.mkdtemp()) / "small.csv"
     >>> _ = path.write_text("ID,EDUCATION,AGE,LIMIT\\n1,2,30,10\\n2,3,40,20\\n")
     >>> credit = load_credit(path)

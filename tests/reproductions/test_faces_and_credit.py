@@ -3,7 +3,7 @@
 import numpy as np
 import pytest
 
-from fairpca.datasets import load_credit, load_faces
+from reproductions.datasets import load_credit, load_faces
 
 
 def test_pixels_are_looked_up_and_scaled(tmp_path):

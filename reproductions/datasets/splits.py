@@ -39,7 +39,7 @@ def load_splits(folder: Any, *, splits: Any = None) -> Iterator[Bunch]:
     Examples
     --------
     >>> import tempfile, pathlib
-    >>> from fairpca.datasets import load_splits
+    >>> from reproductions.datasets import load_splits
     >>> folder = pathlib.Path(tempfile.mkdtemp())
     >>> for name in ("train_0.csv", "test_0.csv"):
     ...     _ = (folder / name).write_text("0.5,-1.0,1,0\\n-0.5,1.0,0,1\\n")

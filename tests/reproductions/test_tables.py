@@ -3,7 +3,8 @@
 import numpy as np
 import pytest
 
-from fairpca.datasets import load_table, load_tables, make_toy
+from fairpca.datasets import make_toy
+from reproductions.datasets import load_table, load_tables
 
 
 def test_layout(tmp_path):

@@ -3,7 +3,7 @@
 import numpy as np
 import pytest
 
-from fairpca.datasets import load_splits
+from reproductions.datasets import load_splits
 
 
 @pytest.fixture
