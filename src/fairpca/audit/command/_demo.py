@@ -1,4 +1,4 @@
-"""``fairpca demo``: the audit of the bundled data."""
+"""``fairpca demo``: the audit of the bundled census table."""
 
 from __future__ import annotations
 
@@ -12,21 +12,21 @@ from fairpca.audit.command._audit import REPORT_ENDINGS, provenance
 from fairpca.audit.command._options import add_details_option, add_jobs_option, dimensions
 from fairpca.audit.command._output import check_output, output_name
 from fairpca.audit.command._tables import details_text, screen_text
-from fairpca.datasets import load_german_credit
+from fairpca.datasets import load_adult
 
 __all__ = ["add_demo"]
 
-_TITLE = "German credit: 1000 applicants, 57 standardised features, groups by sex"
+_TITLE = "Adult: 32,561 people of the US census of 1994, 43 standardised features, groups by sex"
 
 
 def add_demo(commands: Any) -> None:
     """Add the command to the parser."""
     parser = commands.add_parser(
         "demo",
-        help="the audit of the bundled German credit data: start here",
-        description="The audit of the bundled German credit data (1000 applicants, groups by sex): what PCA does to "
-        "each group, what chance alone would show, what holds on new rows, and what each method changes; with a "
-        "report that opens in a browser.",
+        help="the audit of the bundled census table: start here",
+        description="The audit of the bundled Adult table (32,561 people of the US census of 1994, groups by sex): "
+        "what PCA does to each group on new rows, what each method changes, and at what price; with a report that "
+        "opens in a browser.",
     )
     parser.add_argument(
         "--components",
@@ -53,20 +53,21 @@ def add_demo(commands: Any) -> None:
 def _run(arguments: argparse.Namespace) -> int:
     if not arguments.json:
         check_output(arguments.out, endings=REPORT_ENDINGS)
-    data: Any = load_german_credit()
+    data: Any = load_adult()
     with Progress(quiet=arguments.json) as progress:
         found = audit(
-            data.data, data.sensitive_features, data.target,
+            data.data, sensitive_features=data.sensitive_features, y=data.target,
             n_components=arguments.components,
             feature_names=data.feature_names,
-            title="German credit: PCA by sex",
-            remarks=["bundled with fairpca: 7 numeric columns, 12 columns one-hot encoded, all standardised",
-                     "not among the features: marital status and sex (the groups), credit risk (the label)"],
+            title="Adult census: PCA by sex",
+            remarks=["bundled with fairpca: 5 numeric columns, 6 columns one-hot encoded, all standardised",
+                     "not among the features: sex (the groups), income over 50,000 dollars (the label), education "
+                     "(the same as education-num), and the survey weights: each row counts once"],
             provenance=provenance(arguments.command_line, 0, None),
             n_jobs=arguments.jobs,
             progress=progress,
-            label_name="credit risk",
-            class_names=["bad", "good"],
+            label_name="income",
+            class_names=["up to 50K", "over 50K"],
         )  # fmt: skip
     if arguments.json:
         print(json.dumps(found.comparison.as_dict(), indent=2))
