@@ -4,13 +4,24 @@ VENV   ?= .venv
 BIN    := $(VENV)/bin
 OLDEST ?= .venv-oldest
 
-.PHONY: demo test fuzz lint bench format clean docs docs-check test-oldest release-check
+.PHONY: demo test test-anndata test-spark fuzz lint bench format clean docs docs-check test-oldest release-check
 
 demo: $(VENV)/.installed
 	$(BIN)/fairpca demo
 
 test: $(VENV)/.test
 	$(BIN)/python -m pytest -n auto --dist loadfile
+
+# Two doors whose packages are large or hold others back (anndata: pandas below 3; pyspark: 456 MB, needs Java 17), each in an
+# environment of its own.
+test-anndata test-spark: test-%: .venv-%/.installed
+	.venv-$*/bin/python -m pytest -p no:cacheprovider tests/test_$*.py
+
+.venv-%/.installed: pyproject.toml
+	$(PYTHON) -m venv .venv-$*
+	.venv-$*/bin/python -m pip install --quiet --upgrade "pip>=25.1"
+	.venv-$*/bin/python -m pip install --quiet -e . --group $*
+	@touch $@
 
 # Random data sets and malformed files, for long, and 180 killed commands: make fuzz FUZZ_MINUTES=300.
 FUZZ_MINUTES ?= 30
@@ -47,7 +58,7 @@ release-check: $(VENV)/.release
 	$(BIN)/python tools/release_check.py
 
 clean:
-	rm -rf $(VENV) $(OLDEST) .cache build dist .pytest_cache .mypy_cache .ruff_cache
+	rm -rf $(VENV) $(OLDEST) .venv-anndata .venv-spark .cache build dist .pytest_cache .mypy_cache .ruff_cache
 
 $(BIN)/python:
 	@$(PYTHON) -c 'import sys; sys.exit(sys.version_info < (3, 11))' || \

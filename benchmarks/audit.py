@@ -25,14 +25,14 @@ def main() -> int:
     start = time.perf_counter()
     data = prepare(FILE, "SEX", "default.payment.next.month")
     read = time.perf_counter() - start
-    found = audit(data.X, data.groups, data.label, n_components=range(1, 11), n_jobs=-1)
+    found = audit(data.X, sensitive_features=data.groups, y=data.label, n_components=range(1, 11), n_jobs=-1)
     page = found.html()
     total = time.perf_counter() - start
     print(f"{'reading the file':<24} {read:6.1f} s")
     print(f"{'audit, all methods':<24} {total - read:6.1f} s   report of {len(page) / 1e6:.2f} MB")
     for name in METHODS:
         begin = time.perf_counter()
-        compare(data.X, data.groups, data.label, n_components=5, methods=[name])
+        compare(data.X, sensitive_features=data.groups, y=data.label, n_components=5, methods=[name])
         print(f"  {name + ', d = 5, one core':<34} {time.perf_counter() - begin:6.1f} s")
     print(f"{'total':<24} {total:6.1f} s")
     return 0

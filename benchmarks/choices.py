@@ -25,7 +25,7 @@ def _seconds(estimator: FairPCA, moments) -> float:
 def main() -> None:
     """Print the ratios, interleaved medians of process time with one BLAS thread, moments given."""
     X, sex = load_german_credit(return_X_s=True)
-    moments = group_moments(X, sex)
+    moments = group_moments(X, sensitive_features=sex)
     chosen = FairPCA(0.8).fit_moments(moments).n_components_
     cases = {
         "relative, 10 components": (FairPCA(10, relative=True), FairPCA(10)),

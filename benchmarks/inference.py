@@ -152,8 +152,8 @@ def _false_kinds(setting: Setting, seed: int) -> set[str]:
     two = len(np.unique(groups)) == 2
     methods = ["PCA", "FairPCA", *(["RobustFairPCA"] if two else []), "ParityPCA"]
     found = compare(
-        X, groups, label.astype(int), n_components=setting.dimensions, methods=methods, n_permutations=99,
-        random_state=seed, n_jobs=1, progress=False,
+        X, label.astype(int), sensitive_features=groups, n_components=setting.dimensions, methods=methods,
+        n_permutations=99, random_state=seed, n_jobs=1, progress=False,
     )  # fmt: skip
     return {claim.kind for claim in found.claims if _is_false(claim, found, setting)}
 
@@ -282,7 +282,9 @@ def _coverage(population: Population, kind: type, draws: int) -> None:
 def power(draws: int | None, only: str | None) -> None:
     for name in ("Wine_Quality_Data.csv", "Biodeg_Data.csv"):
         X, groups = table(name)
-        found = compare(X, groups, n_components=[2, 5], methods=["PCA"], n_permutations=99, progress=False)
+        found = compare(
+            X, sensitive_features=groups, n_components=[2, 5], methods=["PCA"], n_permutations=99, progress=False
+        )
         claims = {d: found.of_kind("losses", "PCA", d) for d in (2, 5)}
         print(name, {d: [claim.text for claim in those] for d, those in claims.items()}, flush=True)
     X, sex = adult()

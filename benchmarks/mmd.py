@@ -27,7 +27,8 @@ from fairpca import MMDFairPCA
 from fairpca._validation import check_groups
 from fairpca.datasets import make_same_moments
 from fairpca.metrics import median_bandwidth, mmd2
-from fairpca.moments import GroupedSample, group_moments
+from fairpca.moments import group_moments
+from fairpca.moments._grouped_sample import GroupedSample
 from fairpca.moments.bandwidths import Bandwidth, halved_bandwidths
 from fairpca.moments.fourier import FourierKernel
 from fairpca.moments.kernel_means import available_cores, exact_kernel
@@ -264,7 +265,7 @@ def _fit_adult(X: np.ndarray, sex: np.ndarray, options: dict) -> None:
         f"(converged {pca.converged_}, tolerance {pca.tolerance_:.1e}, random level {pca.random_level_:.1e}), "
         f"{100 * pca.explained_variance_ratio_.sum():.3f} % variance (PCA "
         f"{100 * ordinary.explained_variance_ratio_.sum():.3f} %, MMD2 "
-        f"{mmd2(ordinary.transform(X), sex, bandwidth=pca.bandwidth_):.3e}); "
+        f"{mmd2(ordinary.transform(X), sensitive_features=sex, bandwidth=pca.bandwidth_):.3e}); "
         f"{pca.n_oracle_calls_} evaluations"
     )
 
@@ -290,7 +291,9 @@ def _lowest_plane(seed: int) -> float:
     X, groups = make_same_moments(300, random_state=seed)
     sigma = median_bandwidth(PCA(2).fit_transform(X))
     normals = np.random.default_rng(0).standard_normal((2000, 1, 3))
-    return min(mmd2(X @ np.linalg.svd(normal)[2][1:].T, groups, bandwidth=sigma) for normal in normals)
+    return min(
+        mmd2(X @ np.linalg.svd(normal)[2][1:].T, sensitive_features=groups, bandwidth=sigma) for normal in normals
+    )
 
 
 def run_least(arguments: argparse.Namespace, problems: int = 80, seeds: int = 6) -> None:
@@ -351,7 +354,7 @@ def run_pymanopt(arguments: argparse.Namespace) -> None:
     split = next(load_splits(arguments.data / "lee2022" / "datasets" / "German", splits=[0]))
     X, groups = split.X_train, split.sensitive_train
     sample = GroupedSample.from_rows(X, check_groups(groups, len(X)))
-    covariance = group_moments(X, groups).pooled_covariance()
+    covariance = group_moments(X, sensitive_features=groups).pooled_covariance()
     methods = {
         "ours, quasi-Newton": functools.partial(_run_ours, minimise_on_stiefel),
         "ours, gradient": functools.partial(_run_ours, descend_on_stiefel),

@@ -151,7 +151,12 @@ def adversaries() -> None:
             pairs = [_project(make(d), split, method != "PCA") for split in splits]
             columns = []
             for family, (classifier, count) in ADVERSARIES.items():
-                gap = np.mean([adversary_gap(*test, train=train, family=classifier) for train, test in pairs])
+                gap = np.mean(
+                    [
+                        adversary_gap(X, sensitive_features=groups, train=train, family=classifier)
+                        for train, (X, groups) in pairs
+                    ]
+                )
                 level = np.mean([_random_gaps(test, train, classifier, count) for train, test in pairs])
                 columns.append(f"{family} {gap:.3f} ({level:.3f})")
             print(f"{name:<8} d = {d:<3} {method:<17} {'   '.join(columns)}", flush=True)
@@ -160,7 +165,10 @@ def adversaries() -> None:
 def _random_gaps(test: tuple, train: tuple, family: str, count: int) -> list[float]:
     """With the groups of the test rows at random."""
     rng = np.random.default_rng(0)
-    return [adversary_gap(test[0], rng.permutation(test[1]), train=train, family=family) for _ in range(count)]
+    return [
+        adversary_gap(test[0], sensitive_features=rng.permutation(test[1]), train=train, family=family)
+        for _ in range(count)
+    ]
 
 
 def _project(estimator: Any, split: Any, with_groups: bool) -> tuple[Any, Any]:

@@ -117,11 +117,11 @@ def _measure_method(make: Callable[[int], Any], d: int, split: Bunch) -> tuple:
     scores = estimator.transform(split.X_train), estimator.transform(split.X_test)
     found = _read(scores, split)
     variance = _variance(estimator, split) if hasattr(estimator, "components_") else np.nan
-    return (variance, *found, mmd2(scores[1], split.sensitive_test, bandwidth="multiscale"), seconds)
+    return (variance, *found, mmd2(scores[1], sensitive_features=split.sensitive_test, bandwidth="multiscale"), seconds)
 
 
 def _read(scores: tuple[np.ndarray, np.ndarray], split: Bunch) -> tuple[float, float, float, float]:
-    found = readability(scores[1], split.sensitive_test, train=(scores[0], split.sensitive_train))
+    found = readability(scores[1], sensitive_features=split.sensitive_test, train=(scores[0], split.sensitive_train))
     return found.auc, found.low, found.high, found.level
 
 
@@ -178,7 +178,7 @@ def _auc_of(components: np.ndarray, split: Bunch, noise: float = 0.0) -> float:
 
 def _without(split: Bunch, count: int, d: int) -> np.ndarray:
     """Components of the features left when those are dropped off which, alone, most can be read (training rows)."""
-    telling = [readability(column[:, None], split.sensitive_train).auc for column in split.X_train.T]
+    telling = [readability(column[:, None], sensitive_features=split.sensitive_train).auc for column in split.X_train.T]
     kept = np.sort(np.argsort(telling)[: len(telling) - count])
     components = np.zeros((min(d, len(kept)), split.X_train.shape[1]))
     components[:, kept] = PCA(len(components)).fit(split.X_train[:, kept]).components_
@@ -192,7 +192,10 @@ def run_chance(arguments: argparse.Namespace, draws: int = 100) -> None:
     codes = np.r_[split.sensitive_train, split.sensitive_test]
     rng = np.random.default_rng(0)
     for family in ("boosting", "linear", "rbf", "all"):
-        found = [readability(scores, rng.permutation(codes), family=family, random_state=i) for i in range(draws)]
+        found = [
+            readability(scores, sensitive_features=rng.permutation(codes), family=family, random_state=i)
+            for i in range(draws)
+        ]
         within = sum(not one.readable for one in found)
         holds = sum(one.low <= 0.5 <= one.high for one in found)
         print(

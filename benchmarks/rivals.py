@@ -31,9 +31,11 @@ import numpy as np
 from fairpca import ParityPCA
 from fairpca.datasets import load_german_credit
 from fairpca.joint_range import JointRange
-from fairpca.problems import balanced_problem
+from fairpca.problems.balanced import balanced_problem
 from fairpca.protocols import RangeProblem, SolverResult
-from fairpca.solvers import minimise_on_range, multiplicative_weights, solve_sdp
+from fairpca.solvers.range.dual import minimise_on_range
+from fairpca.solvers.reference.mw import multiplicative_weights
+from fairpca.solvers.reference.sdp import solve_sdp
 
 sys.path += [folder for folder in os.environ.get("FAIRPCA_RIVALS", "").split(":") if folder]
 

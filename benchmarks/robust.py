@@ -13,7 +13,7 @@ from _timing import alternate
 
 from fairpca import RobustFairPCA
 from fairpca.moments import GroupMoments, group_moments
-from fairpca.problems import RobustGap
+from fairpca.problems.robust import RobustGap
 from fairpca.solvers.reference.subgradient import _descend
 from fairpca.solvers.stiefel.geometry import random_frame
 
@@ -25,7 +25,7 @@ PENALTIES = (0.0, 0.5, 1.0, 1.5, 2.0, 2.5)
 def moments_of(table) -> GroupMoments:
     kept = [j for j, name in enumerate(table.feature_names) if name not in ("perimX", "perimY")]
     X = table.data[:, kept]
-    return group_moments((X - X.mean(axis=0)) / X.std(axis=0), table.sensitive_features)
+    return group_moments((X - X.mean(axis=0)) / X.std(axis=0), sensitive_features=table.sensitive_features)
 
 
 def certificates(tables: dict) -> None:

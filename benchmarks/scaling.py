@@ -139,7 +139,7 @@ def in_memory(n_rows: int) -> None:
         X[start:stop], codes[start:stop] = rows_of(rng, stop - start)
     runs = {
         "plain": lambda: plain_products(X),
-        "moments": lambda: group_moments(X, codes),
+        "moments": lambda: group_moments(X, sensitive_features=codes),
         "fit": lambda: FairPCA(5).fit(X, sensitive_features=codes),
     }
     try:
@@ -153,8 +153,8 @@ def in_memory(n_rows: int) -> None:
     seconds = alternate(runs, repeats=5)
     shares = ", ".join(f"{name} {seconds['plain'] / seconds[name]:.0%}" for name in runs if name != "plain")
     print(f"In memory {n_rows} x {FEATURES} float32: throughput against plain float32 X^T X on two threads: {shares}")
-    exact = group_moments(X[: n_rows // 5].astype(np.float64), codes[: n_rows // 5])
-    narrow = group_moments(X[: n_rows // 5], codes[: n_rows // 5])
+    exact = group_moments(X[: n_rows // 5].astype(np.float64), sensitive_features=codes[: n_rows // 5])
+    narrow = group_moments(X[: n_rows // 5], sensitive_features=codes[: n_rows // 5])
     error = np.abs(narrow.scatters - exact.scatters).max() / np.abs(exact.scatters).max()
     print(f"  largest error of a float32 scatter against float64, relative: {error:.1e}")
 

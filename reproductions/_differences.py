@@ -57,7 +57,7 @@ class Rows:
         """The rows as they are or, for own means, with the mean of its group subtracted from every row."""
         if center == "common mean":
             return self.X
-        moments = group_moments(self.X, self.groups)
+        moments = group_moments(self.X, sensitive_features=self.groups)
         codes = {label: code for code, label in enumerate(moments.labels)}
         return self.X - moments.means[[codes[label] for label in self.groups.tolist()]]
 

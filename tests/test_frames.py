@@ -65,10 +65,10 @@ def test_frames_of_any_kind_give_the_same_numbers_bit_for_bit(cls, people, rng):
 def test_moments_do_not_depend_on_how_the_frame_is_stored(rng, n_rows):
     X = rng.normal(size=(n_rows, 7)) + np.arange(7)
     groups = rng.integers(0, 3, n_rows)
-    expected = group_moments(X, groups)
+    expected = group_moments(X, sensitive_features=groups)
     for rows in (np.asfortranarray(X), pd.DataFrame(X), pl.DataFrame(X)):
-        assert np.array_equal(group_moments(rows, groups).scatters, expected.scatters)
-        assert np.array_equal(group_moments(rows, groups).means, expected.means)
+        assert np.array_equal(group_moments(rows, sensitive_features=groups).scatters, expected.scatters)
+        assert np.array_equal(group_moments(rows, sensitive_features=groups).means, expected.means)
 
 
 @pytest.mark.parametrize("cls", ESTIMATORS, ids=lambda cls: cls.__name__)
@@ -121,12 +121,12 @@ def test_names_that_are_not_columns_are_refused(people, make):
 def test_a_list_that_could_be_both_is_refused(make):
     frame = make({"a": [1.0, 2.0], "b": [3.0, 5.0], "c": [1.0, 0.0]})
     with pytest.raises(ValueError, match="could be the names of 2 columns of X, or one label for each of its 2 rows"):
-        group_moments(frame, ["a", "b"])
-    assert group_moments(frame, np.array(["a", "b"])).labels == ("a", "b")
-    assert group_moments(frame, ["a", "z"]).labels == ("a", "z")  # one is not a column: labels
+        group_moments(frame, sensitive_features=["a", "b"])
+    assert group_moments(frame, sensitive_features=np.array(["a", "b"])).labels == ("a", "b")
+    assert group_moments(frame, sensitive_features=["a", "z"]).labels == ("a", "z")  # one is not a column: labels
     longer = make({"a": [1.0, 2.0, 4.0], "b": [3.0, 5.0, 1.0], "c": [1.0, 0.0, 0.0]})
-    assert group_moments(longer, ["a", "b"]).n_features == 1
-    assert group_moments(longer, ["a", "b", "z"]).labels == ("a", "b", "z")
+    assert group_moments(longer, sensitive_features=["a", "b"]).n_features == 1
+    assert group_moments(longer, sensitive_features=["a", "b", "z"]).labels == ("a", "b", "z")
 
 
 def test_a_lazy_frame_gets_a_clear_error(people):
@@ -187,13 +187,17 @@ def test_metrics_inference_and_comparisons_take_names(people, make):
     assert figures.counts == {"a": 200.0, "b": 100.0}
     test = loss_test(frame, sensitive_features="sex", n_components=1, n_permutations=19)
     assert test.p_value == loss_test(X, sensitive_features=sex, n_components=1, n_permutations=19).p_value
-    assert dominant_parts(frame, "sex", n_components=2) == dominant_parts(X, sex, n_components=2)
-    curve = frontier(frame, "sex", n_components=2, penalties=[0.0, 1.0])
-    assert np.array_equal(curve.errors, frontier(X, sex, n_components=2, penalties=[0.0, 1.0]).errors)
-    found = compare(frame, "sex", n_components=[1], methods=["PCA", "FairPCA"])
+    assert dominant_parts(frame, sensitive_features="sex", n_components=2) == dominant_parts(
+        X, sensitive_features=sex, n_components=2
+    )
+    curve = frontier(frame, sensitive_features="sex", n_components=2, penalties=[0.0, 1.0])
+    assert np.array_equal(
+        curve.errors, frontier(X, sensitive_features=sex, n_components=2, penalties=[0.0, 1.0]).errors
+    )
+    found = compare(frame, sensitive_features="sex", n_components=[1], methods=["PCA", "FairPCA"])
     assert (
         found["FairPCA", 1].error.overall
-        == compare(X, sex, n_components=[1], methods=["PCA", "FairPCA"])["FairPCA", 1].error.overall
+        == compare(X, sensitive_features=sex, n_components=[1], methods=["PCA", "FairPCA"])["FairPCA", 1].error.overall
     )
 
 
@@ -208,6 +212,6 @@ def test_saved_models_keep_the_names(people, make, tmp_path):
 
 def test_polars_columns_keep_their_types(make):
     frame = make({"a": ["x", "y", "x"], "b": [1, 2, 1], "c": [True, False, True]})
-    labels = group_moments(np.eye(3), frame).labels
+    labels = group_moments(np.eye(3), sensitive_features=frame).labels
     assert labels == (("x", 1, True), ("y", 2, False))
     assert [type(part) for part in labels[0]] == [str, int, bool]

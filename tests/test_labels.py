@@ -31,17 +31,17 @@ def combinations():
 def test_labels_of_several_columns_in_every_table(combinations):
     X, groups = combinations
     options = {"sensitive_features": groups, "n_components": 2}
-    comparison = compare(X, groups, n_components=2, methods=["PCA"], n_permutations=19)
+    comparison = compare(X, sensitive_features=groups, n_components=2, methods=["PCA"], n_permutations=19)
     shown = {
         "chance": repr(loss_test(X, n_permutations=0, **options)),
         "test": repr(loss_test(X, n_permutations=19, **options)),
         "folds": repr(cross_validate_groups(PCA(2), X, sensitive_features=groups)),
         "changes": cross_validate_groups(FairPCA(2), X, sensitive_features=groups).changes,
-        "readability": repr(readability(X, groups)),
+        "readability": repr(readability(X, sensitive_features=groups)),
         "comparison": repr(comparison),
         "notebook": comparison._repr_html_(),
         "json": json.dumps(comparison.as_dict()),
-        "page": audit(X, groups, n_components=2, methods=["PCA"], n_permutations=19).html(),
+        "page": audit(X, sensitive_features=groups, n_components=2, methods=["PCA"], n_permutations=19).html(),
     }
     for where, text in shown.items():
         assert "female, hi" in text or "male, hi" in text, where

@@ -16,6 +16,7 @@ ROOT = Path(fairpca.__file__).parent
 
 #: Layer of each top-level module or folder, lowest first.
 LAYERS = {
+    "_archive": 0,
     "_arrow": 0,
     "_continuous": 0,
     "_display": 0,
@@ -26,6 +27,7 @@ LAYERS = {
     "_progress": 0,
     "_saved": 0,
     "_validation": 0,
+    "_values": 0,
     "_workers": 0,
     "linalg": 0,
     "protocols": 0,
@@ -35,6 +37,7 @@ LAYERS = {
     "problems": 2,
     "solvers": 2,
     "estimators": 3,
+    "anndata": 4,
     "persistence": 4,
     "metrics": 4,
     "inference": 5,

@@ -41,7 +41,7 @@ def test_every_feature_names_its_extra(without_packages, two_groups):
         "sdp ": lambda: ParityPCA(2, solver="sdp").fit(X, sensitive_features=groups),
         "frame": lambda: load_german_credit(as_frame=True),
         "frame ": lambda: loss_test(X, sensitive_features=groups, n_components=2, n_permutations=19).to_frame(),
-        "frame  ": lambda: readability(X[:, :2], groups).to_frame(),
+        "frame  ": lambda: readability(X[:, :2], sensitive_features=groups).to_frame(),
         "audit": lambda: prepare({"x": [1.0]}, "x"),
         "plot": lambda: CommunalityDisplay.from_estimator(FairPCA(2).fit(X, sensitive_features=groups)).plot(),
     }

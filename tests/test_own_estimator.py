@@ -10,11 +10,10 @@ from sklearn.decomposition import PCA
 
 from fairpca import FairPCA, load_model, save_model
 from fairpca.audit import audit
-from fairpca.estimators import Fit, LinearProjection, MomentEstimator
+from fairpca.estimators import Fit, LinearProjection, MomentEstimator, SolverResult, Status
 from fairpca.linalg import top_eigenpairs
 from fairpca.model_selection import compare
 from fairpca.persistence import NUMBER, Array, optional, read_model
-from fairpca.protocols import SolverResult, Status
 
 
 class EqualWeightPCA(MomentEstimator):
@@ -110,13 +109,13 @@ def test_it_is_compared_and_audited(two_groups, tmp_path):
     X, groups = two_groups
     methods = {"PCA": PCA(), "Equal weights": EqualWeightPCA(power=0.5)}
     options = {"n_components": [2], "methods": methods, "n_permutations": 19}
-    found = compare(X, groups, **options)["Equal weights", 2]
+    found = compare(X, sensitive_features=groups, **options)["Equal weights", 2]
     assert found.estimator.power == 0.5
     assert found.new_rows.n_folds == 10  # moments are all it needs, so that folds cost no further pass
     own = EqualWeightPCA(2, power=0.5).fit(X, sensitive_features=groups)
     np.testing.assert_allclose(found.estimator.components_, own.components_, atol=1e-12)
     np.testing.assert_allclose([one.value for one in found.loss.by_group.values()], own.group_losses_, atol=1e-10)
-    page = audit(X, groups, **options).save(tmp_path / "report.html").read_text(encoding="utf-8")
+    page = audit(X, sensitive_features=groups, **options).save(tmp_path / "report.html").read_text(encoding="utf-8")
     assert '"name":"Equal weights"' in page
 
 

@@ -18,7 +18,17 @@ from sklearn.decomposition import PCA
 from sklearn.preprocessing import StandardScaler
 
 import fairpca
-from fairpca import FairPCA, KernelParityPCA, LeacePCA, MMDFairPCA, ParityPCA, RobustFairPCA, load_model, save_model
+from fairpca import (
+    AnchorPCA,
+    FairPCA,
+    KernelParityPCA,
+    LeacePCA,
+    MMDFairPCA,
+    ParityPCA,
+    RobustFairPCA,
+    load_model,
+    save_model,
+)
 from fairpca.audit import load
 from fairpca.estimators import ESTIMATORS as ESTIMATOR_CLASSES
 from fairpca.persistence import read_model
@@ -36,6 +46,8 @@ ESTIMATORS = [
     ParityPCA(2, covariance_penalty=0.5),
     KernelParityPCA(2),
     LeacePCA(2),
+    AnchorPCA(2),
+    AnchorPCA(2, penalty=1),
     MMDFairPCA(2),
     MMDFairPCA(2, tolerance=0.05, bandwidth="median"),
     MMDFairPCA(2, tolerance=np.float64(0.05)),
@@ -364,7 +376,7 @@ def test_an_array_is_used_once(model):
 
 def test_headers_are_bounded_when_written_and_when_read(model, small, monkeypatch, tmp_path):
     before = load_model(model)
-    monkeypatch.setattr("fairpca.persistence._archive._MAX_HEADER_BYTES", 500)
+    monkeypatch.setattr("fairpca._archive._MAX_HEADER_BYTES", 500)
     with pytest.raises(ValueError, match="take more than 500 bytes"):
         save_model(before, tmp_path / "other.npz")
     with pytest.raises(ValueError, match="the header is missing"):

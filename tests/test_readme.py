@@ -29,7 +29,7 @@ def in_sentence(estimate) -> str:
 @pytest.fixture(scope="module")
 def found():
     X, sex = load_german_credit(return_X_s=True)
-    return compare(X, sex, n_components=DIMENSIONS, methods=["PCA", "FairPCA"], progress=False)
+    return compare(X, sensitive_features=sex, n_components=DIMENSIONS, methods=["PCA", "FairPCA"], progress=False)
 
 
 def test_the_table_is_true(found):

@@ -144,8 +144,8 @@ def test_eight_threads_fit_every_estimator_at_once(two_groups):
 def test_comparison_and_frontier_leave_nothing_behind(two_groups):
     X, groups = two_groups
     before = global_state()
-    compare(X, groups, n_components=2, methods=["PCA", "FairPCA"], n_permutations=19)
-    frontier(X, groups, n_components=2, n_points=5)
+    compare(X, sensitive_features=groups, n_components=2, methods=["PCA", "FairPCA"], n_permutations=19)
+    frontier(X, sensitive_features=groups, n_components=2, n_points=5)
     after = global_state()
     for name, value in before.items():
         assert after[name] == value, name

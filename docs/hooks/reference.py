@@ -1,7 +1,7 @@
 """The API reference: one page per public module, generated from its ``__all__``.
 
-Public are the names in ``__all__`` of ``fairpca``, of the modules directly inside it without a leading underscore, of
-the modules that these export, and of ``EXTRA_MODULES``. A name that one module takes over from another is described
+Public are the names in ``__all__`` of ``fairpca``, of the modules directly inside it that have one, of the modules that
+these export, and of ``EXTRA_MODULES``. A name that one module takes over from another is described
 once, at its first mention below.
 """
 
@@ -28,7 +28,7 @@ _FIRST += ("persistence", "moments", "moments.arrow", "moments.dask")
 def public_modules() -> list[str]:
     """Names of the modules with a page, users' modules first."""
     inside = (f"fairpca.{one.name}" for one in pkgutil.iter_modules(fairpca.__path__) if not one.name.startswith("_"))
-    found = ["fairpca", *inside, *EXTRA_MODULES]
+    found = ["fairpca", *(name for name in inside if hasattr(importlib.import_module(name), "__all__")), *EXTRA_MODULES]
     found += [f"{module}.{name}" for module in found for name in _exports(module, modules=True)]
     order = ["fairpca", *(f"fairpca.{name}" for name in _FIRST[1:])]
     return sorted(found, key=lambda name: (order.index(name) if name in order else len(order), name))

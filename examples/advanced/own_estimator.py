@@ -12,10 +12,14 @@ from sklearn.decomposition import PCA
 
 from fairpca import FairPCA
 from fairpca.datasets import load_german_credit
-from fairpca.estimators import Fit, MomentEstimator
+from fairpca.estimators import Fit, MomentEstimator, SolverResult, Status
 from fairpca.inference import cross_validate_groups
-from fairpca.linalg import top_eigenpairs
-from fairpca.protocols import SolverResult, Status
+
+
+def leading(matrix, count):
+    """The largest eigenvalues, summed, and their eigenvectors."""
+    values, vectors = np.linalg.eigh(matrix)
+    return float(values[-count:].sum()), vectors[:, -count:]
 
 
 class EqualWeightPCA(MomentEstimator):
@@ -25,11 +29,11 @@ class EqualWeightPCA(MomentEstimator):
     def _solve(self, reduction, n_components):
         matrices = reduction.second_moments("pooled")
         weights = np.full(len(matrices), 1 / len(matrices))
-        values, basis = top_eigenpairs(np.tensordot(weights, matrices, 1), n_components)
+        value, basis = leading(np.tensordot(weights, matrices, 1), n_components)
         captured = np.einsum("pi,api->a", basis, matrices @ basis)
-        best = np.array([top_eigenpairs(one, n_components)[0].sum() for one in matrices])
-        objective = -float(values.sum())  # an eigenproblem: the value is its own bound
-        result = SolverResult(basis, objective, objective, weights, Status.OPTIMAL, n_iter=1, n_oracle_calls=1)
+        best = np.array([leading(one, n_components)[0] for one in matrices])
+        # Of an eigenproblem, the value is its own bound.
+        result = SolverResult(basis, -value, -value, weights, Status.OPTIMAL, n_iter=1, n_oracle_calls=1)
         return Fit(result, np.einsum("aii->a", matrices), captured, best)
 
 

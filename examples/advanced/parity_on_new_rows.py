@@ -28,7 +28,7 @@ methods = {
 found = {}
 for name, method in methods.items():
     train = (method.transform(X_train), s_train)
-    found[name] = readability(method.transform(X_new), s_new, train=train, random_state=0)
+    found[name] = readability(method.transform(X_new), sensitive_features=s_new, train=train, random_state=0)
     kept = explained_variance_ratio(X_new, method)
     print(f"{name}: AUC {found[name].auc:.3f}, level {found[name].level:.3f}, variance kept {kept:.1%}")
 

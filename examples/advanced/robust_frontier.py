@@ -13,7 +13,7 @@ from fairpca.datasets import load_german_credit
 from fairpca.model_selection import frontier
 
 X, sex = load_german_credit(return_X_s=True)
-curve = frontier(X, sex, n_components=3)
+curve = frontier(X, sensitive_features=sex, n_components=3)
 for name, point in curve.methods.items():
     print(f"{name:14s} total error {point.total_error:.3f}, gap {point.gap:.3f}")
 

@@ -17,7 +17,7 @@ from fairpca.moments import group_moments
 from reproductions.samadi2018.protocol import fair_curves, pca_curves
 
 X, sex = load_german_credit(return_X_s=True)
-moments = group_moments(X, sex)
+moments = group_moments(X, sensitive_features=sex)
 dimensions = list(range(1, 21))
 pca, fair = pca_curves(moments, dimensions), fair_curves(moments, dimensions)
 

@@ -15,7 +15,7 @@ from fairpca.datasets import load_german_credit
 from fairpca.model_selection import compare
 
 X, sex = load_german_credit(return_X_s=True)
-comparison = compare(X, sex, n_components=[2, 5, 10], methods=["PCA", "FairPCA"], n_permutations=199)
+comparison = compare(X, sensitive_features=sex, n_components=[2, 5, 10], methods=["PCA", "FairPCA"], n_permutations=199)
 
 for claim in comparison.claims:
     print(f"{claim.kind:9s}{claim.text}")

@@ -26,7 +26,7 @@ _BIPLOT_SPLIT, _BIPLOT_FEATURES = 5, 10
 
 def sensitive_column(X: np.ndarray, groups: np.ndarray) -> int | None:
     """The column of X that is the sensitive feature itself (standardised), if there is one."""
-    fixed = group_moments(X, groups).columns_fixed_by_group()
+    fixed = group_moments(X, sensitive_features=groups).columns_fixed_by_group()
     return int(fixed[0]) if len(fixed) else None
 
 

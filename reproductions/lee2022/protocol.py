@@ -102,12 +102,12 @@ def evaluate(data: str, split: Any, n_components: int, method: Method) -> Fit:
     components, converged = project(method, split.X_train, split.sensitive_train, n_components, seed=split.split)
     test = {
         "%Var": 100 * variance_share(split.X_test, components),
-        "MMD^2": mmd2(split.X_test @ components.T, split.sensitive_test, bandwidth=sigma),
+        "MMD^2": mmd2(split.X_test @ components.T, sensitive_features=split.sensitive_test, bandwidth=sigma),
         **_downstream(split, components),
     }
     train = {
         "%Var": 100 * variance_share(split.X_train, components),
-        "MMD^2": mmd2(split.X_train @ components.T, split.sensitive_train, bandwidth=sigma),
+        "MMD^2": mmd2(split.X_train @ components.T, sensitive_features=split.sensitive_train, bandwidth=sigma),
     }
     return Fit(data, split.split, n_components, method, components, test, train, converged)
 

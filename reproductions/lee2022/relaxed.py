@@ -26,7 +26,7 @@ def relaxed_components(
 ) -> tuple[np.ndarray, bool]:
     """Components, and whether the conic solver reached its accuracy."""
     cvxpy = require("cvxpy", "The authors' relaxation")
-    moments = group_moments(X, groups)
+    moments = group_moments(X, sensitive_features=groups)
     gap = moments.means[1] - moments.means[0]
     within = moments.second_moments("group")
     frame = _frame(gap, tolerance)

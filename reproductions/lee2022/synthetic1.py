@@ -42,7 +42,7 @@ def project_sample(seed: int, methods: Sequence[Method] = METHODS) -> Sample:
     for method in methods:
         components, _ = project(method, X, groups, 2)
         scores = (X - X.mean(axis=0)) @ components.T
-        test = mmd2_test(scores, groups, bandwidth=sigma, n_permutations=1)
+        test = mmd2_test(scores, sensitive_features=groups, bandwidth=sigma, n_permutations=1)
         sample.scores[method.name] = scores
         sample.variance[method.name] = variance_share(X, components)
         sample.mmd2[method.name], sample.random_level[method.name] = test.mmd2, test.mean

@@ -73,8 +73,8 @@ def run_trial(n_features: int, split: int, method: Method, *, n_components: int 
     components, _ = project(method, X[train], groups[train], n_components)
     seconds = time.process_time() - began
     scores = X @ components.T
-    test = mmd2_test(scores[~train], groups[~train], bandwidth=sigma, n_permutations=1)
-    on_train = mmd2(scores[train], groups[train], bandwidth=sigma)
+    test = mmd2_test(scores[~train], sensitive_features=groups[~train], bandwidth=sigma, n_permutations=1)
+    on_train = mmd2(scores[train], sensitive_features=groups[train], bandwidth=sigma)
     variance = 100 * variance_share(X[~train], components)
     return Trial(n_features, split, method.name, variance, test.mmd2, on_train, test.mean, seconds)
 

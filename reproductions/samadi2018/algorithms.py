@@ -13,7 +13,7 @@ from fairpca import FairPCA
 from fairpca.joint_range import JointRange
 from fairpca.linalg import top_eigenpairs
 from fairpca.moments import GroupMoments, group_moments
-from fairpca.problems import best_captured
+from fairpca.problems.balanced import best_captured
 from reproductions.samadi2018.protocol import Data
 
 __all__ = [
@@ -86,7 +86,7 @@ def erratum_oracle(data: Data, dimension: int) -> tuple[Oracle, Callable[[np.nda
     projected is then not centred, while the function that yields a group's best projection, and the weighted one,
     centres whatever it is given: the "best" is not the best of the rows that it is compared on.
     """
-    moments = group_moments(_rows_with_erratum(data), data.groups)
+    moments = group_moments(_rows_with_erratum(data), sensitive_features=data.groups)
     raw = moments.second_moments(np.zeros(moments.n_features))
     own = [top_eigenpairs(matrix, dimension)[1] for matrix in moments.second_moments("group")]
     best = np.array([_captured(matrix, basis) for matrix, basis in zip(raw, own, strict=True)])

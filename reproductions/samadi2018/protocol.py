@@ -63,7 +63,7 @@ class Data:
 
     @cached_property
     def moments(self) -> GroupMoments:
-        return group_moments(self.X, self.groups)
+        return group_moments(self.X, sensitive_features=self.groups)
 
 
 def find_sources(folder: Path) -> list[Source]:
@@ -176,7 +176,7 @@ def fair_curves(
 def equal_sample(data: Data, size: int, seed: int) -> GroupMoments:
     """Moments of ``size`` rows of each group, drawn without replacement."""
     rows = equal_rows(data, size, seed)
-    return group_moments(data.X[rows], data.groups[rows])
+    return group_moments(data.X[rows], sensitive_features=data.groups[rows])
 
 
 def equal_rows(data: Data, size: int, seed: int) -> np.ndarray:

@@ -234,7 +234,7 @@ def _pooled(data: Data, plan: _Plan, step: Callable[[str], None]) -> FairCurves 
 def _complete(data: Data, plan: _Plan) -> FairCurves | None:
     if data.complete is None:
         return None
-    return protocol.fair_curves(group_moments(data.complete, data.groups), plan.curves)
+    return protocol.fair_curves(group_moments(data.complete, sensitive_features=data.groups), plan.curves)
 
 
 def _samples(data: Data, size: int, plan: _Plan, step: Callable[[str], None]) -> Samples:

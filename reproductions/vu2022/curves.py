@@ -73,7 +73,7 @@ class ErrorsByComponents:
 
 def pareto(name: str, title: str, X: np.ndarray, groups: np.ndarray) -> Pareto:
     """Fitted to and measured on all rows, as the paper's Pareto curves are."""
-    moments = group_moments(protocol.standardise(X, X), groups)
+    moments = group_moments(protocol.standardise(X, X), sensitive_features=groups)
 
     def point(basis: np.ndarray) -> tuple[float, float]:
         values = protocol.measure(basis, moments, moments, moments.means)

@@ -19,7 +19,7 @@ import numpy as np
 
 from fairpca import RobustFairPCA
 from fairpca.moments import GroupMoments, group_moments
-from fairpca.problems import group_radii
+from fairpca.problems.robust import group_radii
 from reproductions._outcome import Claim, Table
 from reproductions.vu2022 import protocol
 from reproductions.vu2022.published import METHODS, Printed
@@ -53,7 +53,7 @@ def last_iterate(tables: dict[str, Any]) -> tuple[list[Claim], list[Table]]:
     if _GERMAN not in tables:
         return [], []
     X, groups = protocol.features(tables[_GERMAN]), tables[_GERMAN].sensitive_features
-    moments = group_moments(protocol.standardise(X, X), groups)
+    moments = group_moments(protocol.standardise(X, X), sensitive_features=groups)
     settings: dict[str, Any] = {"radius": _GERMAN_ALPHA, "penalty": _GERMAN_PENALTY}
     descent = RobustFairPCA(protocol.N_COMPONENTS, solver="subgradient", n_init=0, **settings).fit_moments(moments)
     exact = RobustFairPCA(protocol.N_COMPONENTS, **settings).fit_moments(moments)

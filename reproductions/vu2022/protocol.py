@@ -118,7 +118,7 @@ class Sample(NamedTuple):
     def draw(cls, X: np.ndarray, groups: np.ndarray, seed: int, share: float = TRAINING_SHARE) -> Sample:
         train, test = split(groups, seed, share)
         X = standardise(X, X[train])
-        inside, outside = (group_moments(X[rows], groups[rows]) for rows in (train, test))
+        inside, outside = (group_moments(X[rows], sensitive_features=groups[rows]) for rows in (train, test))
         return cls(X, groups, train, test, inside, outside)
 
     def figures(self, basis: np.ndarray) -> tuple[Figures, Figures]:
@@ -210,10 +210,10 @@ def folds(X: np.ndarray, groups: np.ndarray, seed: int) -> list[Fold]:
     for inside, outside in KFold(_N_FOLDS, shuffle=True, random_state=seed).split(X):
         if min(len(np.unique(groups[rows])) for rows in (inside, outside)) < 2:
             continue
-        fitting = group_moments(standardise(X[inside], X[inside]), groups[inside])
-        scaled = group_moments(standardise(X[outside], X[inside]), groups[outside])
-        own = group_moments(X[outside], groups[outside])
-        found.append(Fold(fitting, scaled, own, group_moments(X[inside], groups[inside])))
+        fitting = group_moments(standardise(X[inside], X[inside]), sensitive_features=groups[inside])
+        scaled = group_moments(standardise(X[outside], X[inside]), sensitive_features=groups[outside])
+        own = group_moments(X[outside], sensitive_features=groups[outside])
+        found.append(Fold(fitting, scaled, own, group_moments(X[inside], sensitive_features=groups[inside])))
     return found
 
 

@@ -73,13 +73,18 @@ def _angle(direction: np.ndarray) -> float:
     return float(np.degrees(np.arctan2(direction[1], direction[0]))) % 180.0
 
 
+def _moments(*sizes: Any, random_state: int) -> GroupMoments:
+    X, groups = make_toy(*sizes, random_state=random_state)
+    return group_moments(X, sensitive_features=groups)
+
+
 def radius_effect(n_simulations: int, n_alphas: int, step: Callable[[], Any] = lambda: None) -> RadiusEffect:
     """Figure 4: the radius of group 1 grows, penalty 0.1; fitted to 300 rows, evaluated on 12000 fixed ones."""
     alphas = np.linspace(0.0, _LARGEST_ALPHA, n_alphas)
-    test = group_moments(*make_toy(_TEST_ROWS, random_state=0))
+    test = _moments(_TEST_ROWS, random_state=0)
     totals = np.empty((n_simulations, n_alphas))
     for i in range(n_simulations):
-        moments = group_moments(*make_toy(random_state=i + 1))
+        moments = _moments(random_state=i + 1)
         for j, alpha in enumerate(alphas):
             radii = [0.0, alpha / np.sqrt(moments.counts[1])]
             fitted = RobustFairPCA(1, radius=radii, penalty=_FIXED_PENALTY).fit_moments(moments)

@@ -117,6 +117,10 @@ def check_plain_matrix(X: Any, *, min_samples: int = 1, finite: bool = True) -> 
 
 
 def _check_eager(X: Any) -> None:
+    if type(X).__name__ == "AnnData":
+        raise TypeError(
+            "X is an AnnData; use fairpca.anndata.pca(adata, groupby=...), which stores scores as scanpy does."
+        )
     if not isinstance(X, np.ndarray):
         check_not_lazy("X", X)
 

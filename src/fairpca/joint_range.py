@@ -17,8 +17,6 @@ import numpy as np
 from fairpca.linalg import best_sums, eigenvalue_sum_bound, top_eigenpairs
 from fairpca.protocols import Expansion, LineExpansion, RangeProblem, RelaxedSolution, SolverResult, Status
 
-__all__ = ["EXTRA", "CombinedRange", "Incumbent", "JointRange", "Minimax", "RangePoint", "Spectrum"]
-
 _log = logging.getLogger(__name__)
 
 #: Extra eigenpairs below the d-th that are computed: they reveal ties and enlarge the subspace of the search.

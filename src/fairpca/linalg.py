@@ -13,25 +13,6 @@ from scipy import linalg
 from scipy.sparse.linalg import ArpackError, LinearOperator, eigsh
 from threadpoolctl import LibController, ThreadpoolController
 
-__all__ = [
-    "Geodesic",
-    "PathForms",
-    "add_outer",
-    "best_sums",
-    "blas_threads",
-    "block_sum_bound",
-    "canonical_basis",
-    "eigenvalue_sum_bound",
-    "extend_basis",
-    "fix_signs",
-    "orthonormalise",
-    "scipy_threads_only",
-    "single_blas_thread",
-    "solve_or_nearest",
-    "threads_for",
-    "top_eigenpairs",
-]
-
 #: Up to this size LAPACK's direct solver is faster than the iterative one (p = 500, d = 10: 12 ms against 20 ms).
 _DIRECT_SIZE = 500
 #: Up to this size, all eigenvalues of many matrices in one call are faster than a few of each in a call of its own.

@@ -14,23 +14,6 @@ from typing import Any, NamedTuple, Protocol
 
 import numpy as np
 
-__all__ = [
-    "ConcavePieces",
-    "Curvature",
-    "Expansion",
-    "LineExpansion",
-    "MakeProblem",
-    "MomentOperators",
-    "PenaltyPoint",
-    "PenaltyProblem",
-    "RangeProblem",
-    "RangeSolution",
-    "RelaxedSolution",
-    "SmoothableProblem",
-    "SolverResult",
-    "Status",
-]
-
 
 class Status(enum.Enum):
     """How a search ended. The value is a message for the user; the estimator adds which parameters to change."""

@@ -68,12 +68,57 @@ def test_groups_that_differ_in_case_only_are_said_first_and_merged_on_request(tm
     path = write(tmp_path, text)
     data = prepare(path, "sex")
     assert list(data.preparation.groups) == ["F", "Female", "M", "f"]
-    assert data.remarks[0] == "the groups 'F', 'f' differ in case or blanks only; say so if they are the same"
+    assert data.remarks[0] == (
+        "the values 'F' and 'f' of 'sex' differ in case or blanks only; merge them if they mean the same"
+    )
     fit = ["fit", str(path), "--sensitive", "sex", "--out", str(tmp_path / "m.npz")]
     assert main(fit) == 0
-    option = capsys.readouterr().out.partition("say so if they are the same (")[2].partition(")")[0]
+    option = capsys.readouterr().out.partition("if they mean the same (")[2].partition(")")[0]
     assert main([*fit, *option.split(), "--merge", "Female=f"]) == 0
-    assert "groups M (40), f (120)" in capsys.readouterr().out
+    said = capsys.readouterr().out
+    assert "groups M (40), f (120)" in said
+    assert "case or blanks" not in said  # they are merged
+
+
+def test_merging_a_value_that_no_column_has_is_said(tmp_path):
+    for data in (prepare, streamed):
+        remarks = data(write(tmp_path, rows()), "sex", merge={"w": "f"}).remarks
+        assert "no sensitive column has the value 'w', to be merged; check its spelling" in remarks
+
+
+def test_the_rarer_spelling_is_merged_and_removed_blanks_are_said(tmp_path):
+    text = "x,sex\n" + "".join(
+        f"{i * i % 31},{'F' if i % 9 == 2 else 'f '[: 1 + i % 2] if i % 3 else 'm'}\n" for i in range(180)
+    )
+    first, second, *_ = prepare(write(tmp_path, text), "sex").remarks
+    assert first.startswith("the values 'F' and 'f' of 'sex' differ in case")
+    assert (
+        second
+        == "blanks around values of 'sex' were removed: 'f ' counts as 'f'; correct the file if they differ in meaning"
+    )
+
+
+def test_few_dates_become_levels_with_a_remark(rng):
+    columns = {
+        "x": rng.normal(size=300),
+        "wave": rng.choice(["2020-01-01", "2021-01-01"], 300),
+        "sex": ["f", "m"] * 150,
+    }
+    for data in (prepare(columns, "sex"), streamed(columns, "sex")):
+        (said,) = [remark for remark in data.remarks if "dates" in remark]
+        assert said.endswith("each encoded as a level; derive a number such as the year, or leave it out")
+
+
+def test_whole_numbers_that_repeat_are_not_identifiers_in_a_sample(rng):
+    """A sample may hold no number twice though the file does; what is said of a sample says so."""
+    columns = {
+        "salary": rng.integers(0, 20_000, 30_000), "customer": rng.permutation(30_000) * 2, "sex": ["f", "m"] * 15_000,
+    }  # fmt: skip
+    said = [remark for remark in streamed(columns, "sex", sample_rows=120).remarks if "whole number" in remark]
+    assert said == [
+        "'customer' has a different whole number in every row, as identifiers have, as far as 120 random rows show; "
+        "leave it out if it is one"
+    ]
 
 
 def test_a_label_of_three_classes_asks_for_the_positive_one(tmp_path):
@@ -95,7 +140,7 @@ def test_columns_that_may_be_no_features_are_remarked(rng):
         said = " / ".join(data.remarks)
         assert "identical columns: 'copy' of 'income', 'town' of 'city'; leave the copies out" in said
         assert "'zip_code' holds codes, but counts as a number; leave it out" in said
-        assert "'customer' holds as many different whole numbers as there are rows" in said
+        assert "'customer' has a different whole number in every row, as identifiers have" in said
         assert said.count("; leave") == 3
 
 

@@ -61,7 +61,7 @@ def test_moments_of_pooled_levels_are_those_of_the_rows(tmp_path, rng):
     counts = {"a": 300, "b": 250, **{f"c{i}": 9 for i in range(50)}}
     pyarrow.parquet.write_table(pa.table(people(rng, counts)), path, row_group_size=170)
     whole, batches = prepare(read_table(path), ["sex"]), streamed(path, "sex")
-    expected = group_moments(whole.X, whole.groups)
+    expected = group_moments(whole.X, sensitive_features=whole.groups)
     assert whole.feature_names == ["x", "city=a", "city=b", f"city={POOLED_LEVEL}"]
     np.testing.assert_allclose(batches.moments.means, expected.means, atol=1e-9)
     np.testing.assert_allclose(batches.moments.scatters, expected.scatters, atol=1e-6)

@@ -46,7 +46,7 @@ def test_weights_must_be_numbers_that_are_not_negative(tmp_path, weight, expecte
     table = table_of(tmp_path, "x,sex,w", lambda i: (i * i % 31, "fm"[i % 2], weight(i)))
     with pytest.raises(TableError, match=expected):
         prepare(table, ["sex"], weights="w")
-    with pytest.raises(TableError, match="cannot be both the weights and a group"):
+    with pytest.raises(TableError, match="cannot be both the sensitive column and the weights"):
         prepare(table, ["sex"], weights="sex")
     with pytest.raises(TableError, match="no column 'v' \\(the weights\\)"):
         prepare(table, ["sex"], weights="v")

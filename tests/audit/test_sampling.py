@@ -13,11 +13,11 @@ def draw(seed, rows, size=100, n_rows=1000):
     sample = RowSample(size, seed)
     for start in range(0, n_rows, rows):
         part = numbers[start : start + rows]
-        sample.add([part, -part, part % 3])
-    found, negative, rest = sample.rows()
-    np.testing.assert_array_equal(negative, -found)
-    np.testing.assert_array_equal(rest, found % 3)
-    return found
+        sample.add({"x": part, "y": -part, "z": part % 3})
+    found = sample.rows()
+    np.testing.assert_array_equal(found["y"], -found["x"])
+    np.testing.assert_array_equal(found["z"], found["x"] % 3)
+    return found["x"]
 
 
 def test_the_sample_is_uniform_reproducible_and_independent_of_blocks():

@@ -41,7 +41,7 @@ def test_prepared_as_in_memory(people, standardise):
     batches = streamed(people, "sex", "default", standardise=standardise, sample_rows=5000)
     assert batches.feature_names == whole.feature_names == ["income", "age", "city=a", "city=b", "city=c"]
     assert np.allclose(batches.preparation.scales, whole.preparation.scales, rtol=1e-10)
-    expected = group_moments(whole.X, whole.groups)
+    expected = group_moments(whole.X, sensitive_features=whole.groups)
     assert batches.moments.labels == expected.labels == ("f", "m")
     assert np.array_equal(batches.moments.counts, expected.counts)
     assert np.allclose(batches.moments.means, expected.means, rtol=1e-9, atol=1e-9)

@@ -18,11 +18,11 @@ def reference():
 
 
 def public():
-    """Pairs of module and name: what ``__all__`` of fairpca and of the modules directly inside it holds."""
+    """Pairs of module and name: what `__all__` of fairpca and of modules directly inside it holds, if there is one."""
     modules = [one.name for one in pkgutil.iter_modules(fairpca.__path__) if not one.name.startswith("_")]
     names = ["fairpca", *(f"fairpca.{name}" for name in modules), "fairpca.moments.arrow", "fairpca.moments.dask"]
     for module in names:  # grows by modules that others export
-        for name in importlib.import_module(module).__all__:
+        for name in getattr(importlib.import_module(module), "__all__", ()):
             if inspect.ismodule(getattr(importlib.import_module(module), name)):
                 names.append(f"{module}.{name}")
             elif name != "__version__":

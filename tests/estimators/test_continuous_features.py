@@ -141,7 +141,10 @@ def test_chunks_and_moments_equal_the_batch(estimator, people):
         chunked.partial_fit(X[rows], sensitive_features=table[["sex", "age"]][rows], continuous="age")
     np.testing.assert_allclose(chunked.components_, batch.components_, atol=1e-9)
     assert chunked.n_samples_seen_ == 300
-    parts = [attribute_moments(X[rows], table[["sex", "age"]][rows], "age") for rows in (slice(0, 99), slice(99, 300))]
+    parts = [
+        attribute_moments(X[rows], sensitive_features=table[["sex", "age"]][rows], continuous="age")
+        for rows in (slice(0, 99), slice(99, 300))
+    ]
     merged = clone(estimator).fit_moments(parts[0].merge(parts[1]))
     np.testing.assert_allclose(merged.components_, batch.components_, atol=1e-9)
 

@@ -17,14 +17,14 @@ from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import StandardScaler
 from sklearn.utils.estimator_checks import check_estimator, parametrize_with_checks
 
-from fairpca import FairPCA, KernelParityPCA, LeacePCA, MMDFairPCA, ParityPCA, RobustFairPCA
+from fairpca import AnchorPCA, FairPCA, KernelParityPCA, LeacePCA, MMDFairPCA, ParityPCA, RobustFairPCA
 from fairpca.estimators import expected_failed_checks
 from fairpca.metrics import explained_variance_ratio
 from fairpca.moments import group_moments
 
 #: Those that need moments only, those of them that search, and those that need rows.
 SEARCHES = [FairPCA, RobustFairPCA, ParityPCA]
-ESTIMATORS = [*SEARCHES, LeacePCA]
+ESTIMATORS = [*SEARCHES, LeacePCA, AnchorPCA]
 ROW_ESTIMATORS = [MMDFairPCA, KernelParityPCA]
 
 
@@ -67,6 +67,10 @@ class LeacePCAWithGroups(WithGroups, LeacePCA):
     pass
 
 
+class AnchorPCAWithGroups(WithGroups, AnchorPCA):
+    pass
+
+
 class WithGroupsAndRows:
     """The same for estimators without partial_fit."""
 
@@ -95,6 +99,8 @@ class KernelParityPCAWithGroups(WithGroupsAndRows, KernelParityPCA):
         RobustFairPCAWithGroups(relative=True),
         ParityPCAWithGroups(n_components=1),
         LeacePCAWithGroups(n_components=1),
+        AnchorPCAWithGroups(),
+        FairPCAWithGroups(criterion="mean"),
         MMDFairPCAWithGroups(n_components=1, tolerance=0.05),
         KernelParityPCAWithGroups(n_components=1),
     ]
@@ -251,7 +257,10 @@ def test_partial_fit_needs_a_number_of_components(estimator, two_groups, n_compo
 def test_a_share_of_moments(estimator, two_groups):
     X, groups = two_groups
     estimator.set_params(n_components=0.5)
-    same_fit(clone(estimator).fit_moments(group_moments(X, groups)), clone(estimator).fit(X, sensitive_features=groups))
+    same_fit(
+        clone(estimator).fit_moments(group_moments(X, sensitive_features=groups)),
+        clone(estimator).fit(X, sensitive_features=groups),
+    )
 
 
 @pytest.mark.parametrize(

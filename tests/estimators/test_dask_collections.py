@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 from fairpca import FairPCA, LeacePCA, ParityPCA, RobustFairPCA
-from fairpca.moments.dask import is_dask
+from fairpca._validation import is_dask
 
 da = pytest.importorskip("dask.array", reason="dask is not installed")
 dd = pytest.importorskip("dask.dataframe", reason="dask is not installed")

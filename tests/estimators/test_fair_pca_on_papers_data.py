@@ -37,13 +37,13 @@ def many_groups(shared_data):
     sex = (table["SEX"] <= 2.5).astype(int)
     X = np.column_stack([table[name] for name in header[1:]])
     labels = {3: education, 4: 2 * np.minimum(education, 1) + sex, 6: 2 * education + sex}
-    return {k: group_moments(X, groups) for k, groups in labels.items()}
+    return {k: group_moments(X, sensitive_features=groups) for k, groups in labels.items()}
 
 
 @pytest.mark.parametrize("center", ["pooled", "group"])
 def test_credit_for_every_dimension(credit, center):
     X, education = credit
-    moments = group_moments(X, education)
+    moments = group_moments(X, sensitive_features=education)
     for d in range(1, 21):
         pca = FairPCA(d, center=center).fit_moments(moments)
         total = X.shape[1]

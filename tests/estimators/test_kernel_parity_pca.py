@@ -118,10 +118,10 @@ def test_equal_means_leave_a_linear_machine_nothing_and_any_rule_less(rng):
     parameters = {"kernel": "rbf", "gamma": 0.5}
     ordinary = KernelPCA(3, **parameters).fit_transform(X)
     ours = KernelParityPCA(3, **parameters).fit_transform(X, sensitive_features=groups)
-    assert adversary_gap(ordinary, groups) > 0.5
+    assert adversary_gap(ordinary, sensitive_features=groups) > 0.5
     machine = make_pipeline(StandardScaler(), LinearSVC(class_weight="balanced", dual=False))
-    assert adversary_gap(ours, groups, family=machine, evaluation="in_sample") == 0
-    assert adversary_gap(ours, groups) < adversary_gap(ordinary, groups)
+    assert adversary_gap(ours, sensitive_features=groups, family=machine, evaluation="in_sample") == 0
+    assert adversary_gap(ours, sensitive_features=groups) < adversary_gap(ordinary, sensitive_features=groups)
 
 
 def test_weights_count_like_repeated_rows(three_groups, rng):

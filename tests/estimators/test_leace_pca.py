@@ -169,12 +169,12 @@ def test_metrics_are_those_of_the_reconstructions(two_groups, rng):
 def test_comparisons_report_the_reconstructions(two_groups):
     X, groups = two_groups
     assert METHODS["LeacePCA"].on_request
-    found = compare(X, groups, n_components=2, methods=["PCA", "LeacePCA"], n_permutations=19, cv=5)
+    found = compare(X, sensitive_features=groups, n_components=2, methods=["PCA", "LeacePCA"], n_permutations=19, cv=5)
     result = found["LeacePCA", 2]
     pca = LeacePCA(2).fit(X, sensitive_features=groups)
     assert result.explained_variance == pytest.approx(pca.explained_variance_ratio_.sum())
     assert [result.loss.by_group[label].value for label in "ab"] == pytest.approx(pca.group_losses_)
-    curve = frontier_of(group_moments(X, groups), 2, {"LeacePCA": pca}, n_points=5)
+    curve = frontier_of(group_moments(X, sensitive_features=groups), 2, {"LeacePCA": pca}, n_points=5)
     assert curve.methods["LeacePCA"].errors == pytest.approx(pca.group_errors_)
 
 

@@ -26,7 +26,7 @@ def with_matrices(monkeypatch, *args, **kwargs):
 
 
 @pytest.mark.usefixtures("small_threshold")
-@pytest.mark.parametrize("criterion", ["loss", "error", "variance", "nash"])
+@pytest.mark.parametrize("criterion", ["loss", "error", "variance", "nash", "mean"])
 def test_the_same_as_with_matrices(rng, monkeypatch, criterion):
     X, groups = leading_directions(rng, 300, 400)
     pca = FairPCA(4, criterion=criterion).fit(X, sensitive_features=groups)

@@ -49,7 +49,7 @@ def test_constraint_is_active_and_reported_exactly(fitted, shifted):
     by_hand = [
         mmd2(
             fitted.transform(X)[np.isin(groups, pair)],
-            groups[np.isin(groups, pair)],
+            sensitive_features=groups[np.isin(groups, pair)],
             bandwidth=fitted.bandwidth_,
         )
         for pair in fitted.pairs_
@@ -60,8 +60,10 @@ def test_constraint_is_active_and_reported_exactly(fitted, shifted):
 def test_public_metric_gives_the_fitted_value(shifted):
     X, groups = shifted
     pca = MMDFairPCA(2).fit(X, sensitive_features=groups)
-    assert mmd2(pca.transform(X), groups, bandwidth=pca) == pytest.approx(pca.mmd2_, abs=1e-12)
-    assert isinstance(mmd2_test(X, groups, n_permutations=9).bandwidth, tuple)  # "multiscale" here, too
+    assert mmd2(pca.transform(X), sensitive_features=groups, bandwidth=pca) == pytest.approx(pca.mmd2_, abs=1e-12)
+    assert isinstance(
+        mmd2_test(X, sensitive_features=groups, n_permutations=9).bandwidth, tuple
+    )  # "multiscale" here, too
 
 
 def test_verbose_says_each_step(shifted, capsys):
@@ -100,7 +102,7 @@ def test_first_order_optimality(fitted, shifted):
     for size in (0.003, 0.01, 0.03):
         for _ in range(60):
             moved = np.linalg.qr(V + size * rng.normal(size=V.shape))[0]
-            if mmd2(X @ moved, groups, bandwidth=fitted.bandwidth_) <= fitted.mmd2_:
+            if mmd2(X @ moved, sensitive_features=groups, bandwidth=fitted.bandwidth_) <= fitted.mmd2_:
                 gains.append(np.trace(moved.T @ covariance @ moved) / best - 1)
     assert len(gains) > 10
     assert max(gains) < 1e-4
@@ -116,7 +118,9 @@ def test_against_brute_force_on_directions():
     pca = MMDFairPCA(1, tolerance=0.03, bandwidth=1.0).fit(X, sensitive_features=groups)
     angles = np.linspace(0, np.pi, 1501)
     scores = X @ np.array([np.cos(angles), np.sin(angles)])
-    feasible = np.array([mmd2(column[:, None], groups, bandwidth=1.0) <= 0.03 for column in scores.T])
+    feasible = np.array(
+        [mmd2(column[:, None], sensitive_features=groups, bandwidth=1.0) <= 0.03 for column in scores.T]
+    )
     variances = np.where(feasible, scores.var(axis=0) / X.var(axis=0).sum(), 0.0)
     found = pca.explained_variance_ratio_.sum()
     assert pca.mmd2_ <= 0.03
@@ -149,7 +153,7 @@ def test_figure_1_same_moments_are_told_apart_only_here(seed):
     # The tolerance of the means is about their sampling error; with none at all, parity removes a direction of chance.
     parity = ParityPCA(2, mean_tolerance=0.1).fit(X, sensitive_features=groups)
     for scores in (PCA(2).fit_transform(X), parity.transform(X)):
-        assert mmd2(scores, groups, bandwidth=pca.bandwidth_) > 0.05
+        assert mmd2(scores, sensitive_features=groups, bandwidth=pca.bandwidth_) > 0.05
     assert pca.mmd2_ <= 1e-3
 
 
@@ -159,7 +163,7 @@ def test_where_no_plane_meets_the_tolerance_the_lowest_is_returned():
         pca = MMDFairPCA(2, tolerance=1e-3).fit(X, sensitive_features=groups)
     assert not pca.converged_
     planes = [np.linalg.svd(normal[None])[2][1:].T for normal in _half_sphere(400)]
-    lowest = min(mmd2(X @ plane, groups, bandwidth=pca.bandwidth_) for plane in planes)
+    lowest = min(mmd2(X @ plane, sensitive_features=groups, bandwidth=pca.bandwidth_) for plane in planes)
     assert 1e-3 < pca.mmd2_ <= lowest
 
 
@@ -198,7 +202,7 @@ class TestNotions:
         X, y, groups = labelled
         pca = MMDFairPCA(2, tolerance=0.02, notion="equal_opportunity").fit(X, y, sensitive_features=groups)
         scores = pca.transform(X)
-        of = lambda rows: mmd2(scores[rows], groups[rows], bandwidth=pca.bandwidth_)  # noqa: E731
+        of = lambda rows: mmd2(scores[rows], sensitive_features=groups[rows], bandwidth=pca.bandwidth_)  # noqa: E731
         assert pca.mmd2_ == pytest.approx(of(y == 1), abs=1e-12)
         assert pca.mmd2_ <= 0.02
         assert of(y == 0) > 0.05
@@ -208,7 +212,7 @@ class TestNotions:
         X, y, groups = labelled
         pca = MMDFairPCA(2, tolerance=0.02, notion="equalized_odds").fit(X, y, sensitive_features=groups)
         scores = pca.transform(X)
-        values = [mmd2(scores[y == v], groups[y == v], bandwidth=pca.bandwidth_) for v in (0, 1)]
+        values = [mmd2(scores[y == v], sensitive_features=groups[y == v], bandwidth=pca.bandwidth_) for v in (0, 1)]
         assert pca.pair_mmd2_ == pytest.approx(values, abs=1e-12)
         assert max(values) <= 0.02
 
@@ -238,7 +242,7 @@ def test_unreachable_tolerance_is_said():
     values = []
     for normal in normals:
         plane = np.linalg.svd(normal[None])[2][1:].T
-        values.append(mmd2(X @ plane, groups, bandwidth=pca.bandwidth_))
+        values.append(mmd2(X @ plane, sensitive_features=groups, bandwidth=pca.bandwidth_))
     assert pca.mmd2_ <= min(values)
 
 
@@ -265,7 +269,9 @@ def test_fourier_features_meet_the_exact_tolerance(monkeypatch):
     }
     for pca in fitted.values():
         assert pca.converged_
-        assert pca.mmd2_ == pytest.approx(mmd2(pca.transform(X), groups, bandwidth=pca.bandwidth_), abs=1e-12)
+        assert pca.mmd2_ == pytest.approx(
+            mmd2(pca.transform(X), sensitive_features=groups, bandwidth=pca.bandwidth_), abs=1e-12
+        )
         assert 0.9 * 3e-3 <= pca.mmd2_ <= 3e-3
     exact, fourier = (pca.explained_variance_ratio_.sum() for pca in fitted.values())
     assert fourier == pytest.approx(exact, rel=0.02)
@@ -419,7 +425,9 @@ def test_automatic_tolerance_is_the_level_of_random_groups_at_the_solution(autom
     assert pca.converged_
     for pair, tolerance, value in zip(pca.pairs_, pca.pair_tolerance_, pca.pair_mmd2_, strict=True):
         rows = np.isin(groups, pair)
-        level = mmd2_test(scores[rows], groups[rows], bandwidth=pca.bandwidth_, n_permutations=1).mean
+        level = mmd2_test(
+            scores[rows], sensitive_features=groups[rows], bandwidth=pca.bandwidth_, n_permutations=1
+        ).mean
         assert tolerance == pytest.approx(level, rel=1e-9)
         assert value <= tolerance
     assert pca.tolerance_ == pca.pair_tolerance_.max()
@@ -479,7 +487,9 @@ def test_automatic_tolerance_with_fourier_features(monkeypatch):
     for pca in (exact, fourier):
         assert pca.converged_
         assert pca.tolerance_ == pytest.approx(pca.random_level_, rel=0.01)
-        assert pca.mmd2_ == pytest.approx(mmd2(pca.transform(X), groups, bandwidth=pca.bandwidth_), abs=1e-12)
+        assert pca.mmd2_ == pytest.approx(
+            mmd2(pca.transform(X), sensitive_features=groups, bandwidth=pca.bandwidth_), abs=1e-12
+        )
         assert pca.mmd2_ > 0.9 * pca.tolerance_
     shares = [pca.explained_variance_ratio_.sum() for pca in (exact, fourier)]
     assert shares[1] == pytest.approx(shares[0], rel=0.02)

@@ -37,7 +37,9 @@ def test_closed_form_blinds_the_linear_machine(shared_data, name, d):
         for gaps, pca in ((ordinary, PCA(d)), (parity, ParityPCA(d))):
             pca.fit(split.X_train, **({} if gaps is ordinary else {"sensitive_features": groups}))
             train = pca.transform(split.X_train), groups
-            gaps.append(adversary_gap(pca.transform(split.X_test), test_groups, train=train, family=machine))
+            gaps.append(
+                adversary_gap(pca.transform(split.X_test), sensitive_features=test_groups, train=train, family=machine)
+            )
         means = [train[0][groups == a].mean(axis=0) for a in (0, 1)]
         assert np.abs(means[0] - means[1]).max() < 1e-10
     assert np.mean(ordinary) > 0.39 - 0.005
@@ -50,7 +52,7 @@ def test_it_does_not_blind_a_half_space(shared_data):
     for split in load_splits(shared_data / "lee2022" / "datasets" / "COMPAS", splits=[0, 1]):
         pca = ParityPCA(10).fit(split.X_train, sensitive_features=split.sensitive_train)
         train = pca.transform(split.X_train), split.sensitive_train
-        gaps.append(adversary_gap(pca.transform(split.X_test), split.sensitive_test, train=train))
+        gaps.append(adversary_gap(pca.transform(split.X_test), sensitive_features=split.sensitive_test, train=train))
     assert min(gaps) > 0.41  # the best of 500 random directions
 
 

@@ -271,7 +271,7 @@ def test_result_is_reproducible(rng):
 
 def test_moments_made_elsewhere(rng):
     X, groups = make_groups(rng, [60, 50], 6)
-    pca = ParityPCA(2).fit_moments(group_moments(X, groups))
+    pca = ParityPCA(2).fit_moments(group_moments(X, sensitive_features=groups))
     assert np.allclose(pca.components_, ParityPCA(2).fit(X, sensitive_features=groups).components_)
 
 

@@ -51,7 +51,9 @@ def test_parts_without_rows_or_weight_change_nothing(two_groups, rng, estimator)
     chunks = [
         (X[rows], groups[rows], weights[rows]) for rows in (slice(0, 0), slice(1, 2), slice(0, 1), slice(2, None))
     ]
-    assert np.allclose(group_moments(chunks).scatters, group_moments(X, groups, sample_weight=weights).scatters)
+    assert np.allclose(
+        group_moments(chunks).scatters, group_moments(X, sensitive_features=groups, sample_weight=weights).scatters
+    )
 
 
 def test_chunks_without_any_weight_raise(two_groups):
@@ -65,10 +67,10 @@ def test_moments_have_no_feature_names(two_groups):
     X, groups = two_groups
     frame = pandas.DataFrame(X, columns=list("abcdefg"))
     pca = FairPCA(2).fit(frame, sensitive_features=groups)
-    pca.fit_moments(group_moments(X[:, :3], groups))
+    pca.fit_moments(group_moments(X[:, :3], sensitive_features=groups))
     assert pca.transform(X[:, :3]).shape == (len(X), 2)
     assert not hasattr(pca, "feature_names_in_")
-    pca.fit(frame.assign(sex=groups), sensitive_features="sex").fit_moments(group_moments(X, groups))
+    pca.fit(frame.assign(sex=groups), sensitive_features="sex").fit_moments(group_moments(X, sensitive_features=groups))
     assert not hasattr(pca, "sensitive_feature_names_in_")
 
 

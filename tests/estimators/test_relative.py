@@ -10,7 +10,8 @@ from fairpca import FairPCA, RobustFairPCA
 from fairpca.datasets import load_german_credit
 from fairpca.estimators import _base
 from fairpca.metrics import explained_variance_ratio, reconstruction_error, reconstruction_loss
-from fairpca.problems import CRITERIA, RobustGap
+from fairpca.problems.balanced import CRITERIA
+from fairpca.problems.robust import RobustGap
 
 
 @pytest.fixture(scope="module")

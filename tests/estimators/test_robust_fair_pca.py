@@ -9,7 +9,7 @@ from sklearn.decomposition import PCA
 from fairpca import FairPCA, RobustFairPCA
 from fairpca.datasets import load_german_credit
 from fairpca.moments import GroupMoments, group_moments
-from fairpca.problems import RobustGap
+from fairpca.problems.robust import RobustGap
 from reproductions.datasets import load_tables
 
 ALPHAS = (0.05, 0.1, 0.15)
@@ -242,7 +242,7 @@ def test_certified_on_every_table_of_the_paper(shared_data):
     worst, calls = 0.0, []
     for name, table in load_tables(shared_data / "vu2022").items():
         X = table.data / table.data.std(axis=0)
-        moments = group_moments(X, table.sensitive_features)
+        moments = group_moments(X, sensitive_features=table.sensitive_features)
         for alpha in ALPHAS:
             for penalty in PENALTIES:
                 with warnings.catch_warnings():
@@ -259,7 +259,7 @@ def test_certified_on_every_table_of_the_paper(shared_data):
 def test_never_worse_than_the_papers_solver(shared_data, name):
     table = load_tables(shared_data / "vu2022")[name]
     X = (table.data - table.data.mean(axis=0)) / table.data.std(axis=0)
-    moments = group_moments(X, table.sensitive_features)
+    moments = group_moments(X, sensitive_features=table.sensitive_features)
     for alpha, penalty in [(0.05, 0.5), (0.15, 2.5)]:
         exact = RobustFairPCA(3, radius=alpha, penalty=penalty).fit_moments(moments)
         descent = RobustFairPCA(3, radius=alpha, penalty=penalty, solver="subgradient", n_init=3, max_iter=500)

@@ -1,4 +1,4 @@
-"""Hostile model files: a model that works, or a ValueError; whatever their bytes or their header say."""
+"""Hostile model files and moments: what works, or a ValueError; whatever their bytes or their header say."""
 
 from __future__ import annotations
 
@@ -11,7 +11,18 @@ import numpy as np
 import pytest
 from sklearn.decomposition import PCA
 
-from fairpca import FairPCA, KernelParityPCA, LeacePCA, MMDFairPCA, ParityPCA, RobustFairPCA, load_model, save_model
+from fairpca import (
+    AnchorPCA,
+    FairPCA,
+    KernelParityPCA,
+    LeacePCA,
+    MMDFairPCA,
+    ParityPCA,
+    RobustFairPCA,
+    load_model,
+    save_model,
+)
+from fairpca.moments import GroupMoments, group_moments
 
 ESTIMATORS = [
     FairPCA(2),
@@ -19,6 +30,7 @@ ESTIMATORS = [
     ParityPCA(2),
     KernelParityPCA(2),
     LeacePCA(2),
+    AnchorPCA(2),
     MMDFairPCA(2, tolerance=0.5, random_state=0),
     PCA(2),
 ]
@@ -34,7 +46,7 @@ VALUES = [
 
 @pytest.fixture(scope="module")
 def models(tmp_path_factory):
-    """Bytes of a saved model of each class."""
+    """Bytes of a saved model of each class, and of moments."""
     rng = np.random.default_rng(0)
     X, groups = rng.normal(size=(40, 3)), np.arange(40) % 2
     path = tmp_path_factory.mktemp("models") / "model.npz"
@@ -44,10 +56,14 @@ def models(tmp_path_factory):
             warnings.simplefilter("ignore")
             estimator.fit(X) if isinstance(estimator, PCA) else estimator.fit(X, sensitive_features=groups)
         found.append(save_model(estimator, path).read_bytes())
-    return found
+    return [
+        *found,
+        *(group_moments(X, sensitive_features=labels).to_bytes() for labels in (groups, np.where(groups, "a", "b"))),
+    ]
 
 
 def check(content: bytes, path) -> None:
+    check_moments(content)
     path.write_bytes(content)
     try:
         model = load_model(path)
@@ -57,6 +73,16 @@ def check(content: bytes, path) -> None:
     with np.errstate(all="ignore"), warnings.catch_warnings():
         warnings.simplefilter("ignore", RuntimeWarning)  # numbers may be absurd: only their shape is sure
         assert model.transform(rows).shape == (3, model.n_components_)
+
+
+def check_moments(content: bytes) -> None:
+    try:
+        moments = GroupMoments.from_bytes(content)
+    except ValueError:
+        return
+    assert (moments.counts > 0).all()
+    with np.errstate(all="ignore"):
+        assert moments.merge(moments).second_moments().shape == moments.scatters.shape
 
 
 def test_changed_bytes(models, tmp_path, cases):

@@ -113,7 +113,9 @@ def test_four_codes_for_one_loss_are_one():
         loss_test(X, sensitive_features=sex, n_components=5, n_permutations=19).by_group["female"].loss,
         loss_test(X, sensitive_features=sex, n_components=5, n_permutations=0).by_group["female"].loss,
         cross_validate_groups(PCA(5), X, sensitive_features=sex).loss["female"].value,
-        compare(X, sex, n_components=5, methods=["PCA"], n_permutations=19)["PCA", 5].loss["female"].value,
+        compare(X, sensitive_features=sex, n_components=5, methods=["PCA"], n_permutations=19)["PCA", 5]
+        .loss["female"]
+        .value,
     ]
     assert np.ptp(found) <= 1e-12 * 57
 
@@ -410,7 +412,7 @@ def test_ordinary_pca_from_moments_is_that_of_scikit_learn(rng):
     """With so many features only the leading eigenpairs are computed."""
     X = rng.normal(size=(700, 520)) * np.linspace(3.0, 0.5, 520)
     theirs = PCA(3, svd_solver="full").fit(X)
-    ours = fit_to_moments(PCA(3), group_moments(X, np.arange(700) % 2))
+    ours = fit_to_moments(PCA(3), group_moments(X, sensitive_features=np.arange(700) % 2))
     for name in ("explained_variance_", "explained_variance_ratio_", "singular_values_", "noise_variance_", "mean_"):
         np.testing.assert_allclose(getattr(ours, name), getattr(theirs, name), rtol=1e-7, atol=1e-12)
     np.testing.assert_allclose(np.abs(np.sum(ours.components_ * theirs.components_, axis=1)), 1.0, rtol=1e-9)

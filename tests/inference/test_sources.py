@@ -11,7 +11,8 @@ from sklearn.decomposition import PCA
 from fairpca import FairPCA, MMDFairPCA
 from fairpca.inference import cross_validate_groups, loss_test
 from fairpca.inference._blocks import make_blocks
-from fairpca.moments import ChunkSource, group_moments
+from fairpca.moments import group_moments
+from fairpca.moments._sources import ChunkSource
 from fairpca.moments.arrow import ParquetChunks
 
 
@@ -51,7 +52,7 @@ def collection(people):
 @pytest.mark.parametrize("enough_memory", [True, False])
 def test_folds_of_chunks_merge_to_all_rows(people, chunks, enough_memory):
     """From cells that were kept, or by another pass over the rows: the same folds."""
-    source, whole = ChunkSource(chunks), group_moments(*people)
+    source, whole = ChunkSource(chunks), group_moments(people[0], sensitive_features=people[1])
     blocks = make_blocks(source, 4, None, 0)
     folds = blocks.fold_moments(source, blocks.moments(source) if enough_memory else None, 4, 0)
     np.testing.assert_allclose(folds.whole.scatters, whole.scatters)

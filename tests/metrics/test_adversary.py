@@ -17,7 +17,7 @@ from fairpca.metrics.adversary import _largest_difference, adversary_gap_and_dra
 def random_gaps(Z, groups, count, **options):
     """With groups at random."""
     rng = np.random.default_rng(1)
-    return np.array([adversary_gap(Z, rng.permutation(groups), **options) for _ in range(count)])
+    return np.array([adversary_gap(Z, sensitive_features=rng.permutation(groups), **options) for _ in range(count)])
 
 
 def test_largest_difference_is_the_kolmogorov_smirnov_distance(rng):
@@ -34,9 +34,11 @@ def test_coordinates_that_are_rounding_do_not_count(rng):
     groups = np.repeat([0, 1], 100)
     Z = np.column_stack([rng.normal(size=200), 1e-16 * groups])
     level = random_gaps(Z, groups, 20, evaluation="in_sample")
-    assert adversary_gap(Z, groups, evaluation="in_sample") <= level.max() + 0.1
-    assert adversary_gap(np.column_stack([Z[:, 0], 1e-3 * groups]), groups, evaluation="in_sample") == 1
-    assert adversary_gap(np.zeros((200, 2)), groups) == 0
+    assert adversary_gap(Z, sensitive_features=groups, evaluation="in_sample") <= level.max() + 0.1
+    assert (
+        adversary_gap(np.column_stack([Z[:, 0], 1e-3 * groups]), sensitive_features=groups, evaluation="in_sample") == 1
+    )
+    assert adversary_gap(np.zeros((200, 2)), sensitive_features=groups) == 0
 
 
 @pytest.fixture
@@ -54,12 +56,16 @@ def test_a_machine_in_sample_and_on_other_rows(shifted, rng):
     machine.fit(scaler.transform(Z), groups)
     scores = machine.decision_function(scaler.transform(Z))
     expected = ks_2samp(scores[groups == "a"], scores[groups == "b"]).statistic
-    assert adversary_gap(Z, groups, family="rbf", evaluation="in_sample") == pytest.approx(expected, abs=1e-12)
+    assert adversary_gap(Z, sensitive_features=groups, family="rbf", evaluation="in_sample") == pytest.approx(
+        expected, abs=1e-12
+    )
     new = rng.normal(size=(80, 3))
     new_groups = np.repeat(["b", "a"], 40)
     scores = machine.decision_function(scaler.transform(new))
     expected = ks_2samp(scores[:40], scores[40:]).statistic
-    assert adversary_gap(new, new_groups, family="rbf", train=(Z, groups)) == pytest.approx(expected, abs=1e-12)
+    assert adversary_gap(new, sensitive_features=new_groups, family="rbf", train=(Z, groups)) == pytest.approx(
+        expected, abs=1e-12
+    )
 
 
 def largest_gap_in_the_plane(Z, groups, count=2000):
@@ -76,7 +82,7 @@ def test_the_search_finds_the_supremum_over_half_spaces(seed):
     groups = np.repeat([0, 1], [120, 80])
     Z = rng.normal(size=(200, 2)) * np.where(groups == 1, 3.0, 1.0)[:, None]
     Z[:, 1] = np.abs(Z[:, 1])  # one-sided, so that equal spreads do not balance
-    found = adversary_gap(Z, groups, evaluation="in_sample")
+    found = adversary_gap(Z, sensitive_features=groups, evaluation="in_sample")
     largest = largest_gap_in_the_plane(Z, groups)
     assert 0.97 * largest <= found <= largest + 1e-2
 
@@ -88,9 +94,9 @@ def test_equal_means_hide_nothing_from_a_half_space(rng):
     for a in (0, 1):
         Z[groups == a] -= Z[groups == a].mean(axis=0)
     machine = make_pipeline(StandardScaler(), LinearSVC(class_weight="balanced", dual=False))
-    assert adversary_gap(Z, groups, family=machine, evaluation="in_sample") == 0
+    assert adversary_gap(Z, sensitive_features=groups, family=machine, evaluation="in_sample") == 0
     half = np.arange(700) % 2 == 0
-    gap = adversary_gap(Z[half], groups[half], train=(Z[~half], groups[~half]))
+    gap = adversary_gap(Z[half], sensitive_features=groups[half], train=(Z[~half], groups[~half]))
     levels = random_gaps(Z[half], groups[half], 50, train=(Z[~half], groups[~half]))
     assert gap > 0.3 > levels.max()
 
@@ -99,8 +105,8 @@ def test_the_threshold_is_that_of_the_training_rows(rng):
     """On other rows the rule is what it was: shifted as a whole, they all lie on one side of it."""
     groups = np.repeat([0, 1], 100)
     Z = rng.normal(size=(200, 1)) + 3.0 * groups[:, None]
-    assert adversary_gap(Z, groups, train=(Z, groups)) > 0.8
-    assert adversary_gap(Z + 50.0, groups, train=(Z, groups)) == 0
+    assert adversary_gap(Z, sensitive_features=groups, train=(Z, groups)) > 0.8
+    assert adversary_gap(Z + 50.0, sensitive_features=groups, train=(Z, groups)) == 0
 
 
 def test_few_rows_are_not_trusted_to_a_search(rng):
@@ -109,23 +115,23 @@ def test_few_rows_are_not_trusted_to_a_search(rng):
     gaps = {"all": [], "one": []}
     for _ in range(10):
         Z, new = (rng.normal(size=(120, 12)) + 2.0 * np.outer(groups, np.arange(12) == 0) for _ in range(2))
-        gaps["all"].append(adversary_gap(new, groups, train=(Z, groups)))
-        gaps["one"].append(adversary_gap(new[:, :1], groups, train=(Z[:, :1], groups)))
+        gaps["all"].append(adversary_gap(new, sensitive_features=groups, train=(Z, groups)))
+        gaps["one"].append(adversary_gap(new[:, :1], sensitive_features=groups, train=(Z[:, :1], groups)))
     assert np.mean(gaps["all"]) > np.mean(gaps["one"]) - 0.12
 
 
 def test_separated_groups_reach_one(shifted):
     Z, groups = shifted
     Z = Z + 20.0 * (groups == "b")[:, None]
-    assert adversary_gap(Z, groups) == 1.0
-    assert adversary_gap(Z, groups, family="rbf") == 1.0
+    assert adversary_gap(Z, sensitive_features=groups) == 1.0
+    assert adversary_gap(Z, sensitive_features=groups, family="rbf") == 1.0
 
 
 def test_held_out_is_honest_where_in_sample_is_not(rng):
     groups = np.repeat([0, 1], 50)
     Z = rng.normal(size=(100, 30))  # nothing to learn, much to remember
-    assert adversary_gap(Z, groups, family="rbf", evaluation="in_sample") > 0.9
-    assert adversary_gap(Z, groups, family="rbf") < 0.5
+    assert adversary_gap(Z, sensitive_features=groups, family="rbf", evaluation="in_sample") > 0.9
+    assert adversary_gap(Z, sensitive_features=groups, family="rbf") < 0.5
 
 
 def test_rings_are_seen_by_the_rbf_family_only(rng):
@@ -133,8 +139,8 @@ def test_rings_are_seen_by_the_rbf_family_only(rng):
     groups = np.repeat([0, 1], 300)
     radius = np.where(groups == 1, 3.0, 1.0)[:, None]
     Z = radius * np.column_stack([np.cos(angle), np.sin(angle)]) + 0.1 * rng.normal(size=(600, 2))
-    assert adversary_gap(Z, groups, family="rbf") > 0.95
-    assert adversary_gap(Z, groups, family="linear") < 0.6
+    assert adversary_gap(Z, sensitive_features=groups, family="rbf") > 0.95
+    assert adversary_gap(Z, sensitive_features=groups, family="linear") < 0.6
 
 
 def test_worst_pair_of_several_groups(shifted, rng):
@@ -142,8 +148,8 @@ def test_worst_pair_of_several_groups(shifted, rng):
     third = rng.normal(size=(100, 3)) + np.array([4.0, 0.0, 0.0])
     all_Z, all_groups = np.vstack([Z, third]), np.append(groups, np.repeat("c", 100))
     kept = all_groups != "b"
-    pair = adversary_gap(all_Z[kept], all_groups[kept], evaluation="in_sample")
-    assert adversary_gap(all_Z, all_groups, evaluation="in_sample") == pytest.approx(pair, abs=1e-12)
+    pair = adversary_gap(all_Z[kept], sensitive_features=all_groups[kept], evaluation="in_sample")
+    assert adversary_gap(all_Z, sensitive_features=all_groups, evaluation="in_sample") == pytest.approx(pair, abs=1e-12)
 
 
 def test_permutations_give_the_level_of_chance(shifted):
@@ -151,14 +157,14 @@ def test_permutations_give_the_level_of_chance(shifted):
     level = random_gaps(Z, groups, 15)
     assert level.shape == (15,)
     assert 0 < level.mean() < 0.15
-    assert adversary_gap(Z, groups) > level.max()
+    assert adversary_gap(Z, sensitive_features=groups) > level.max()
     machine = random_gaps(Z, groups, 15, family="rbf")
     expected = 0.87 * np.sqrt((1 / (0.3 * np.array([200, 100]))).sum())
     assert 0.6 * expected < machine.mean() < 1.5 * expected
     half = slice(0, None, 2)
     options = {"train": (Z[1::2], groups[1::2]), "random_state": 0}
     gap, judged = adversary_gap_and_draws(Z[half], groups[half], n_permutations=400, **options)
-    assert gap == adversary_gap(Z[half], groups[half], **options)
+    assert gap == adversary_gap(Z[half], sensitive_features=groups[half], **options)
     # max(0, N) of a difference of shares about one half
     expected = 0.5 * np.sqrt(1 / 100 + 1 / 50) / np.sqrt(2 * np.pi)
     assert judged.mean() == pytest.approx(expected, rel=0.35)
@@ -168,40 +174,40 @@ def test_a_classifier_of_ones_own(shifted):
     Z, groups = shifted
     scores = GaussianNB().fit(Z, groups).predict_proba(Z)[:, 1]  # it has no decision_function
     expected = ks_2samp(scores[groups == "a"], scores[groups == "b"]).statistic
-    found = adversary_gap(Z, groups, family=GaussianNB(), evaluation="in_sample")
+    found = adversary_gap(Z, sensitive_features=groups, family=GaussianNB(), evaluation="in_sample")
     assert found == pytest.approx(expected, abs=1e-12)
 
 
 def test_bad_input(shifted):
     Z, groups = shifted
     with pytest.raises(ValueError, match="family='tree' is unknown"):
-        adversary_gap(Z, groups, family="tree")
+        adversary_gap(Z, sensitive_features=groups, family="tree")
     with pytest.raises(ValueError, match="evaluation='both' is unknown"):
-        adversary_gap(Z, groups, evaluation="both")
+        adversary_gap(Z, sensitive_features=groups, evaluation="both")
     with pytest.raises(ValueError, match="sensitive_features is required"):
-        adversary_gap(Z, None)
+        adversary_gap(Z, sensitive_features=None)
     with pytest.raises(ValueError, match="single group"):
-        adversary_gap(Z, np.zeros(300))
+        adversary_gap(Z, sensitive_features=np.zeros(300))
     with pytest.raises(ValueError, match="both sets of rows must have the same groups"):
-        adversary_gap(Z, groups, train=(Z, np.where(groups == "a", "a", "c")))
+        adversary_gap(Z, sensitive_features=groups, train=(Z, np.where(groups == "a", "a", "c")))
     with pytest.raises(ValueError, match="single row"):
-        adversary_gap(Z, np.arange(300) == 0)
+        adversary_gap(Z, sensitive_features=np.arange(300) == 0)
 
 
 def test_bad_numbers_and_other_columns_are_named(shifted):
     Z, groups = shifted
     for n_splits in (0, -1, 1.5):
         with pytest.raises((TypeError, ValueError), match="n_splits must be an integer of at least 1"):
-            adversary_gap(Z, groups, n_splits=n_splits)
-    with pytest.raises(ValueError, match=f"train has rows with 1 columns, but Z has {Z.shape[1]}"):
-        adversary_gap(Z, groups, train=(Z[:, :1], groups))
+            adversary_gap(Z, sensitive_features=groups, n_splits=n_splits)
+    with pytest.raises(ValueError, match=f"train has rows with 1 columns, but X has {Z.shape[1]}"):
+        adversary_gap(Z, sensitive_features=groups, train=(Z[:, :1], groups))
     with pytest.raises(TypeError, match="train must be a pair"):
-        adversary_gap(Z, groups, train=Z)
+        adversary_gap(Z, sensitive_features=groups, train=Z)
 
 
 def test_every_seed_repeats_itself(rng):
     Z, groups = rng.normal(size=(120, 2)), np.arange(120) % 2
     Z[groups == 1] += 0.4
     for seed in (1, None):
-        found = [adversary_gap(Z, groups, random_state=seed) for _ in range(2)]
+        found = [adversary_gap(Z, sensitive_features=groups, random_state=seed) for _ in range(2)]
         assert found[0] == found[1]

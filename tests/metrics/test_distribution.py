@@ -26,7 +26,7 @@ def by_definition(X, Y, sigma, unbiased=False):
 @pytest.mark.parametrize("unbiased", [False, True])
 def test_two_groups(rng, unbiased):
     X, groups = rng.normal(size=(70, 3)), np.array(["a"] * 30 + ["b"] * 40)
-    value = mmd2(X, groups, bandwidth=1.3, unbiased=unbiased)
+    value = mmd2(X, sensitive_features=groups, bandwidth=1.3, unbiased=unbiased)
     assert value == pytest.approx(by_definition(X[:30], X[30:], 1.3, unbiased), abs=1e-14)
 
 
@@ -34,13 +34,13 @@ def test_several_groups_report_the_largest_pair(rng):
     groups = np.arange(90) % 3
     X = rng.normal(size=(90, 2)) + np.where(groups == 2, 2.0, 0.0)[:, None]
     pairs = [by_definition(X[groups == a], X[groups == b], 1.0) for a, b in ((0, 1), (0, 2), (1, 2))]
-    assert mmd2(X, groups, bandwidth=1.0) == pytest.approx(max(pairs), abs=1e-14)
+    assert mmd2(X, sensitive_features=groups, bandwidth=1.0) == pytest.approx(max(pairs), abs=1e-14)
 
 
 def test_unbiased_estimate_has_expectation_zero_and_the_biased_one_has_not(rng):
     draws = np.array(
         [
-            [mmd2(X, np.arange(40) % 2, bandwidth=1.0, unbiased=u) for u in (False, True)]
+            [mmd2(X, sensitive_features=np.arange(40) % 2, bandwidth=1.0, unbiased=u) for u in (False, True)]
             for X in rng.normal(size=(300, 40, 2))
         ]
     )
@@ -51,11 +51,11 @@ def test_unbiased_estimate_has_expectation_zero_and_the_biased_one_has_not(rng):
 
 def test_weights_count_like_repeated_rows(rng):
     X, groups, repeats = rng.normal(size=(40, 2)), np.arange(40) % 2, rng.integers(0, 4, 40)
-    weighted = mmd2(X, groups, bandwidth=1.0, sample_weight=repeats)
-    repeated = mmd2(np.repeat(X, repeats, axis=0), np.repeat(groups, repeats), bandwidth=1.0)
+    weighted = mmd2(X, sensitive_features=groups, bandwidth=1.0, sample_weight=repeats)
+    repeated = mmd2(np.repeat(X, repeats, axis=0), sensitive_features=np.repeat(groups, repeats), bandwidth=1.0)
     assert weighted == pytest.approx(repeated, abs=1e-14)
     with pytest.raises(ValueError, match="does not support sample_weight"):
-        mmd2(X, groups, unbiased=True, sample_weight=repeats)
+        mmd2(X, sensitive_features=groups, unbiased=True, sample_weight=repeats)
 
 
 def test_the_default_bandwidth_is_that_of_the_estimator(rng):
@@ -63,27 +63,27 @@ def test_the_default_bandwidth_is_that_of_the_estimator(rng):
     distances = np.sqrt(((X[:, None] - X[None]) ** 2).sum(-1))[np.triu_indices(50, 1)]
     sigma = median_bandwidth(X)
     assert 2 * sigma**2 == pytest.approx(np.median(distances**2))
-    assert mmd2(X, groups, bandwidth="median") == mmd2(X, groups, bandwidth=sigma)
+    assert mmd2(X, sensitive_features=groups, bandwidth="median") == mmd2(X, sensitive_features=groups, bandwidth=sigma)
     halved = (sigma, sigma / 2, sigma / 4, sigma / 8)
-    assert mmd2(X, groups) == mmd2(X, groups, bandwidth=halved)
+    assert mmd2(X, sensitive_features=groups) == mmd2(X, sensitive_features=groups, bandwidth=halved)
     assert MMDFairPCA().bandwidth == inspect.signature(mmd2).parameters["bandwidth"].default
 
 
 @pytest.mark.parametrize("bandwidth", [0, -1.0, "mean", np.inf, None, True, [1.0, -1.0], (), ("median",)])
 def test_bad_bandwidth(rng, bandwidth):
     with pytest.raises(ValueError, match="must be a positive number or 'median'"):
-        mmd2(rng.normal(size=(10, 2)), np.arange(10) % 2, bandwidth=bandwidth)
+        mmd2(rng.normal(size=(10, 2)), sensitive_features=np.arange(10) % 2, bandwidth=bandwidth)
 
 
 def test_p_value_is_uniform_for_equal_groups_and_small_for_different_ones(rng):
     equal = [
-        mmd2_test(X, np.arange(40) % 2, bandwidth=1.0, n_permutations=99, random_state=i).p_value
+        mmd2_test(X, sensitive_features=np.arange(40) % 2, bandwidth=1.0, n_permutations=99, random_state=i).p_value
         for i, X in enumerate(rng.normal(size=(60, 40, 2)))
     ]
     assert 0.3 < np.mean(equal) < 0.7
     assert np.mean(np.array(equal) <= 0.5) == pytest.approx(0.5, abs=0.2)
     groups = np.arange(200) % 2
-    test = mmd2_test(rng.normal(size=(200, 2)) + groups[:, None], groups, n_permutations=99)
+    test = mmd2_test(rng.normal(size=(200, 2)) + groups[:, None], sensitive_features=groups, n_permutations=99)
     assert test.p_value == 0.01
     assert test.mmd2 > test.level > test.mean
 
@@ -91,7 +91,7 @@ def test_p_value_is_uniform_for_equal_groups_and_small_for_different_ones(rng):
 def test_mean_is_that_of_the_draws_and_a_low_tolerance_is_told(rng):
     X, groups = rng.normal(size=(80, 2)), np.repeat([0, 1], [60, 20])
     with pytest.warns(UserWarning, match=r"tolerance=0\.0001 is below"):
-        test = mmd2_test(X, groups, bandwidth=1.0, quantile=0.5, n_permutations=800, tolerance=1e-4)
+        test = mmd2_test(X, sensitive_features=groups, bandwidth=1.0, quantile=0.5, n_permutations=800, tolerance=1e-4)
     assert test.mean == pytest.approx(test.level, rel=0.25)  # median of the draws, a little below their mean
     assert test.level < test.mean
 
@@ -100,9 +100,9 @@ def test_sampled_permutations_are_scaled_to_the_full_size(rng, monkeypatch):
     import fairpca.metrics.distribution as module
 
     X, groups = rng.normal(size=(900, 2)), np.arange(900) % 2
-    full = mmd2_test(X, groups, bandwidth=1.0, n_permutations=300)
+    full = mmd2_test(X, sensitive_features=groups, bandwidth=1.0, n_permutations=300)
     monkeypatch.setattr(module, "_MATRIX_ROWS", 300)
-    part = mmd2_test(X, groups, bandwidth=1.0, n_permutations=300)
+    part = mmd2_test(X, sensitive_features=groups, bandwidth=1.0, n_permutations=300)
     assert part.mmd2 == full.mmd2
     assert part.level == pytest.approx(full.level, rel=0.25)
 
@@ -114,15 +114,15 @@ def test_far_groups_have_the_discrepancy_of_their_own_spreads(distance):
     Y[groups == 1] += distance
     kernel = np.exp(-0.5 * ((Y[:, None] - Y[None]) ** 2).sum(-1))
     within = [kernel[np.ix_(groups == a, groups == a)].mean() for a in (0, 1)]
-    assert mmd2(Y, groups, bandwidth=1.0) == pytest.approx(sum(within), abs=1e-8)
-    test = mmd2_test(Y, groups, bandwidth=1.0, n_permutations=30)
+    assert mmd2(Y, sensitive_features=groups, bandwidth=1.0) == pytest.approx(sum(within), abs=1e-8)
+    test = mmd2_test(Y, sensitive_features=groups, bandwidth=1.0, n_permutations=30)
     assert test.level < test.mmd2 < 2
 
 
 @pytest.mark.parametrize("n_permutations", [0, -1, 2.5])
 def test_bad_number_of_permutations(rng, n_permutations):
     with pytest.raises((TypeError, ValueError), match="n_permutations must be an integer of at least 1"):
-        mmd2_test(rng.normal(size=(20, 2)), np.arange(20) % 2, n_permutations=n_permutations)
+        mmd2_test(rng.normal(size=(20, 2)), sensitive_features=np.arange(20) % 2, n_permutations=n_permutations)
 
 
 def test_bandwidth_of_weighted_rows_is_that_of_the_rows_that_count(rng):
@@ -137,7 +137,7 @@ def test_seed_of_the_pairs(rng):
     groups = np.arange(2100) % 2
     for seeded in (
         lambda seed: median_bandwidth(X, random_state=seed),
-        lambda seed: mmd2(X, groups, random_state=seed),
+        lambda seed: mmd2(X, sensitive_features=groups, random_state=seed),
     ):
         assert seeded(3) == seeded(3)
         assert seeded(3) != seeded(4)

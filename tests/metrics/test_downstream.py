@@ -58,7 +58,7 @@ def test_communality_is_the_diagonal_of_the_projector():
         components_ = basis.T
 
     assert (communality(Fitted()) == values).all()
-    with pytest.raises(ValueError, match="components has 1 dimensions"):
+    with pytest.raises(ValueError, match="projector has 1 dimensions"):
         communality(basis[:, 0])
 
 

@@ -16,7 +16,9 @@ def test_auc_of_an_indicator_is_that_of_its_shares(rng):
     husband = np.where(groups == 1, rng.random(500) < 0.7, rng.random(500) < 0.1).astype(float)
     other = rng.random(500)
     train = (np.column_stack([other, husband]), groups)
-    found = proxies(np.column_stack([other, husband]), groups, train=train, feature_names=["other", "husband"])
+    found = proxies(
+        np.column_stack([other, husband]), sensitive_features=groups, train=train, feature_names=["other", "husband"]
+    )
     strongest = found.features[0]
     assert strongest.feature == "husband"
     assert strongest.auc == pytest.approx(roc_auc_score(groups, husband))
@@ -27,19 +29,21 @@ def test_what_is_not_monotone_is_read_too(rng):
     groups = np.arange(2000) % 2
     X = np.where(groups == 1, rng.normal(size=2000) * 3, rng.normal(size=2000))[:, None]
     assert abs(roc_auc_score(groups, X[:, 0]) - 0.5) < 0.05
-    assert proxies(X, groups).features[0].auc > 0.7
+    assert proxies(X, sensitive_features=groups).features[0].auc > 0.7
 
 
 def test_random_groups_name_a_feature_in_one_of_twenty_cases(rng):
     X, sex = load_german_credit(return_X_s=True)
-    named = sum(bool(proxies(X, rng.permutation(sex), random_state=seed).found) for seed in range(100))
+    named = sum(
+        bool(proxies(X, sensitive_features=rng.permutation(sex), random_state=seed).found) for seed in range(100)
+    )
     assert named <= 12  # 5 are expected; 13 or more of 100 happen once in a thousand times
 
 
 def test_many_groups_are_read_against_the_rest(rng):
     groups = rng.integers(0, 6, 1200)
     X = np.column_stack([rng.normal(size=1200), (groups == 3) + 0.3 * rng.normal(size=1200)])
-    strongest = proxies(X, groups).features[0]
+    strongest = proxies(X, sensitive_features=groups).features[0]
     assert strongest.feature == "column 1"
     assert strongest.groups == (3, "rest")
 
@@ -48,9 +52,9 @@ def test_names_of_a_frame_and_wrong_names(rng):
     pandas = pytest.importorskip("pandas")
     X = pandas.DataFrame(rng.normal(size=(60, 2)), columns=["age", "height"])
     groups = np.arange(60) % 2
-    assert {one.feature for one in proxies(X, groups).features} == {"age", "height"}
+    assert {one.feature for one in proxies(X, sensitive_features=groups).features} == {"age", "height"}
     with pytest.raises(ValueError, match="feature_names has 1 entries, but X has 2 columns"):
-        proxies(X, groups, feature_names=["age"])
+        proxies(X, sensitive_features=groups, feature_names=["age"])
 
 
 def test_rows_of_a_person_stay_on_one_side(rng):
@@ -58,8 +62,8 @@ def test_rows_of_a_person_stay_on_one_side(rng):
     people = np.repeat(np.arange(80), 5)
     groups = np.repeat(rng.integers(0, 2, 80), 5)
     code = rng.normal(size=80)[people][:, None]
-    assert not proxies(code, groups, clusters=people).found
-    assert proxies(code, groups).found
+    assert not proxies(code, sensitive_features=groups, clusters=people).found
+    assert proxies(code, sensitive_features=groups).found
 
 
 def test_a_value_that_was_not_counted_says_nothing_whatever_the_sizes_of_the_groups():

@@ -74,7 +74,7 @@ def test_random_groups_stay_within_the_level():
     scores = PCA(5).fit_transform(X - X.mean(axis=0))[:400]
     rng = np.random.default_rng(0)
     codes = np.arange(400) % 3 == 0
-    found = [readability(scores, rng.permutation(codes), random_state=i) for i in range(100)]
+    found = [readability(scores, sensitive_features=rng.permutation(codes), random_state=i) for i in range(100)]
     assert sum(not one.readable for one in found) >= 90
     assert sum(one.low <= 0.5 <= one.high for one in found) >= 88
 
@@ -87,7 +87,7 @@ def test_random_people_stay_within_the_level_only_if_they_are_told():
         Z = rng.normal(size=(60, 2))[people] + 0.01 * rng.normal(size=(480, 2))
         groups = rng.permutation(np.arange(60) % 2)[people]
         for j, clusters in enumerate((people, None)):
-            found = readability(Z, groups, clusters=clusters, family="rbf", random_state=i)
+            found = readability(Z, sensitive_features=groups, clusters=clusters, family="rbf", random_state=i)
             within[j] += not found.readable
     assert within[0] >= 25
     assert within[1] <= 5
@@ -102,10 +102,10 @@ def spread(rng):
 
 def test_the_division_is_reproducible_and_train_is_used(spread, rng):
     Z, groups = spread
-    assert readability(Z, groups) == readability(Z, groups)
-    assert readability(Z, groups).n_rows == 250
+    assert readability(Z, sensitive_features=groups) == readability(Z, sensitive_features=groups)
+    assert readability(Z, sensitive_features=groups).n_rows == 250
     mirrored = (Z, np.where(groups == "a", "b", "a"))
-    found = readability(Z, groups, train=mirrored)
+    found = readability(Z, sensitive_features=groups, train=mirrored)
     assert found.n_rows == 500
     assert found.auc < 0.2
     assert not found.readable
@@ -113,7 +113,7 @@ def test_the_division_is_reproducible_and_train_is_used(spread, rng):
 
 def test_all_families_and_who_reads_most(spread):
     Z, groups = spread
-    found = readability(Z, groups, family="all")
+    found = readability(Z, sensitive_features=groups, family="all")
     assert {one.family for one in found.readings} == {"boosting", "linear", "rbf"}
     assert found.auc == max(one.auc for one in found.readings)
     assert found.high == max(one.high for one in found.readings)
@@ -128,16 +128,16 @@ def test_all_families_and_who_reads_most(spread):
 def test_pairs_of_few_groups_and_each_against_the_rest_of_many(rng):
     groups = np.arange(600) % 3
     Z = rng.normal(size=(600, 2)) + 3.0 * (groups == 2)[:, None]
-    found = readability(Z, groups, family="rbf")
+    found = readability(Z, sensitive_features=groups, family="rbf")
     assert [one.groups for one in found.readings] == [(0, 1), (0, 2), (1, 2)]
     assert 2 in found.groups
-    many = readability(Z, np.arange(600) % 6, family="rbf")
+    many = readability(Z, sensitive_features=np.arange(600) % 6, family="rbf")
     assert [one.groups for one in many.readings] == [(a, "rest") for a in range(6)]
 
 
 def test_the_words_and_the_table(spread):
     pd = pytest.importorskip("pandas")
-    found = readability(*spread, family="all")
+    found = readability(spread[0], sensitive_features=spread[1], family="all")
     assert f"AUC {found.auc:.3f} ({found.low:.3f} to {found.high:.3f}) on 250 held-out rows" in repr(found)
     assert "a from b" in repr(found)
     assert "more than random groups" in repr(found)
@@ -150,10 +150,10 @@ def test_the_words_and_the_table(spread):
 def test_rounding_is_not_read(rng):
     groups = np.repeat([0, 1], 200)
     Z = np.column_stack([rng.normal(size=400), 1e-16 * groups])
-    assert not readability(Z, groups).readable
+    assert not readability(Z, sensitive_features=groups).readable
     atoms = rng.integers(0, 4, 400) + 1e-14 * groups  # equal values, up to their last digits
-    assert readability(atoms[:, None].astype(float), groups).auc < 0.65
-    constant = readability(np.ones((400, 2)), groups)
+    assert readability(atoms[:, None].astype(float), sensitive_features=groups).auc < 0.65
+    constant = readability(np.ones((400, 2)), sensitive_features=groups)
     assert (constant.auc, constant.readable) == (0.5, False)
 
 
@@ -163,7 +163,7 @@ def test_parity_of_means_is_readable_on_discrete_data(shared_data):
     with pytest.warns(UserWarning, match="sensitive feature"):
         pca = ParityPCA(2).fit(split.X_train, sensitive_features=split.sensitive_train)
     train = (pca.transform(split.X_train), split.sensitive_train)
-    found = readability(pca.transform(split.X_test), split.sensitive_test, train=train)
+    found = readability(pca.transform(split.X_test), sensitive_features=split.sensitive_test, train=train)
     assert found.readable
     assert found.low > 0.9
 
@@ -171,12 +171,12 @@ def test_parity_of_means_is_readable_on_discrete_data(shared_data):
 def test_bad_input(spread):
     Z, groups = spread
     with pytest.raises(ValueError, match="family='tree' is unknown"):
-        readability(Z, groups, family="tree")
-    with pytest.raises(ValueError, match=r"clusters has shape \(3,\), but scores has 500 rows"):
-        readability(Z, groups, clusters=[1, 2, 3])
+        readability(Z, sensitive_features=groups, family="tree")
+    with pytest.raises(ValueError, match=r"clusters has shape \(3,\), but X has 500 rows"):
+        readability(Z, sensitive_features=groups, clusters=[1, 2, 3])
     with pytest.raises(ValueError, match=r"cluster .*0.* belong to several groups"):
-        readability(Z, groups, clusters=np.zeros(500, dtype=int))
+        readability(Z, sensitive_features=groups, clusters=np.zeros(500, dtype=int))
     with pytest.raises(ValueError, match="single row or cluster"):
-        readability(Z, groups, clusters=np.where(groups == "a", 0, np.arange(500) + 1))
+        readability(Z, sensitive_features=groups, clusters=np.where(groups == "a", 0, np.arange(500) + 1))
     with pytest.raises(ValueError, match="train contains the groups"):
-        readability(Z, groups, train=(Z, np.where(groups == "a", "a", "c")))
+        readability(Z, sensitive_features=groups, train=(Z, np.where(groups == "a", "a", "c")))

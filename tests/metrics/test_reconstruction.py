@@ -137,7 +137,7 @@ def test_only_fitted_linear_estimators_are_measured(two_groups):
             measure(X, FairPCA())
         with pytest.raises(ValueError, match="projector is a KernelParityPCA, which has no components_"):
             measure(X, kernel)
-    with pytest.raises(NotFittedError, match="components is a FairPCA that is not fitted"):
+    with pytest.raises(NotFittedError, match="projector is a FairPCA that is not fitted"):
         communality(FairPCA())
 
 

@@ -36,7 +36,7 @@ def rows():
 @pytest.fixture(scope="module")
 def found(rows):
     X, groups, label = rows
-    return compare(X, groups, label, n_components=[1, 3], methods=CHEAP)
+    return compare(X, sensitive_features=groups, y=label, n_components=[1, 3], methods=CHEAP)
 
 
 def test_values_are_those_of_the_metrics_and_of_inference(found, rows):
@@ -89,7 +89,7 @@ def test_methods_that_need_rows_are_judged_on_the_held_out_part(rows):
     X, groups, _ = rows
     own = {"PCA": PCA(), "svd": TruncatedSVD()}
     study = Study(X, groups, None, clusters=None, n_folds=10, test_size=0.3, seed=0, moments=None)
-    result = compare(X, groups, n_components=2, methods=own)["svd", 2]
+    result = compare(X, sensitive_features=groups, n_components=2, methods=own)["svd", 2]
     train, test = study.split.train, study.split.test
     fitted = TruncatedSVD(2).fit(X[train])
     residual = X[test] - fitted.inverse_transform(fitted.transform(X[test]))
@@ -105,7 +105,7 @@ def test_methods_that_need_rows_are_judged_on_the_held_out_part(rows):
 
 def test_random_groups_are_called_random(rows):
     X = np.random.default_rng(5).normal(size=(400, 4))
-    found = compare(X, np.arange(400) % 2, n_components=2, methods=["PCA"])
+    found = compare(X, sensitive_features=np.arange(400) % 2, n_components=2, methods=["PCA"])
     result = found["PCA", 2]
     assert result.error.gap.low < 0 < result.error.gap.high
     assert not result.new_rows.claimed
@@ -119,10 +119,10 @@ def test_clusters_are_permuted_and_stay_together(rng):
     persons = np.repeat(np.arange(60), 4)
     X = rng.normal(size=(60, 4))[persons] + 0.05 * rng.normal(size=(240, 4))
     groups = (np.arange(60) % 3 == 0)[persons]
-    found = compare(X, groups, n_components=2, methods=["PCA"], clusters=persons, n_permutations=99)
+    found = compare(X, sensitive_features=groups, n_components=2, methods=["PCA"], clusters=persons, n_permutations=99)
     assert found.test.unit == "clusters"
     assert found.test.p_value > 0.05
-    plain = compare(X, groups, n_components=2, methods=["PCA"], n_permutations=99)
+    plain = compare(X, sensitive_features=groups, n_components=2, methods=["PCA"], n_permutations=99)
     assert plain.test.rejected  # rows of the same person, taken for independent
     study = Study(X, groups, None, clusters=persons, n_folds=10, test_size=0.3, seed=0, moments=None)
     assert not set(persons[study.split.train]) & set(persons[study.split.test])
@@ -130,7 +130,7 @@ def test_clusters_are_permuted_and_stay_together(rng):
 
 def test_no_p_value_without_identities(rows):
     X, groups, _ = rows
-    found = compare(X, groups, n_components=2, methods=["PCA"], repeated_rows=True)
+    found = compare(X, sensitive_features=groups, n_components=2, methods=["PCA"], repeated_rows=True)
     assert found.test is None
     assert found.as_dict()["results"][0]["chance"] == {"p_value": None, "claimed": False, "groups": {}}
     assert found.expected_losses[2]["b"] > 0
@@ -139,7 +139,7 @@ def test_no_p_value_without_identities(rows):
 def test_a_small_group_of_the_same_rows_is_not_claimed(rng):
     X = rng.normal(size=(200, 12))
     groups = np.where(np.arange(200) < 11, "few", "many")
-    found = compare(X, groups, n_components=2, methods=["PCA"], n_permutations=19)
+    found = compare(X, sensitive_features=groups, n_components=2, methods=["PCA"], n_permutations=19)
     new_rows = found["PCA", 2].new_rows
     assert not new_rows.claimed
     assert "Fewer rows than the 12 features: “few” (11)" in new_rows.remarks[0]
@@ -156,7 +156,10 @@ def test_frame_and_html(found):
 
 def test_jobs_change_nothing(rows):
     X, groups, label = rows
-    one, two = (compare(X, groups, label, n_components=[2], methods=["PCA"], n_jobs=jobs) for jobs in (1, 2))
+    one, two = (
+        compare(X, sensitive_features=groups, y=label, n_components=[2], methods=["PCA"], n_jobs=jobs)
+        for jobs in (1, 2)
+    )
     assert one.as_dict() == two.as_dict()
 
 
@@ -188,9 +191,9 @@ def test_all_claims_of_a_kind_hold_together(found):
 
 def test_a_number_that_keeps_everything_is_not_judged(rng):
     X, groups = rng.normal(size=(200, 3)), np.arange(200) % 2
-    by_default = compare(X, groups, methods=["PCA", "FairPCA"], n_permutations=19)
+    by_default = compare(X, sensitive_features=groups, methods=["PCA", "FairPCA"], n_permutations=19)
     assert by_default.dimensions == [1, 2]
-    named = compare(X, groups, n_components=[2, 3], methods=["PCA", "FairPCA"], n_permutations=19)
+    named = compare(X, sensitive_features=groups, n_components=[2, 3], methods=["PCA", "FairPCA"], n_permutations=19)
     assert not [
         claim for claim in named.claims if claim.n_components == 3 and claim.kind in ("losses", "errors", "change")
     ]
@@ -199,7 +202,9 @@ def test_a_number_that_keeps_everything_is_not_judged(rng):
 
 def test_rows_of_unknown_persons_support_no_claim(rows):
     X, groups, label = rows
-    found = compare(X, groups, label, n_components=2, methods=["PCA", "FairPCA"], repeated_rows=True)
+    found = compare(
+        X, sensitive_features=groups, y=label, n_components=2, methods=["PCA", "FairPCA"], repeated_rows=True
+    )
     assert found.claims == ()
 
 
@@ -207,7 +212,7 @@ def test_own_estimators_and_several_groups(rows):
     X, _, _ = rows
     groups = np.array([("x", "y", "z")[i % 3] for i in range(300)])
     own = {"plain": PCA(), "errors": FairPCA(criterion="error"), "robust": RobustFairPCA(penalty=0.3)}
-    result = compare(X, groups, n_components=2, methods=own)
+    result = compare(X, sensitive_features=groups, n_components=2, methods=own)
     assert result.methods == ["plain", "errors", "robust"]
     assert result["errors", 2].estimator.criterion == "error"
     assert result.groups == ("x", "y", "z")
@@ -215,7 +220,7 @@ def test_own_estimators_and_several_groups(rows):
 
 def test_methods_that_do_not_fit_are_left_out_with_a_reason(rows):
     X, groups, _ = rows
-    result = compare(X, groups, n_components=7, methods=["PCA", "ParityPCA"])
+    result = compare(X, sensitive_features=groups, n_components=7, methods=["PCA", "ParityPCA"])
     assert result.methods == ["PCA"]
     assert result.omitted[0].startswith("ParityPCA with 7 components")
 
@@ -225,7 +230,7 @@ def test_mmd_fair_pca_is_fitted_on_a_sample_and_says_so():
     X = rng.normal(size=(240, 4)) * [2.0, 1.5, 1.0, 0.5]
     groups = np.arange(240) % 2
     X[groups == 1, 0] += 1.0
-    result = compare(X, groups, n_components=2, methods=["PCA", "MMDFairPCA"])["MMDFairPCA", 2]
+    result = compare(X, sensitive_features=groups, n_components=2, methods=["PCA", "MMDFairPCA"])["MMDFairPCA", 2]
     assert any("Fitted on 168 of 240 rows" in note for note in result.notes)
     assert METHODS["MMDFairPCA"].max_rows == 700
 
@@ -251,7 +256,13 @@ def test_bad_calls(rows, change, message):
 def test_progress_counts_every_fit(rows):
     X, groups, _ = rows
     seen = []
-    compare(X, groups, n_components=[1, 2], methods=["PCA", "FairPCA"], progress=lambda *step: seen.append(step))
+    compare(
+        X,
+        sensitive_features=groups,
+        n_components=[1, 2],
+        methods=["PCA", "FairPCA"],
+        progress=lambda *step: seen.append(step),
+    )
     assert [step[0] for step in seen] == [0, 1, 2, 3, 4, 5, 6]  # the test, the features, and four fits
     assert all(step[1] == 6 for step in seen)
 
@@ -269,7 +280,7 @@ class Terminal(io.StringIO):
 def test_a_bar_is_shown_on_a_terminal(rows, monkeypatch, stream, progress, shown):
     X, groups, _ = rows
     monkeypatch.setattr("sys.stderr", stream)
-    compare(X, groups, n_components=1, methods=["PCA"], n_permutations=19, progress=progress)
+    compare(X, sensitive_features=groups, n_components=1, methods=["PCA"], n_permutations=19, progress=progress)
     assert ("3/3" in stream.getvalue()) == shown
 
 
@@ -290,8 +301,10 @@ def test_a_fit_that_starts_from_fewer_components_finds_as_much_variance(n_featur
     """The same tolerance holds, and no variance is lost against a fit by itself, but for local optima."""
     X, groups = rng.normal(size=(300, n_features)) * np.linspace(2, 1, n_features), np.repeat(["a", "b"], 150)
     X[groups == "a", :3] += 1.0
-    several = compare(X, groups, n_components=[1, 2], methods=["PCA", "MMDFairPCA"], n_permutations=19)
-    alone = compare(X, groups, n_components=[2], methods=["PCA", "MMDFairPCA"], n_permutations=19)
+    several = compare(
+        X, sensitive_features=groups, n_components=[1, 2], methods=["PCA", "MMDFairPCA"], n_permutations=19
+    )
+    alone = compare(X, sensitive_features=groups, n_components=[2], methods=["PCA", "MMDFairPCA"], n_permutations=19)
     started, found = (one["MMDFairPCA", 2].estimator for one in (several, alone))
     assert started.mmd2_ <= started.tolerance_
     assert started.explained_variance_ratio_.sum() >= 0.98 * found.explained_variance_ratio_.sum()
@@ -300,9 +313,11 @@ def test_a_fit_that_starts_from_fewer_components_finds_as_much_variance(n_featur
 def test_moments_of_all_rows_replace_those_of_a_sample(rows):
     X, groups, _ = rows
     few = np.random.default_rng(0).permutation(300)[:150]
-    moments = group_moments(X, groups)
-    found = compare(X[few], groups[few], n_components=[2], methods=["PCA", "FairPCA"], moments=moments)
-    whole = compare(X, groups, n_components=[2], methods=["PCA", "FairPCA"])
+    moments = group_moments(X, sensitive_features=groups)
+    found = compare(
+        X[few], sensitive_features=groups[few], n_components=[2], methods=["PCA", "FairPCA"], moments=moments
+    )
+    whole = compare(X, sensitive_features=groups, n_components=[2], methods=["PCA", "FairPCA"])
     assert (found.n_samples, found.n_sampled, found.counts) == (300, 150, (200, 100))
     for method in ("PCA", "FairPCA"):
         ours, theirs = found[method, 2], whole[method, 2]
@@ -316,13 +331,13 @@ def test_moments_of_all_rows_replace_those_of_a_sample(rows):
                 np.abs(getattr(found["PCA", 2].estimator, name)), np.abs(value), rtol=1e-8, err_msg=name
             )
     with pytest.raises(ValueError, match="sample of the same rows"):
-        compare(X[few, :5], groups[few], n_components=[2], moments=moments)
+        compare(X[few, :5], sensitive_features=groups[few], n_components=[2], moments=moments)
 
 
 def test_labels_with_the_same_text_stay_apart(rows):
     X, groups, _ = rows
     labels = [1 if group == "a" else "1" for group in groups]
-    found = compare(X, labels, n_components=2, methods=["PCA"])
+    found = compare(X, sensitive_features=labels, n_components=2, methods=["PCA"])
     plain = json.loads(json.dumps(found.as_dict()))
     assert plain["groups"] == {"1": 200, "'1'": 100}
     assert set(plain["results"][0]["loss"]["groups"]) == {"1", "'1'"}
@@ -330,13 +345,13 @@ def test_labels_with_the_same_text_stay_apart(rows):
 
 def test_default_dimensions_stop_at_the_number_of_features(rows):
     X, groups, _ = rows
-    assert compare(X, groups, methods=["PCA"]).dimensions == [1, 2, 3, 5]
+    assert compare(X, sensitive_features=groups, methods=["PCA"]).dimensions == [1, 2, 3, 5]
 
 
 def test_a_method_without_components_is_left_out_with_a_reason(rows):
     X, groups, _ = rows
     with pytest.raises(ValueError, match="KernelParityPCA, which has no components_"):
-        compare(X, groups, n_components=2, methods={"kernel": KernelParityPCA()})
+        compare(X, sensitive_features=groups, n_components=2, methods={"kernel": KernelParityPCA()})
 
 
 @pytest.mark.parametrize(
@@ -350,19 +365,21 @@ def test_a_method_without_components_is_left_out_with_a_reason(rows):
 def test_bad_numbers_are_named(rows, change, message):
     X, groups, _ = rows
     with pytest.raises((TypeError, ValueError), match=message):
-        compare(X, groups, **{"n_components": 2, "methods": ["PCA"], **change})
+        compare(X, sensitive_features=groups, **{"n_components": 2, "methods": ["PCA"], **change})
 
 
 def test_rows_that_do_not_vary_are_kept_whole():
-    found = compare(np.zeros((60, 4)), np.arange(60) % 2, n_components=2, methods=["PCA"], n_permutations=19)
+    found = compare(
+        np.zeros((60, 4)), sensitive_features=np.arange(60) % 2, n_components=2, methods=["PCA"], n_permutations=19
+    )
     assert found["PCA", 2].explained_variance == 1.0
 
 
 def test_confidence_folds_and_held_out_share(two_groups):
     X, groups = two_groups
     options = {"n_components": 2, "methods": ["PCA"], "n_permutations": 19}
-    narrow = compare(X, groups, confidence=0.5, cv=4, test_size=0.2, **options)
-    wide = compare(X, groups, confidence=0.99, cv=4, test_size=0.5, **options)
+    narrow = compare(X, sensitive_features=groups, confidence=0.5, cv=4, test_size=0.2, **options)
+    wide = compare(X, sensitive_features=groups, confidence=0.99, cv=4, test_size=0.5, **options)
     for found, size in ((narrow, 0.2), (wide, 0.5)):
         assert found.settings["test_size"] == size
         assert found["PCA", 2].new_rows.n_folds == 4
@@ -376,7 +393,9 @@ def test_relative_losses_are_balanced_on_request_and_certified_in_their_own_unit
     X = np.where(groups == "a", 20.0, 1.0)[:, None] * X
     assert "FairPCA-relative" in METHODS
     assert "FairPCA-relative" not in [method.name for method in choose_methods(None)]
-    found = compare(X, groups, n_components=2, methods=["PCA", "FairPCA-relative"], n_permutations=19)
+    found = compare(
+        X, sensitive_features=groups, n_components=2, methods=["PCA", "FairPCA-relative"], n_permutations=19
+    )
     result = found["FairPCA-relative", 2]
     assert np.isclose(*(result.estimator.group_losses_ / result.estimator.group_variances_))
     assert np.isclose(result.certificate, result.objective - result.lower_bound, atol=0)
@@ -387,9 +406,9 @@ def test_weights_reach_fits_losses_variance_and_tests(rng):
     X[groups == "b"] = X[groups == "b"] @ np.diag([1, 2, 2, 1])
     weights = rng.integers(1, 5, 200).astype(float)
     options = {"n_components": 2, "methods": ["PCA", "FairPCA"], "n_permutations": 19}
-    found = compare(X, groups, sample_weight=weights, **options)
+    found = compare(X, sensitive_features=groups, sample_weight=weights, **options)
     rows = np.repeat(np.arange(200), weights.astype(int))
-    repeated = compare(X[rows], groups[rows], **options)
+    repeated = compare(X[rows], sensitive_features=groups[rows], **options)
     assert found.counts == (100, 100)
     assert found.settings["weights"]
     for method in ("PCA", "FairPCA"):
@@ -411,8 +430,8 @@ def test_rows_of_weight_zero_do_not_count(rng):
     kept = weights > 0
     options = {"n_components": 2, "methods": ["PCA"], "n_permutations": 19}
     weighted, plain = (
-        compare(X, groups, y, sample_weight=weights, **options),
-        compare(X[kept], groups[kept], y[kept], **options),
+        compare(X, sensitive_features=groups, y=y, sample_weight=weights, **options),
+        compare(X[kept], sensitive_features=groups[kept], y=y[kept], **options),
     )
     assert weighted.counts == plain.counts
     for name in ("loss", "corrected_loss", "error"):
@@ -424,7 +443,10 @@ def test_methods_that_compare_rows_take_weights(rng):
     X, groups = rng.normal(size=(80, 3)), np.repeat(["a", "b"], 40)
     weights = rng.uniform(0.5, 2, 80)
     options = {"n_components": 1, "methods": ["MMDFairPCA"], "n_permutations": 19}
-    weighted, plain = compare(X, groups, sample_weight=weights, **options), compare(X, groups, **options)
+    weighted, plain = (
+        compare(X, sensitive_features=groups, sample_weight=weights, **options),
+        compare(X, sensitive_features=groups, **options),
+    )
     assert weighted.omitted == []
     mean = weighted["MMDFairPCA", 1].estimator.mean_
     assert np.abs(mean - plain["MMDFairPCA", 1].estimator.mean_).max() > 1e-3
@@ -433,4 +455,6 @@ def test_methods_that_compare_rows_take_weights(rng):
 def test_weights_and_moments_exclude_each_other(rng):
     X, groups = rng.normal(size=(60, 3)), np.repeat(["a", "b"], 30)
     with pytest.raises(ValueError, match="sample_weight cannot be combined with moments"):
-        compare(X, groups, sample_weight=np.ones(60), moments=group_moments(X, groups))
+        compare(
+            X, sensitive_features=groups, sample_weight=np.ones(60), moments=group_moments(X, sensitive_features=groups)
+        )

@@ -12,7 +12,7 @@ from fairpca.moments import GroupMoments, group_moments
 @pytest.fixture(scope="module")
 def german():
     X, sex = load_german_credit(return_X_s=True)
-    return group_moments(X, sex)
+    return group_moments(X, sensitive_features=sex)
 
 
 @pytest.fixture(scope="module")
@@ -93,7 +93,7 @@ def test_tied_directions_are_equalised():
 
 def test_toy_in_the_plane():
     X, groups = make_toy(random_state=0)
-    curve = frontier(X, groups, 1)
+    curve = frontier(X, sensitive_features=groups, n_components=1)
     assert curve.gap[-1] < 1e-9
     assert set(curve.methods) == {"PCA", "FairPCA", "RobustFairPCA"}
 
@@ -102,7 +102,7 @@ def test_three_groups_give_the_path_over_the_penalty():
     rng = np.random.default_rng(3)
     X = np.vstack([rng.standard_normal((60, 5)) @ rng.standard_normal((5, 5)) for _ in range(3)])
     groups = np.repeat([0, 1, 2], 60)
-    curve = frontier(X, groups, 2, penalties=[0.0, 0.2, 1.0, 5.0])
+    curve = frontier(X, sensitive_features=groups, n_components=2, penalties=[0.0, 0.2, 1.0, 5.0])
     assert curve.errors.shape == (0, 3)
     assert len(curve.trade_off) == 4
     assert curve.total_error[0] == pytest.approx(curve.methods["PCA"].total_error)
@@ -111,7 +111,7 @@ def test_three_groups_give_the_path_over_the_penalty():
 
 def test_single_group_is_refused():
     with pytest.raises(ValueError, match="at least two"):
-        frontier(np.random.default_rng(0).standard_normal((20, 3)), np.zeros(20), 1)
+        frontier(np.random.default_rng(0).standard_normal((20, 3)), sensitive_features=np.zeros(20), n_components=1)
 
 
 @pytest.mark.parametrize("n_points", [-3, 0, 1, 2.5])
@@ -125,8 +125,10 @@ def test_weights_count_like_repeated_rows():
     X, groups = rng.normal(size=(60, 4)) * [1.0, 2.0, 3.0, 4.0], np.arange(60) % 2
     X[groups == 1] = X[groups == 1, ::-1]
     counts = rng.integers(1, 4, 60)
-    weighted = frontier(X, groups, 2, sample_weight=counts, n_points=10)
-    repeated = frontier(np.repeat(X, counts, axis=0), np.repeat(groups, counts), 2, n_points=10)
+    weighted = frontier(X, sensitive_features=groups, n_components=2, sample_weight=counts, n_points=10)
+    repeated = frontier(
+        np.repeat(X, counts, axis=0), sensitive_features=np.repeat(groups, counts), n_components=2, n_points=10
+    )
     np.testing.assert_allclose(weighted.errors, repeated.errors, rtol=1e-9)
     np.testing.assert_allclose(weighted.gap, repeated.gap, rtol=1e-9, atol=1e-9)
 
@@ -138,9 +140,11 @@ def test_center_of_groups_leaves_out_their_means():
     centred = X.copy()
     for label in (0, 1):
         centred[groups == label] -= X[groups == label].mean(axis=0)
-    found = frontier(X, groups, 2, center="group", n_points=10)
-    np.testing.assert_allclose(found.errors, frontier(centred, groups, 2, n_points=10).errors, rtol=1e-9)
-    assert not np.allclose(found.errors, frontier(X, groups, 2, n_points=10).errors)
+    found = frontier(X, sensitive_features=groups, n_components=2, center="group", n_points=10)
+    np.testing.assert_allclose(
+        found.errors, frontier(centred, sensitive_features=groups, n_components=2, n_points=10).errors, rtol=1e-9
+    )
+    assert not np.allclose(found.errors, frontier(X, sensitive_features=groups, n_components=2, n_points=10).errors)
 
 
 def test_the_point_that_closes_the_gap_occurs_once():
@@ -148,5 +152,5 @@ def test_the_point_that_closes_the_gap_occurs_once():
         rng = np.random.default_rng(seed)
         X, groups = rng.normal(size=(60, 4)) * [1.0, 2.0, 3.0, 4.0], np.arange(60) % 2
         X[groups == 1] = X[groups == 1, ::-1]
-        gap = frontier(X, groups, 2, n_points=6).gap
+        gap = frontier(X, sensitive_features=groups, n_components=2, n_points=6).gap
         assert np.diff(gap).max() < -1e-9

@@ -64,7 +64,7 @@ def test_measured_decisions_are_those_of_the_classifier(labelled, monkeypatch):
 def test_too_few_rows_of_a_class_are_told_in_values_and_json(rng):
     X, groups = rng.normal(size=(400, 4)), np.repeat(["a", "b"], 200)
     y = np.r_[np.repeat(["no", "yes"], [192, 8]), np.tile(["no", "yes"], 100)]
-    found = compare(X, groups, y=y, methods=["PCA"], n_components=[2], n_permutations=19)
+    found = compare(X, sensitive_features=groups, y=y, methods=["PCA"], n_components=[2], n_permutations=19)
     held_out = found["PCA", 2].held_out
     assert held_out.demographic_parity is not None
     assert held_out.equal_opportunity is None

@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 
 from fairpca._validation import check_groups
-from fairpca.moments import GroupedSample
+from fairpca.moments._grouped_sample import GroupedSample
 
 
 def leading_directions(rng, n, p, rank=40):

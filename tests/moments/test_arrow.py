@@ -44,7 +44,7 @@ def test_parquet_equals_memory(tmp_path, people, row_group_size, batch_rows, n_j
     X, sex = people
     pq.write_table(table_of(X, sex=sex), tmp_path / "people.parquet", row_group_size=row_group_size)
     moments = moments_from_parquet(tmp_path / "people.parquet", "sex", batch_rows=batch_rows, n_jobs=n_jobs)
-    assert_same(moments, group_moments(X, sex))
+    assert_same(moments, group_moments(X, sensitive_features=sex))
 
 
 def test_a_folder_several_sensitive_columns_weights_and_chosen_features(tmp_path, people, rng):
@@ -54,7 +54,7 @@ def test_a_folder_several_sensitive_columns_weights_and_chosen_features(tmp_path
     for part, rows in enumerate((slice(0, 1000), slice(1000, 1001), slice(1001, 3000))):
         pq.write_table(table[rows], tmp_path / f"part{part}.parquet")
     moments = moments_from_parquet(tmp_path, ["sex", "old"], columns=["c", "a"], weight="weight")
-    expected = group_moments(X[:, [2, 0]], {"sex": sex, "old": old}, sample_weight=weight)
+    expected = group_moments(X[:, [2, 0]], sensitive_features={"sex": sex, "old": old}, sample_weight=weight)
     assert_same(moments, expected)
 
 
@@ -70,7 +70,7 @@ def test_labels_are_those_of_arrays(tmp_path, people, kind):
     }[kind]
     pq.write_table(table_of(X, group=column), tmp_path / "file.parquet")
     plain = sex if kind == "dictionary" else column
-    assert_same(moments_from_parquet(tmp_path / "file.parquet", "group"), group_moments(X, plain))
+    assert_same(moments_from_parquet(tmp_path / "file.parquet", "group"), group_moments(X, sensitive_features=plain))
 
 
 def test_times_that_differ_by_nanoseconds_stay_apart():
@@ -85,7 +85,7 @@ def test_large_float32_batches_and_integers(tmp_path, rng):
     groups = rng.integers(0, 2, len(X))
     pq.write_table(table_of(X, g=groups), tmp_path / "narrow.parquet")
     pq.write_table(table_of(X.astype(np.int8), g=groups), tmp_path / "integers.parquet")
-    expected = group_moments(X.astype(np.float64), groups)
+    expected = group_moments(X.astype(np.float64), sensitive_features=groups)
     assert_same(moments_from_parquet(tmp_path / "narrow.parquet", "g", batch_rows=len(X)), expected, rtol=1e-7)
     assert_same(moments_from_parquet(tmp_path / "integers.parquet", "g"), expected)
 
@@ -94,7 +94,7 @@ def test_batches_of_any_source_and_the_fit(people):
     X, sex = people
     table = table_of(X, sex=sex)
     moments = moments_from_batches(table.to_batches(max_chunksize=211), "sex", columns=NAMES)
-    assert_same(moments, group_moments(X, sex))
+    assert_same(moments, group_moments(X, sensitive_features=sex))
     streamed, memory = FairPCA(2).fit_moments(moments), FairPCA(2).fit(X, sensitive_features=sex)
     assert np.allclose(streamed.components_, memory.components_, atol=1e-8)
     assert np.isclose(streamed.objective_, memory.objective_)
@@ -186,7 +186,9 @@ def test_files_may_differ_in_width_order_and_encoding(tmp_path):
     other = {"sex": pa.array(GOOD["sex"], pa.large_string()), "b": [0, 1, 0, 1], "a": np.float32(GOOD["a"]), "c": DAY}
     pq.write_table(pa.table(other), tmp_path / "2.parquet")
     X = np.column_stack([GOOD["a"], GOOD["b"]])
-    assert_same(moments_from_parquet(tmp_path, "sex"), group_moments(np.tile(X, (2, 1)), GOOD["sex"] * 2))
+    assert_same(
+        moments_from_parquet(tmp_path, "sex"), group_moments(np.tile(X, (2, 1)), sensitive_features=GOOD["sex"] * 2)
+    )
 
 
 @pytest.mark.parametrize(
@@ -221,7 +223,7 @@ def test_a_later_batch_is_checked_too():
 
 def test_tables_and_single_batches_are_streams_too():
     table = pa.table(GOOD)
-    expected = group_moments(np.column_stack([GOOD["a"], GOOD["b"]]), GOOD["sex"])
+    expected = group_moments(np.column_stack([GOOD["a"], GOOD["b"]]), sensitive_features=GOOD["sex"])
     reader = pa.RecordBatchReader.from_batches(table.schema, table.to_batches())
     for source in (table, table.to_batches()[0], reader, [table[:2], table[2:]]):
         assert_same(moments_from_batches(source, "sex", columns=["a", "b"]), expected)

@@ -8,8 +8,9 @@ import numpy as np
 import pytest
 
 from fairpca import FairPCA
+from fairpca._validation import is_dask
 from fairpca.moments import group_moments
-from fairpca.moments.dask import is_dask, moments_from_dask
+from fairpca.moments.dask import moments_from_dask
 
 da = pytest.importorskip("dask.array", reason="dask is not installed")
 dd = pytest.importorskip("dask.dataframe", reason="dask is not installed")
@@ -41,9 +42,9 @@ def assert_same(first, second):
 def test_arrays(people, chunks):
     X, sex = people
     lazy = da.from_array(X, chunks=chunks)
-    expected = group_moments(X, sex)
-    assert_same(moments_from_dask(lazy, da.from_array(sex, chunks=250)), expected)
-    assert_same(moments_from_dask(lazy, sex), expected)
+    expected = group_moments(X, sensitive_features=sex)
+    assert_same(moments_from_dask(lazy, sensitive_features=da.from_array(sex, chunks=250)), expected)
+    assert_same(moments_from_dask(lazy, sensitive_features=sex), expected)
 
 
 def test_weights(people, rng):
@@ -52,8 +53,13 @@ def test_weights(people, rng):
     weight[:100] = 0.0  # a chunk without positive weights
     weight[-1] = 1.0  # a chunk with one row of weight one
     lazy = da.from_array(X, chunks=((100,) * 9 + (99, 1), (6,)))
-    expected = group_moments(X, sex, sample_weight=weight)
-    assert_same(moments_from_dask(lazy, da.from_array(sex, chunks=100), da.from_array(weight, chunks=100)), expected)
+    expected = group_moments(X, sensitive_features=sex, sample_weight=weight)
+    assert_same(
+        moments_from_dask(
+            lazy, sensitive_features=da.from_array(sex, chunks=100), sample_weight=da.from_array(weight, chunks=100)
+        ),
+        expected,
+    )
 
 
 @pytest.mark.parametrize("by_name", [True, False])
@@ -130,23 +136,27 @@ def test_several_columns_and_one_weight_in_memory_with_a_dask_array(people):
     X, sex = people
     lazy = da.from_array(X, chunks=(130, 6))
     columns = {"sex": sex, "old": np.arange(len(X)) % 3 == 0}
-    expected = group_moments(X, columns, sample_weight=2.0)
+    expected = group_moments(X, sensitive_features=columns, sample_weight=2.0)
     frame = pd.DataFrame(columns)
     mixed = {"sex": da.from_array(sex, chunks=100), "old": columns["old"]}
     for given in (columns, mixed, frame, frame.astype({"sex": "category"})):
-        assert_same(moments_from_dask(lazy, given, 2.0), expected)
+        assert_same(moments_from_dask(lazy, sensitive_features=given, sample_weight=2.0), expected)
     table = dd.from_pandas(frame_of(X, sex), npartitions=4)
     series = {"sex": table["sex"], "first": table["sex"] == "a"}
     features = table.drop(columns="sex")
     assert_same(
-        moments_from_dask(features, series, 2), group_moments(X, {"sex": sex, "a": sex == "a"}, sample_weight=2)
+        moments_from_dask(features, sensitive_features=series, sample_weight=2),
+        group_moments(X, sensitive_features={"sex": sex, "a": sex == "a"}, sample_weight=2),
     )
 
 
 def test_labels_of_several_types_stay_what_they_are():
     X = np.arange(16.0).reshape(8, 2) ** 2
     for labels in ([1, "a", "1", 1, "a", "1", 1, 1], [True, False] * 4, [0.0, 1.0] * 4):
-        ours, theirs = moments_from_dask(da.from_array(X, chunks=(3, 2)), labels), group_moments(X, labels)
+        ours, theirs = (
+            moments_from_dask(da.from_array(X, chunks=(3, 2)), sensitive_features=labels),
+            group_moments(X, sensitive_features=labels),
+        )
         assert_same(ours, theirs)
         assert list(map(type, ours.labels)) == list(map(type, theirs.labels))
 
@@ -157,8 +167,11 @@ def test_columns_by_name_in_any_form(people, names):
     given = dict(zip(names, (sex, np.arange(len(X)) % 2), strict=False))
     features = range(6) if 8 in names else list("uvwxyz")
     frame = dd.from_pandas(pd.DataFrame(X, columns=features).join(pd.DataFrame(given)), npartitions=3)
-    assert_same(moments_from_dask(frame, names), group_moments(X, given))
-    assert_same(moments_from_dask(frame.drop(columns=list(names[1:])), names[0]), group_moments(X, sex))
+    assert_same(moments_from_dask(frame, sensitive_features=names), group_moments(X, sensitive_features=given))
+    assert_same(
+        moments_from_dask(frame.drop(columns=list(names[1:])), sensitive_features=names[0]),
+        group_moments(X, sensitive_features=sex),
+    )
 
 
 @pytest.mark.parametrize("weights", [6e-10, np.full(1000, 6e-10), "chunks"])
@@ -167,11 +180,14 @@ def test_the_total_weight_of_all_chunks_must_be_large_enough(people, weights):
     weights = da.full(1000, 6e-10, chunks=100) if isinstance(weights, str) else weights
     lazy = da.from_array(X, chunks=(100, 6))
     with pytest.raises(ValueError, match="sample_weight sums to 6e-07"):
-        moments_from_dask(lazy, sex, weights)
+        moments_from_dask(lazy, sensitive_features=sex, sample_weight=weights)
     few = np.zeros(1000)
     few[[1, 399, 999]] = 0.6  # the weights of each chunk sum to less than one row, those of all chunks to more
-    expected = group_moments(X, sex, sample_weight=few)
-    assert np.allclose(moments_from_dask(lazy, sex, da.from_array(few, chunks=100)).counts, expected.counts)
+    expected = group_moments(X, sensitive_features=sex, sample_weight=few)
+    assert np.allclose(
+        moments_from_dask(lazy, sensitive_features=sex, sample_weight=da.from_array(few, chunks=100)).counts,
+        expected.counts,
+    )
 
 
 def test_invalid_arguments_are_named_in_the_error(people):
@@ -215,7 +231,10 @@ def test_features_of_nullable_boolean_and_categorical_numbers(people):
     frame = frame_of(np.rint(X), sex).astype({"x0": "Int64", "x1": "Float32"})
     frame["x2"], frame["x3"] = frame["x2"] > 2, frame["x3"].astype("category")
     plain = frame.drop(columns="sex").astype(float).to_numpy()
-    assert_same(moments_from_dask(dd.from_pandas(frame, npartitions=3), "sex"), group_moments(plain, sex))
+    assert_same(
+        moments_from_dask(dd.from_pandas(frame, npartitions=3), sensitive_features="sex"),
+        group_moments(plain, sensitive_features=sex),
+    )
 
 
 LOST_WORKER = """

@@ -7,7 +7,8 @@ import pytest
 from scipy import sparse
 
 from fairpca._validation import check_groups
-from fairpca.moments import GroupFactors, group_moments
+from fairpca.moments import group_moments
+from fairpca.moments._factors import GroupFactors
 
 
 @pytest.mark.parametrize("center", ["pooled", "group"])
@@ -18,7 +19,7 @@ def test_products_are_those_of_the_moments(rng, center, kind):
     weight = rng.integers(0, 3, 60).astype(float) if kind == "weighted" else None
     X = sparse.csr_array(X * (rng.random(X.shape) < 0.3)) if kind == "sparse" else X
     factors = GroupFactors(X, check_groups(groups, 60), weight)
-    moments = group_moments(X, groups, sample_weight=weight)
+    moments = group_moments(X, sensitive_features=groups, sample_weight=weight)
     vectors = rng.normal(size=(9, 4))
     matrices = moments.second_moments(center)
     assert np.allclose(factors.second_moments(center).images(vectors), matrices @ vectors)

@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 
 from fairpca._validation import check_groups
-from fairpca.moments import GroupedSample
+from fairpca.moments._grouped_sample import GroupedSample
 from fairpca.moments.grid_means import GridMeans
 from fairpca.moments.kernel_means import KernelMeans, kernel_means
 

@@ -5,7 +5,7 @@ import pytest
 from scipy import sparse
 
 from fairpca._validation import Groups, check_groups
-from fairpca.moments import GroupedSample
+from fairpca.moments._grouped_sample import GroupedSample
 
 
 @pytest.fixture

@@ -4,8 +4,8 @@ import numpy as np
 import pytest
 from tests.moments.cases import SIGMA, grouped_sample, naive_means, slope_error
 
-from fairpca.moments import GroupedSample
 from fairpca.moments import kernel_means as module
+from fairpca.moments._grouped_sample import GroupedSample
 from fairpca.moments.bandwidths import halved_bandwidths
 from fairpca.moments.kernel_means import cross_means, kernel_matrix, kernel_means
 

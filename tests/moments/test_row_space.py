@@ -7,7 +7,8 @@ import pytest
 from scipy import sparse
 
 from fairpca._validation import check_groups
-from fairpca.moments import RowSpace, group_moments
+from fairpca.moments import group_moments
+from fairpca.moments._row_space import RowSpace
 
 N_ROWS, N_FEATURES = 40, 90
 
@@ -26,7 +27,7 @@ def test_coordinates_describe_the_rows(rows, rng):
     assert space.moments.n_features == N_ROWS - 1 + 2  # centring removes one dimension
     basis = np.linalg.qr(rng.normal(size=(N_ROWS + 1, 4)))[0]
     lifted = space.lift(basis)
-    moments = group_moments(X, groups)
+    moments = group_moments(X, sensitive_features=groups)
     for center in ("pooled", "group"):
         expected = basis.T @ space.moments.second_moments(center) @ basis
         assert np.allclose(lifted.T @ moments.second_moments(center) @ lifted, expected)
@@ -45,7 +46,7 @@ def test_statistics_independent_of_coordinates_equal_those_of_the_features(rows,
     X = sparse.csr_array(X * (rng.random(X.shape) < 0.4)) if kind == "sparse" else X
     weight = rng.integers(0, 3, N_ROWS).astype(float) if kind == "weighted" else None
     space = RowSpace(X, check_groups(groups, N_ROWS), weight, n_spare=3)
-    moments = group_moments(X, groups, sample_weight=weight)
+    moments = group_moments(X, sensitive_features=groups, sample_weight=weight)
     assert np.allclose(space.traces(center), moments.traces(center))
     assert np.allclose(space.traces(center), np.einsum("aii->a", moments.second_moments(center)))
     assert np.isclose(space.pooled_variance(), moments.pooled_variance())

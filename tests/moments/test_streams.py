@@ -6,7 +6,8 @@ import numpy as np
 import pytest
 
 from fairpca._validation import Groups, check_groups
-from fairpca.moments import RowBlock, group_moments, moments_from_blocks
+from fairpca.moments import group_moments
+from fairpca.moments._streams import RowBlock, moments_from_blocks
 
 
 def blocks_of(X, groups, weights, rows):
@@ -23,7 +24,7 @@ def test_blocks_equal_memory(rng, rows, n_jobs, weighted):
     X, groups = rng.normal(size=(500, 4)) + 3, rng.choice(["f", "m", "x"], 500, p=[0.5, 0.48, 0.02])
     weights = rng.random(500) + 0.1 if weighted else None
     moments = moments_from_blocks(blocks_of(X, groups, weights, rows), list("abcd"), n_jobs=n_jobs)
-    expected = group_moments(X, groups, sample_weight=weights)
+    expected = group_moments(X, sensitive_features=groups, sample_weight=weights)
     assert moments.labels == expected.labels
     np.testing.assert_allclose(moments.counts, expected.counts)
     np.testing.assert_allclose(moments.means, expected.means)

@@ -16,6 +16,7 @@ from fairpca.plotting import (
     ConvergenceDisplay,
     FrontierDisplay,
     GroupErrorDisplay,
+    LoadingsDisplay,
     ProjectionDisplay,
 )
 
@@ -41,8 +42,8 @@ def displays_of(X, groups):
     """Every class method that draws, as a function of the axes."""
     pca, robust = FairPCA(2).fit(X, sensitive_features=groups), RobustFairPCA(2).fit(X, sensitive_features=groups)
     given = {"sensitive_features": groups}
-    curve = frontier(X, groups, n_components=2, penalties=[0.0, 1.0])
-    found = compare(X, groups, n_components=[1], methods=["PCA"])
+    curve = frontier(X, sensitive_features=groups, n_components=2, penalties=[0.0, 1.0])
+    found = compare(X, sensitive_features=groups, n_components=[1], methods=["PCA"])
     return {
         "biplot": lambda ax: BiplotDisplay.from_estimator(pca, X, **given, ax=ax),
         "communality": lambda ax: CommunalityDisplay.from_estimator(pca, ax=ax),
@@ -52,6 +53,7 @@ def displays_of(X, groups):
         "curve": lambda ax: FrontierDisplay.from_frontier(curve, ax=ax),
         "errors": lambda ax: GroupErrorDisplay.from_estimator(pca, X, **given, n_components=[1, 2], ax=ax),
         "comparison": lambda ax: GroupErrorDisplay.from_comparison(found, ax=ax),
+        "loadings": lambda ax: LoadingsDisplay.from_estimator(pca.rotated(), ax=ax),
         "projection": lambda ax: ProjectionDisplay.from_estimator(pca, X, **given, ax=ax),
     }
 
@@ -91,7 +93,7 @@ def test_group_errors(two_groups):
 
 def test_group_errors_of_a_comparison(two_groups):
     X, groups = two_groups
-    found = compare(X, groups, n_components=[1, 2], methods=["PCA", "FairPCA"])
+    found = compare(X, sensitive_features=groups, n_components=[1, 2], methods=["PCA", "FairPCA"])
     display = GroupErrorDisplay.from_comparison(found, of="error")
     assert display.values["PCA"].shape == (2, 2)
     drawn(display.plot())
@@ -109,7 +111,7 @@ def test_frontier(two_groups):
         assert len(ax.lines) == 1 + len(display.methods)
     with pytest.raises(ValueError, match="kind='pie'"):
         display.plot(kind="pie")
-    three = frontier(X, np.arange(len(X)) % 3, n_components=2, penalties=[0.0, 1.0])
+    three = frontier(X, sensitive_features=np.arange(len(X)) % 3, n_components=2, penalties=[0.0, 1.0])
     drawn(FrontierDisplay.from_frontier(three).plot())
     with pytest.raises(ValueError, match="exactly two groups"):
         FrontierDisplay.from_frontier(three).plot(kind="errors")
@@ -189,7 +191,7 @@ def test_group_errors_stop_at_the_number_of_features(two_groups):
 
 def test_ordinary_pca_is_dashed_as_in_the_report(two_groups):
     X, groups = two_groups
-    found = compare(X, groups, n_components=[1, 2], methods=["PCA", "FairPCA"], n_permutations=19)
+    found = compare(X, sensitive_features=groups, n_components=[1, 2], methods=["PCA", "FairPCA"], n_permutations=19)
     display = GroupErrorDisplay.from_comparison(found, of="corrected_loss")
     ax = drawn(display.plot())
     assert [line.get_linestyle() for line in display.lines_] == ["--", "--", "-", "-"]
@@ -200,7 +202,7 @@ def test_ordinary_pca_is_dashed_as_in_the_report(two_groups):
 def test_a_method_that_could_not_be_fitted_leaves_a_gap(two_groups):
     X, groups = two_groups
     p = X.shape[1]
-    found = compare(X, groups, n_components=[2, p], methods=["PCA", "ParityPCA"])
+    found = compare(X, sensitive_features=groups, n_components=[2, p], methods=["PCA", "ParityPCA"])
     display = GroupErrorDisplay.from_comparison(found)
     assert np.isfinite(display.values["ParityPCA"][0]).all()
     assert np.isnan(display.values["ParityPCA"][1]).all()

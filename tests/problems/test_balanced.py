@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from fairpca.problems import CRITERIA, balanced_problem, best_captured, group_errors, group_losses
+from fairpca.problems.balanced import CRITERIA, balanced_problem, best_captured, group_errors, group_losses
 from fairpca.protocols import LineExpansion
 
 

@@ -42,7 +42,7 @@ def indicators(groups):
 
 def test_the_published_formula(three_groups):
     X, groups = three_groups
-    erasure = least_squares_erasure(group_moments(X, groups))
+    erasure = least_squares_erasure(group_moments(X, sensitive_features=groups))
     assert erasure.directions.shape == (6, 2)
     np.testing.assert_allclose(matrix_of(erasure), published(X, indicators(groups)), atol=1e-11)
     np.testing.assert_allclose(erasure.coefficients.T @ erasure.directions, np.eye(2), atol=1e-11)
@@ -51,7 +51,7 @@ def test_the_published_formula(three_groups):
 def test_continuous_columns_are_columns_of_z(three_groups, rng):
     X, groups = three_groups
     age = X @ rng.normal(size=6) + rng.normal(size=150)
-    erasure = least_squares_erasure(attribute_moments(X, groups, age))
+    erasure = least_squares_erasure(attribute_moments(X, sensitive_features=groups, continuous=age))
     expected = published(X, np.column_stack([indicators(groups), age]))
     np.testing.assert_allclose(matrix_of(erasure), expected, atol=1e-10)
 
@@ -59,7 +59,7 @@ def test_continuous_columns_are_columns_of_z(three_groups, rng):
 def test_columns_that_do_not_vary_on_their_own(three_groups, rng):
     X, groups = three_groups
     X = np.column_stack([X, X[:, 0] + X[:, 1], np.full(150, 7.0), X @ rng.normal(size=6)])
-    erasure = least_squares_erasure(group_moments(X, groups))
+    erasure = least_squares_erasure(group_moments(X, sensitive_features=groups))
     np.testing.assert_allclose(matrix_of(erasure), published(X, indicators(groups)), atol=1e-10)
 
 
@@ -68,9 +68,9 @@ def test_a_constant_column_far_away_changes_nothing(three_groups, offset):
     """Its rounding errors are not variance, whatever their size compared with the other features."""
     X, groups = three_groups
     weights = np.linspace(0.1, 1.9, 150)
-    plain = least_squares_erasure(group_moments(X, groups, sample_weight=weights))
+    plain = least_squares_erasure(group_moments(X, sensitive_features=groups, sample_weight=weights))
     X = np.column_stack([X, np.full(150, offset * np.pi)])
-    erasure = least_squares_erasure(group_moments(X, groups, sample_weight=weights))
+    erasure = least_squares_erasure(group_moments(X, sensitive_features=groups, sample_weight=weights))
     assert (erasure.coefficients[-1] == 0).all()
     np.testing.assert_allclose(matrix_of(erasure)[:6, :6], matrix_of(plain), atol=1e-9)
 
@@ -78,7 +78,9 @@ def test_a_constant_column_far_away_changes_nothing(three_groups, offset):
 def test_units_of_the_features_do_not_matter(three_groups):
     X, groups = three_groups
     units = 10.0 ** np.array([4, -4, 0, 2, -2, 1])
-    plain, scaled = (matrix_of(least_squares_erasure(group_moments(rows, groups))) for rows in (X, X * units))
+    plain, scaled = (
+        matrix_of(least_squares_erasure(group_moments(rows, sensitive_features=groups))) for rows in (X, X * units)
+    )
     np.testing.assert_allclose(scaled / units[:, None] * units, plain, atol=1e-9)
 
 
@@ -99,7 +101,7 @@ def test_no_affine_map_without_correlation_is_closer(rng):
         for _ in range(5)
     ]
     least = min(one.fun for one in found if one.success)
-    matrix = matrix_of(least_squares_erasure(group_moments(X, groups)))
+    matrix = matrix_of(least_squares_erasure(group_moments(X, sensitive_features=groups)))
     offset = X.mean(axis=0) - matrix @ X.mean(axis=0)
     distance, correlation = parts(np.append(matrix.ravel(), offset))
     assert np.abs(correlation).max() < 1e-14
@@ -108,7 +110,7 @@ def test_no_affine_map_without_correlation_is_closer(rng):
 
 def test_covariance_of_the_erased_rows(three_groups, rng):
     X, groups = three_groups
-    moments = group_moments(X, groups)
+    moments = group_moments(X, sensitive_features=groups)
     erasure = least_squares_erasure(moments)
     erased = X @ matrix_of(erasure).T
     np.testing.assert_allclose(erasure.covariance(moments.pooled_covariance()), np.cov(erased.T, bias=True), atol=1e-10)
@@ -118,7 +120,7 @@ def test_covariance_of_the_erased_rows(three_groups, rng):
 
 def test_nothing_is_erased_where_means_are_equal(rng):
     X = rng.normal(size=(40, 3))
-    moments = group_moments(np.vstack([X, X]), np.repeat([0, 1], 40))
+    moments = group_moments(np.vstack([X, X]), sensitive_features=np.repeat([0, 1], 40))
     assert least_squares_erasure(moments).directions.shape == (3, 0)
     np.testing.assert_array_equal(matrix_of(least_squares_erasure(moments)), np.eye(3))
 
@@ -126,7 +128,7 @@ def test_nothing_is_erased_where_means_are_equal(rng):
 @pytest.mark.parametrize("oblique", [True, False])
 def test_errors_of_linear_reconstructions(three_groups, rng, oblique):
     X, groups = three_groups
-    moments = group_moments(X, groups)
+    moments = group_moments(X, sensitive_features=groups)
     basis = np.linalg.qr(rng.normal(size=(6, 2)))[0]
     encoder = rng.normal(size=(6, 2)) if oblique else None
     centred = X - X.mean(axis=0)

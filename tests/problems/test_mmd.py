@@ -7,7 +7,7 @@ import pytest
 from tests.moments.cases import SIGMA, grouped_sample, slope_error
 
 from fairpca._validation import check_groups
-from fairpca.moments import GroupedSample
+from fairpca.moments._grouped_sample import GroupedSample
 from fairpca.moments.fourier import FourierKernel
 from fairpca.moments.kernel_means import exact_kernel, kernel_means
 from fairpca.problems.mmd import DiscrepancyProblem, RandomLevels, all_pairs, pair_discrepancies, random_level

@@ -47,7 +47,7 @@ def brute_force(X, groups, basis, penalty):
 
 def test_gaps_and_value_are_those_of_the_projected_rows(three_groups, rng):
     X, groups = three_groups
-    moments = group_moments(X, groups)
+    moments = group_moments(X, sensitive_features=groups)
     problem, _ = parity_problem(moments, 2, penalty=0.7, tolerance=0.5)
     basis = frame(rng, 6, 2)
     mean, covariance, value = brute_force(X, groups, basis, 0.7)
@@ -59,7 +59,7 @@ def test_gaps_and_value_are_those_of_the_projected_rows(three_groups, rng):
 
 def test_largest_difference_belongs_to_the_worst_pair(three_groups, rng):
     X, groups = three_groups
-    moments = group_moments(X, groups)
+    moments = group_moments(X, sensitive_features=groups)
     problem, _ = parity_problem(moments, 2, penalty=1.0, tolerance=0.5)
     for _ in range(20):
         basis = frame(rng, 6, 2)
@@ -74,7 +74,9 @@ def slope_error(function, basis, gradient, direction, step):
 
 
 def test_gradient_of_the_smoothed_value(three_groups, rng):
-    problem, _ = parity_problem(group_moments(*three_groups), 3, penalty=0.7, tolerance=0.5)
+    problem, _ = parity_problem(
+        group_moments(three_groups[0], sensitive_features=three_groups[1]), 3, penalty=0.7, tolerance=0.5
+    )
     basis, direction = frame(rng, 6, 3), rng.normal(size=(6, 3))
     for temperature in (1.0, 0.1):
         gradient = problem.smoothed(basis, temperature)[1]
@@ -86,7 +88,9 @@ def test_gradient_of_the_smoothed_value(three_groups, rng):
 
 
 def test_gradient_of_the_limits(three_groups, rng):
-    problem, _ = parity_problem(group_moments(*three_groups), 3, penalty=0.0, tolerance=0.5)
+    problem, _ = parity_problem(
+        group_moments(three_groups[0], sensitive_features=three_groups[1]), 3, penalty=0.0, tolerance=0.5
+    )
     basis, direction, weights = frame(rng, 6, 3), rng.normal(size=(6, 3)), rng.random(3)
     gradient = problem.limits_gradient(basis, weights)
     error = slope_error(lambda V: weights @ problem.limits(V), basis, gradient, direction, 1e-3)
@@ -94,7 +98,9 @@ def test_gradient_of_the_limits(three_groups, rng):
 
 
 def test_smoothing_error(three_groups, rng):
-    problem, _ = parity_problem(group_moments(*three_groups), 3, penalty=0.7, tolerance=0.5)
+    problem, _ = parity_problem(
+        group_moments(three_groups[0], sensitive_features=three_groups[1]), 3, penalty=0.7, tolerance=0.5
+    )
     basis = frame(rng, 6, 3)
     for temperature in (1.0, 0.01):
         excess = problem.smoothed(basis, temperature)[0] - problem.value(basis)
@@ -103,7 +109,7 @@ def test_smoothing_error(three_groups, rng):
 
 def test_limits_change_sign_at_the_tolerance(three_groups, rng):
     X, groups = three_groups
-    moments = group_moments(X, groups)
+    moments = group_moments(X, sensitive_features=groups)
     basis = frame(rng, 6, 2)
     gaps = mean_gaps(moments, basis)
     for factor, sign in ((1.001, -1), (0.999, 1)):
@@ -112,7 +118,9 @@ def test_limits_change_sign_at_the_tolerance(three_groups, rng):
 
 
 def test_restricting_and_rescaling_change_coordinates_only(three_groups, rng):
-    problem, _ = parity_problem(group_moments(*three_groups), 2, penalty=0.7, tolerance=0.5)
+    problem, _ = parity_problem(
+        group_moments(three_groups[0], sensitive_features=three_groups[1]), 2, penalty=0.7, tolerance=0.5
+    )
     columns, inner = frame(rng, 6, 4), frame(rng, 4, 2)
     restricted = problem.restrict(columns)
     assert restricted.value(inner) == pytest.approx(problem.value(columns @ inner), rel=1e-12)
@@ -127,7 +135,7 @@ def test_restricting_and_rescaling_change_coordinates_only(three_groups, rng):
 
 def test_tolerance_zero_is_stated_in_the_null_space(three_groups):
     X, groups = three_groups
-    moments = group_moments(X, groups)
+    moments = group_moments(X, sensitive_features=groups)
     problem, columns = parity_problem(moments, 2, penalty=1.0, tolerance=0.0)
     assert columns.shape == (6, 4)
     assert len(problem.directions) == 0
@@ -136,7 +144,7 @@ def test_tolerance_zero_is_stated_in_the_null_space(three_groups):
 
 def test_mean_parity_basis_is_pca_in_the_null_space(three_groups):
     X, groups = three_groups
-    moments = group_moments(X, groups)
+    moments = group_moments(X, sensitive_features=groups)
     columns = scipy_null_space(pair_differences(moments.means))
     values = np.linalg.eigvalsh(np.cov((X @ columns).T, bias=True))[::-1]
     for dimension in (1, 2, 4):
@@ -151,7 +159,7 @@ def test_mean_parity_basis_is_pca_in_the_null_space(three_groups):
 
 
 def test_mean_penalty_is_the_penalised_problem(three_groups, rng):
-    moments = group_moments(*three_groups)
+    moments = group_moments(three_groups[0], sensitive_features=three_groups[1])
     covariance, directions = moments.pooled_covariance(), pair_differences(moments.means)
     matrices, minimax = mean_penalty(covariance, directions, 0.4, 3.0)
     for _ in range(10):
@@ -165,7 +173,7 @@ def test_mean_penalty_is_the_penalised_problem(three_groups, rng):
 @pytest.mark.parametrize("dimension", [1, 3])
 def test_covariance_bound_never_exceeds_the_value(three_groups, rng, dimension):
     X, groups = three_groups
-    moments = group_moments(X[groups != "c"], groups[groups != "c"])
+    moments = group_moments(X[groups != "c"], sensitive_features=groups[groups != "c"])
     covariances = moments.second_moments("group")
     problem = MomentParity(moments.pooled_covariance(), covariances, np.zeros((0, 6)), penalty=0.7, tolerance=0.0)
     matrices, minimax = covariance_bound(problem.covariance, problem.differences(), 0.7, dimension)

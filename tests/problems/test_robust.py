@@ -5,7 +5,7 @@ import itertools
 import numpy as np
 import pytest
 
-from fairpca.problems import RobustGap, group_radii
+from fairpca.problems.robust import RobustGap, group_radii
 
 
 @pytest.fixture

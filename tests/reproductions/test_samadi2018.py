@@ -105,9 +105,9 @@ def test_algorithm_one_attains_the_optimum_with_at_most_one_dimension_more(data)
 
 def test_eigengap_is_zero_at_a_tie():
     X = np.vstack([np.eye(3), -np.eye(3)])
-    moments = group_moments(np.vstack([X, 2 * X]), np.repeat([0, 1], 6))
+    moments = group_moments(np.vstack([X, 2 * X]), sensitive_features=np.repeat([0, 1], 6))
     assert algorithms.eigengap(moments, 1, np.array([0.5, 0.5])) == pytest.approx(0, abs=1e-12)
-    stretched = group_moments(np.vstack([X, X]) * [2.0, 1.0, 1.0], np.repeat([0, 1], 6))
+    stretched = group_moments(np.vstack([X, X]) * [2.0, 1.0, 1.0], sensitive_features=np.repeat([0, 1], 6))
     assert algorithms.eigengap(stretched, 1, np.array([0.5, 0.5])) == pytest.approx(0.75)
 
 

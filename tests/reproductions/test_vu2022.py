@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 
 from fairpca.moments import group_moments
-from fairpca.problems import best_captured, group_losses
+from fairpca.problems.balanced import best_captured, group_losses
 from reproductions import reproduce, vu2022
 from reproductions.__main__ import main
 from reproductions._steps import Steps
@@ -41,7 +41,7 @@ def test_criteria_are_means_over_rows():
     X, groups = rng.standard_normal((50, 4)) + 0.3, np.repeat([0, 1], [30, 20])
     basis = np.linalg.qr(rng.standard_normal((4, 2)))[0]
     means = rng.standard_normal((2, 4))
-    moments = group_moments(X, groups)
+    moments = group_moments(X, sensitive_features=groups)
     measured = protocol.measure(basis, moments, moments, means)
 
     def error(rows):
@@ -141,7 +141,8 @@ def test_lambda_is_lowered_where_the_smallest_eigenvalues_fall_below_the_radius(
 
 
 def test_port_as_meant_attains_the_optimum_and_has_trace_d(rng):
-    moments = group_moments(*small_table(rng))
+    X, groups = small_table(rng)
+    moments = group_moments(X, sensitive_features=groups)
     matrices = moments.second_moments("group")
     meant = errata.port_of_fair_pca(matrices, 2, 0.25, as_meant=True)
     assert np.trace(errata.port_of_fair_pca(matrices, 2, 0.25)) == pytest.approx(2)

@@ -5,8 +5,9 @@ from __future__ import annotations
 import numpy as np
 
 from fairpca.joint_range import JointRange
-from fairpca.problems import RobustGap, balanced_problem
-from fairpca.solvers import minimise_on_range
+from fairpca.problems.balanced import balanced_problem
+from fairpca.problems.robust import RobustGap
+from fairpca.solvers.range.dual import minimise_on_range
 
 
 def random_moments(rng, k=3, size=7):

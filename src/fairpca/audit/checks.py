@@ -38,6 +38,10 @@ MAX_GROUPS = 20
 MIN_GROUP_ROWS = 10
 #: Squares of larger numbers may overflow when summed: standardising would turn the column into zeros.
 _LARGEST = 1e150
+_PURPOSES = {
+    "sensitive": "the sensitive column", "label": "the label", "clusters": "the cluster column",
+    "weights": "the weights", "continuous": "a continuous sensitive column",
+}  # fmt: skip
 _OTHER_LABEL = Remedy("name another column", "label")
 
 
@@ -76,26 +80,18 @@ class Roles:
         """
         parts = ([one] if one in table.types or "," not in one else one.split(",") for one in drop)
         roles = cls(tuple(sensitive), drop=tuple(name.strip() for part in parts for name in part), **others)
-        purposes = dict.fromkeys(roles.sensitive, "the sensitive column") | {roles.label: "the label"}
-        purposes |= {roles.clusters: "the cluster column", roles.weights: "the weights"}
-        purposes |= dict.fromkeys(roles.continuous, "a continuous sensitive column")
-        for name, purpose in purposes.items():
-            if name is not None:
-                table.check_column(name, purpose)
-                if (unusable := table.problem_of_type(name)) is not None:
-                    raise unusable
+        uses = [(name, "sensitive") for name in dict.fromkeys(roles.sensitive)]
+        uses += [(name, use) for use in ("label", "clusters", "weights") if (name := getattr(roles, use)) is not None]
+        taken: dict[str, str] = {}
+        for name, use in [*uses, *((name, "continuous") for name in roles.continuous)]:
+            table.check_column(name, _PURPOSES[use])
+            if (unusable := table.problem_of_type(name)) is not None:
+                raise unusable
+            if taken.setdefault(name, use) != use:
+                problem = f"Column {name!r} cannot be both {_PURPOSES[taken[name]]} and {_PURPOSES[use]}"
+                raise TableError(problem, Remedy("name another column", use))
         for name in roles.drop:
             table.check_column(name, "a column to drop")
-        if roles.label in roles.sensitive:
-            problem = f"Column {roles.label!r} cannot be both the sensitive column and the label"
-            raise TableError(problem, _OTHER_LABEL)
-        both = next((name for name in roles.continuous if name in (*roles.labels, roles.clusters, roles.weights)), None)
-        if both is not None:
-            problem = f"Column {both!r} cannot be both continuous and a group, label, cluster or weight"
-            raise TableError(problem, Remedy("name another column", "continuous"))
-        if roles.weights is not None and roles.weights in (*roles.labels, roles.clusters):
-            problem = f"Column {roles.weights!r} cannot be both the weights and a group, label or cluster"
-            raise TableError(problem, Remedy("name another column", "weights"))
         return roles
 
 

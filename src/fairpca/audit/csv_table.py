@@ -3,19 +3,17 @@
 from __future__ import annotations
 
 import csv
-import gzip
 import hashlib
 import io
 import itertools
 import re
-import zlib
 from collections.abc import Iterator, Sequence
 from pathlib import Path
 from typing import Any
 
 from fairpca._progress import Report
 from fairpca.audit.errors import TableError
-from fairpca.audit.table import Restart, Table, check_unique, sliced
+from fairpca.audit.table import Table, check_unique, sliced
 from fairpca.audit.texts import MissingTokens
 
 __all__ = ["CsvTable"]
@@ -25,6 +23,7 @@ _BLOCK_BYTES = 1 << 20
 #: A longer line is no line of a table.
 _MOST_BYTES_OF_LINE = 1 << 28
 _ROWS_OF_BATCH = 10_000
+_MARKS = {b"\xff\xfe\0\0": "UTF-32", b"\0\0\xfe\xff": "UTF-32", b"\xff\xfe": "UTF-16", b"\xfe\xff": "UTF-16"}
 #: The first bytes of files that are not text.
 _MAGIC = {b"PAR1": ("Parquet", ".parquet"), b"ARROW1": ("Feather", ".feather"), b"FEA1": ("Feather", ".feather")}
 
@@ -36,21 +35,22 @@ class CsvTable(Table):
         import pyarrow
 
         self._path, self._checked = path, False
+        self._compression = {".gz": "gzip", ".zst": "zstd"}.get(path.suffix.lower())
         #: What is not a regular file can be read only once.
         self._content = None if path.is_file() else path.read_bytes()
         super().__init__(path.name, {}, missing)
-        with self._raw() as raw:
-            _check_encoding(_Bytes(self._decompressed(raw), self.name, None).read(64), self.name)
-        with self._raw() as raw:
+        with self._opened() as raw:
+            _check_encoding(self._bytes(raw, check=False).read(64), self.name)
+        with self._opened() as raw:
             line = next(lines := self._lines(raw), "")
-            if not (line.strip() or any(line.strip() for line in lines)):
+            if not line.strip():
+                if any(other.strip() for other in lines):
+                    raise TableError(f"{self.name} begins with an empty line", "name the columns in the first line")
                 raise TableError(f"{self.name} is empty")
         self.delimiter = delimiter or max(",;\t", key=line.count)
         self._careful = not self.delimiter.isascii()  # which pyarrow cannot split at
-        with self._raw() as raw:
-            written = next(self._records(raw), [])
-        if not written:
-            raise TableError(f"{self.name} begins with an empty line", "name the columns in the first line")
+        with self._opened() as raw:
+            written = next(self._records(raw))
         names = [text.strip() or f"column {number}" for number, text in enumerate(written, start=1)]
         check_unique(names, self.name, written)
         self.types = dict.fromkeys(names, pyarrow.string())
@@ -59,17 +59,16 @@ class CsvTable(Table):
         self.trimmed = [text for text in written if text.strip() and text != text.strip()]
 
     def sha256(self) -> str:
-        with self._raw() as stream:
-            return hashlib.file_digest(stream, "sha256").hexdigest()
+        with self._opened() as raw:
+            return hashlib.file_digest(raw, "sha256").hexdigest()
 
     def batches(self, names: Sequence[str], rows: int, progress: Report, doing: str) -> Iterator[Any]:
         if not self._checked:
             self._check()
-        careful, names = self._careful or not names, list(dict.fromkeys(names))
-        size, found = self._path.stat().st_size if self._content is None else len(self._content), 0
-        with self._raw() if careful else self._native() as raw:
-            parsed = self._parsed_by_python(raw, names) if careful else self._parsed_by_arrow(raw, names)
-            for batch in sliced(parsed, rows):
+        names, found = list(dict.fromkeys(names)), 0
+        with self._opened() as raw:
+            size = raw.size()
+            for batch in sliced(self._parsed(raw, names), rows):
                 found += batch.num_rows
                 progress(raw.tell(), size, doing)
                 yield batch
@@ -78,39 +77,50 @@ class CsvTable(Table):
         self.n_rows = found
 
     def _check(self) -> None:
-        """Read all bytes once; pyarrow's threads must not call Python, which may end before they do."""
-        with self._raw() as raw:
-            odd = rf'[\r\n{re.escape(self.delimiter or ",")}] +"'.encode()
-            stream = _Bytes(self._decompressed(raw), self.name, odd)
-            try:
-                while stream.read(_BLOCK_BYTES):
-                    pass
-            except Restart:
-                self._careful = True
+        """Read all bytes once; pyarrow's threads must not call Python, which may end before they do.
+
+        Python reads files with a blank before a quotation mark: pyarrow takes the mark for a part of the text, Python's
+        csv module for the start of a quoted value.
+        """
+        odd, seen = re.compile(rf'[\r\n{re.escape(self.delimiter or ",")}] +"'.encode()), b"\n"
+        with self._opened() as raw:
+            stream = self._bytes(raw)
+            while block := stream.read(_BLOCK_BYTES):
+                seen = seen[-64:] + block
+                self._careful = self._careful or (b' "' in seen and odd.search(seen) is not None)
         self._checked = True
 
-    def _native(self) -> Any:
-        import pyarrow
+    def _parsed(self, raw: Any, names: list[str]) -> Iterator[Any]:
+        """The rows as pyarrow reads them; from the first block on that it does not understand, as Python does."""
+        found = 0
+        if names and not self._careful:
+            import pyarrow
 
-        return pyarrow.OSFile(str(self._path)) if self._content is None else pyarrow.BufferReader(self._content)
+            try:
+                for batch in self._parsed_by_arrow(raw, names):
+                    found += batch.num_rows
+                    yield batch
+                return
+            except pyarrow.ArrowException:
+                self._careful = True
+        with self._opened() as again:
+            for batch in self._parsed_by_python(again, names):
+                done, found = min(found, batch.num_rows), found - min(found, batch.num_rows)
+                yield batch.slice(done)
 
     def _parsed_by_arrow(self, raw: Any, names: list[str]) -> Iterator[Any]:
         import pyarrow.csv
 
-        kinds = {".gz": "gzip", ".zst": "zstd"}
-        kind, types = kinds.get(self._path.suffix.lower()), dict.fromkeys(names, pyarrow.string())
-        try:
-            batches = pyarrow.csv.open_csv(
-                raw if kind is None else pyarrow.CompressedInputStream(raw, kind),
-                pyarrow.csv.ReadOptions(block_size=self._block_bytes, column_names=list(self.types)),
-                pyarrow.csv.ParseOptions(delimiter=self.delimiter, newlines_in_values=True),
-                pyarrow.csv.ConvertOptions(include_columns=names, column_types=types, strings_can_be_null=False),
-            )
-            for number, batch in enumerate(batches):
-                yield batch if number else batch.slice(1)
-        except pyarrow.ArrowException:
-            self._careful = True
-            raise Restart from None
+        batches = pyarrow.csv.open_csv(
+            self._decompressed(raw),
+            pyarrow.csv.ReadOptions(block_size=self._block_bytes, column_names=list(self.types)),
+            pyarrow.csv.ParseOptions(delimiter=self.delimiter, newlines_in_values=True),
+            pyarrow.csv.ConvertOptions(
+                include_columns=names, column_types=dict.fromkeys(names, pyarrow.string()), strings_can_be_null=False
+            ),
+        )
+        for number, batch in enumerate(batches):
+            yield batch if number else batch.slice(1)
 
     def _parsed_by_python(self, raw: Any, names: list[str]) -> Iterator[Any]:
         import pyarrow
@@ -135,7 +145,7 @@ class CsvTable(Table):
 
     def _lines(self, raw: Any) -> Iterator[str]:
         """The lines of the file as text; a quoted value may reach over several."""
-        stream = io.BufferedReader(_Bytes(self._decompressed(raw), self.name), _BLOCK_BYTES)
+        stream = io.BufferedReader(self._bytes(raw), _BLOCK_BYTES)
         for number in itertools.count(1):
             line = stream.readline(_MOST_BYTES_OF_LINE)
             if not line:
@@ -151,29 +161,25 @@ class CsvTable(Table):
                 ) from None
             yield from io.StringIO(text, newline="")  # old Macs end lines by a carriage return
 
-    def _raw(self) -> Any:
-        return self._path.open("rb") if self._content is None else io.BytesIO(self._content)
+    def _opened(self) -> Any:
+        import pyarrow
+
+        return pyarrow.OSFile(str(self._path)) if self._content is None else pyarrow.BufferReader(self._content)
 
     def _decompressed(self, raw: Any) -> Any:
-        ending = self._path.suffix.lower()
-        if ending == ".gz":
-            return gzip.GzipFile(fileobj=raw)
-        if ending == ".zst":
-            import pyarrow
+        import pyarrow
 
-            return pyarrow.CompressedInputStream(raw, "zstd")
-        return raw
+        return raw if self._compression is None else pyarrow.CompressedInputStream(raw, self._compression)
+
+    def _bytes(self, raw: Any, *, check: bool = True) -> _Bytes:
+        return _Bytes(self._decompressed(raw), self.name, self._compression, check=check)
 
 
 class _Bytes(io.RawIOBase):
-    """The bytes of a CSV file, checked as they are read: text has no zero bytes.
+    """The bytes of a CSV file, perhaps checked as they are read: text has no zero bytes."""
 
-    :class:`Restart` is raised where ``odd`` matches, which is a blank before a quotation mark: pyarrow takes the mark
-    for a part of the text, Python's csv module for the start of a quoted value. With None nothing is checked.
-    """
-
-    def __init__(self, stream: Any, name: str, odd: bytes | None = b"") -> None:
-        self._stream, self._name, self._odd, self._last = stream, name, odd, b"\n"
+    def __init__(self, stream: Any, name: str, compression: str | None, *, check: bool = True) -> None:
+        self._stream, self._name, self._compression, self._check = stream, name, compression, check
 
     def readable(self) -> bool:
         return True
@@ -181,16 +187,13 @@ class _Bytes(io.RawIOBase):
     def readinto(self, buffer: Any) -> int:
         try:
             block = self._stream.read(len(buffer))
-        except (OSError, EOFError, zlib.error) as problem:
-            if isinstance(self._stream, io.BufferedReader):
+        except OSError as problem:
+            if self._compression is None:
                 raise
-            reason = str(problem).splitlines()[0].rstrip(".") if str(problem) else type(problem).__name__
+            reason = str(problem).splitlines()[0].rstrip(".")
             raise TableError(f"{self._name} cannot be decompressed ({reason})", "compress the file again") from None
-        if self._odd is not None and b"\0" in block:
+        if self._check and b"\0" in block:
             raise TableError(f"{self._name} is not a text file", "use CSV", _NAMES_OF_OTHERS)
-        if self._odd and b' "' in (seen := self._last + block) and re.search(self._odd, seen):
-            raise Restart
-        self._last = block[-64:]
         buffer[: len(block)] = block
         return len(block)
 
@@ -215,13 +218,9 @@ def _check_encoding(start: bytes, name: str) -> None:
 
 
 def _wide_encoding(start: bytes) -> str | None:
-    """Detect UTF-16 or UTF-32 by the byte order mark, or by the zero bytes of a first line in Latin letters."""
+    """UTF-16 or UTF-32, by the byte order mark or by a first line in Latin letters."""
     if b"\0" not in start:
         return None
-    for encoding, mark in (("UTF-32", b"\xff\xfe\0\0"), ("UTF-32", b"\0\0\xfe\xff"), ("UTF-16", b"\xff\xfe"),
-                           ("UTF-16", b"\xfe\xff")):  # fmt: skip
-        if start.startswith(mark):
-            return encoding
-    if start[1::2] == bytes(len(start) // 2) and start[::2].isascii():
-        return "UTF-16LE"
-    return "UTF-16BE" if start[::2] == bytes((len(start) + 1) // 2) and start[1::2].isascii() else None
+    marked = (encoding for mark, encoding in _MARKS.items() if start.startswith(mark))
+    latin = (encoding for encoding in ("UTF-16LE", "UTF-16BE") if start.decode(encoding, "ignore").isascii())
+    return next(marked, None) or next(latin, None)

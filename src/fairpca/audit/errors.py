@@ -79,7 +79,7 @@ def raise_together(file: str, problems: Mapping[str, TableError], *, others: Seq
     first, *more = problems.values()
     if not more:
         raise TableError(first.problem, *first.remedies, dropped)
-    said = [one.problem for one in problems.values()]
+    said = [f"{one.problem} ({one.remedies[0].action})" if one.remedies else one.problem for one in problems.values()]
     found = "; ".join([*said[:_MANY], *([f"... ({len(said) - _MANY} more)"] if len(said) > _MANY else [])])
     raise TableError(f"{len(problems)} columns of {file} cannot be features: {found}", dropped)
 

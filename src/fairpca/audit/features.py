@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -13,11 +13,11 @@ from fairpca.audit.checks import MAX_GROUPS, check_any_feature, exceeds_chance, 
 from fairpca.audit.errors import Remedy, drop_list, raise_together
 from fairpca.audit.preparation import Note, Preparation, some
 from fairpca.audit.rare import POOLED_LEVEL, LevelPool, pool_levels
-from fairpca.audit.rows import Pass, Plan
+from fairpca.audit.rows import Pass, Plan, Rows
 from fairpca.audit.texts import KEPT_IN_LABELS
 from fairpca.audit.watch import CONSTANT
 
-__all__ = ["Features", "column_notes", "kept_tokens", "notes"]
+__all__ = ["Features", "kept_tokens", "notes"]
 
 #: So many different whole numbers, one per row, do not measure anything.
 _MANY_ROWS = 100
@@ -36,7 +36,6 @@ class Features:
     pools: dict[str, LevelPool]
     parts: list[list[int]]
     left_out: dict[str, str]
-    missing: dict[str, int]
 
     @property
     def levels(self) -> dict[str, tuple[str, ...]]:
@@ -53,13 +52,12 @@ class Features:
                 reveals = len(few) <= MAX_GROUPS and exceeds_chance(len(few), rows.group_rows.values())
                 reason = CONSTANT if few.constant else _REVEALS_GROUP if reveals else None
             left_out |= {} if reason is None else {name: reason}
-        found = cls([name for name in plan.numeric if name not in left_out], {}, [], left_out, dict(rows.missing))
+        found = cls([name for name in plan.numeric if name not in left_out], {}, [], left_out)
         positions = {name: j for j, name in enumerate(plan.raw_features[: len(plan.numeric)])}
         found.parts.extend([positions[name]] for name in found.numeric)
         start = len(plan.numeric) + len(plan.indicators)
         for name, levels in plan.levels.items():
-            counts = np.array(list(rows.level_rows[name].values()))
-            left_out |= found._add_levels(name, levels, counts, rows.group_rows.values(), start, least)
+            left_out |= found._add_levels(name, levels, rows.level_rows[name], rows.group_rows.values(), start, least)
             start += len(levels)
         gaps = enumerate(plan.indicators, start=len(plan.numeric))
         found.parts.extend([j] for j, name in gaps if name in found.numeric)
@@ -99,19 +97,61 @@ def kept_tokens(plan: Plan) -> dict[str, dict[str, int]]:
     return {name: texts for name, texts in found.items() if texts}
 
 
-def notes(plan: Plan, rows: Pass, preparation: Preparation) -> Iterator[Note]:
-    """What a reader may want to change: groups, classes and tokens."""
-    alike: dict[str, list[str]] = {}
-    for name in plan.roles.sensitive:
-        for text in plan.columns[name].texts or rows.group_rows:
-            if text is not None:
-                alike.setdefault(text.strip().casefold(), []).append(text)
-    for several in alike.values():
-        if len(found := sorted(set(several))) > 1:
+def notes(rows: Pass, preparation: Preparation, sample: Rows) -> Iterator[Note]:
+    """What a reader may want to change, what matters most first."""
+    yield from _labels_notes(rows, preparation)
+    plan = rows.plan
+    tokens = plan.table.missing
+    for token in (one for one in tokens.added if one not in tokens.met):
+        yield Note(
+            f"{token!r}, declared missing, does not occur in the columns that were read",
+            Remedy("check how it is written", "missing"),
+        )
+    for name in getattr(plan.table, "trimmed", ()):
+        yield Note(f"blanks around the column name {name!r} were removed", Remedy("use the name without them"))
+    for name in preparation.levels:
+        if (date := plan.columns[name].a_date) is not None:
             yield Note(
-                f"the groups {', '.join(map(repr, found))} differ in case or blanks only",
-                Remedy("say so if they are the same", "merge", f"{found[0]}={found[-1]}"),
+                f"{name!r} holds dates such as {date!r}, each encoded as a level",
+                Remedy("derive a number such as the year, or leave it out", "drop", name),
             )
+    yield from _number_notes(rows, preparation, sample)
+    found: dict[Any, list[str]] = {}
+    for name in preparation.numeric:
+        found.setdefault(rows.seen[name].same_as(), []).append(name)
+    for name in preparation.levels:
+        found.setdefault((rows.checksums[name], plan.levels[name]), []).append(name)
+    copies = {other: first for first, *others in found.values() for other in others}
+    if copies:
+        said = some([f"{other!r} of {first!r}" for other, first in copies.items()])
+        names = drop_list(list(copies)) if len(copies) <= _MOST_NAMED else ""
+        yield Note(f"identical columns: {said}", Remedy("leave the copies out", "drop", names))
+
+
+def _labels_notes(rows: Pass, preparation: Preparation) -> Iterator[Note]:
+    """Groups and classes that are written in several ways, that were not met, or that are too many for decisions."""
+    roles = rows.plan.roles
+    for name in roles.sensitive:
+        alike: dict[str, list[str]] = {}
+        for text in rows.values[name]:
+            alike.setdefault(" ".join(text.split()).casefold(), []).append(text)
+        for several in sorted(map(sorted, alike.values())):
+            *others, usual = sorted(several, key=lambda text: rows.values[name][text])
+            for other in others:
+                yield Note(
+                    f"the values {other!r} and {usual!r} of {name!r} differ in case or blanks only",
+                    Remedy("merge them if they mean the same", "merge", f"{other}={usual}"),
+                )
+    for name in roles.labels:
+        for text, written in rows.plan.columns[name].spellings.items():
+            if len(written) > 1:
+                ways = ", ".join(map(repr, sorted(written - {text})))
+                yield Note(
+                    f"blanks around values of {name!r} were removed: {ways} counts as {text!r}",
+                    Remedy("correct the file if they differ in meaning"),
+                )
+    for text in roles.merge.keys() - rows.written:
+        yield Note(f"no sensitive column has the value {text!r}, to be merged", Remedy("check its spelling", "merge"))
     if len(preparation.classes) > 2:
         counts = ", ".join(f"{name} ({rows.class_rows[name]:,})" for name in preparation.classes)
         yield Note(
@@ -119,33 +159,17 @@ def notes(plan: Plan, rows: Pass, preparation: Preparation) -> Iterator[Note]:
             f"{counts}",
             Remedy("name the positive class to compare it with all others", "positive"),
         )
-    for token in plan.table.missing.never_met():
-        yield Note(
-            f"{token!r}, declared missing, does not occur in the columns that were read",
-            Remedy("check how it is written", "missing"),
-        )
-    for name in getattr(plan.table, "trimmed", ()):
-        yield Note(f"blanks around the column name {name!r} were removed", Remedy("use the name without them"))
 
 
-def column_notes(rows: Pass, preparation: Preparation, numbers: Mapping[str, np.ndarray]) -> Iterator[Note]:
-    """Columns that may be no features: codes, and copies of others."""
+def _number_notes(rows: Pass, preparation: Preparation, sample: Rows) -> Iterator[Note]:
+    """Numbers that are codes, or may identify the rows."""
     for name in preparation.numeric:
-        values = numbers[name]
+        values, seen = sample[name], rows.seen[name]
         if (values != np.rint(values)).any():
             continue
         if _CODE_NAMES.fullmatch(name.lower().replace("_", " ")):
             yield Note(f"{name!r} holds codes, but counts as a number", Remedy("leave it out", "drop", name))
-        elif len(values) >= _MANY_ROWS and len(np.unique(values)) == len(values):
-            problem = f"{name!r} holds as many different whole numbers as there are rows, as identifiers do"
+        elif len(values) >= _MANY_ROWS and seen.may_be_unique and len(np.unique(values)) == len(values):
+            rest = "" if len(values) == seen.n_known else f", as far as {len(values):,} random rows show"
+            problem = f"{name!r} has a different whole number in every row, as identifiers have{rest}"
             yield Note(problem, Remedy("leave it out if it is one", "drop", name))
-    found: dict[Any, list[str]] = {}
-    for name in preparation.numeric:
-        found.setdefault(rows.seen[name].same_as(), []).append(name)
-    for name in preparation.levels:
-        found.setdefault((rows.checksums[name], rows.plan.levels[name]), []).append(name)
-    copies = {other: first for first, *others in found.values() for other in others}
-    if copies:
-        said = some([f"{other!r} of {first!r}" for other, first in copies.items()])
-        names = drop_list(list(copies)) if len(copies) <= _MOST_NAMED else ""
-        yield Note(f"identical columns: {said}", Remedy("leave the copies out", "drop", names))

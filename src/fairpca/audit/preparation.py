@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import dataclasses
 import math
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import asdict, dataclass, field
 from typing import Any
 
@@ -50,6 +50,26 @@ class Note:
 
     def text(self, options: Mapping[str, str]) -> str:
         return f"{self.problem}; {self.remedy.text(options)}"
+
+
+def _texts(values: Any) -> tuple[str, ...]:
+    return tuple(map(str, values))
+
+
+def _numbers(values: Any) -> tuple[float, ...]:
+    return tuple(map(float, values))
+
+
+#: How fields are made of the lists and dictionaries of JSON.
+_RESTORED: dict[str, Callable[[Any], Any]] = {
+    "numeric": _texts, "missing": _texts, "not_features": _texts, "classes": _texts, "offsets": _numbers,
+    "scales": _numbers, "dropped": lambda given: Dropped(**given),
+    "levels": lambda given: {str(name): _texts(found) for name, found in given.items()},
+    "pooled": lambda given: {name: LevelPool(_texts(one["kept"]), dict(one["rare"])) for name, one in given.items()},
+    "fills": lambda given: {str(name): float(value) for name, value in given.items()},
+    "imputed": lambda given: {name: Imputed(float(one["value"]), int(one["rows"])) for name, one in given.items()},
+    "notes": lambda given: tuple(Note(str(one["problem"]), Remedy(**one["remedy"])) for one in given),
+}  # fmt: skip
 
 
 @dataclass(frozen=True)
@@ -228,18 +248,7 @@ class Preparation:
         """The inverse of :meth:`as_dict`, with checks: the file may come from an untrusted source."""
         try:
             given = {one.name: values[one.name] for one in dataclasses.fields(cls) if one.name in values}
-            given |= {name: tuple(map(str, given[name])) for name in ("numeric", "missing", "not_features", "classes")}
-            given |= {name: tuple(map(float, given[name])) for name in ("offsets", "scales")}
-            given["levels"] = {str(name): tuple(map(str, found)) for name, found in given["levels"].items()}
-            pools = given["pooled"].items()
-            given["pooled"] = {str(name): LevelPool(tuple(one["kept"]), dict(one["rare"])) for name, one in pools}
-            given["fills"] = {str(name): float(value) for name, value in given["fills"].items()}
-            given["imputed"] = {
-                name: Imputed(float(one["value"]), int(one["rows"])) for name, one in given["imputed"].items()
-            }
-            given["dropped"] = Dropped(**given["dropped"])
-            given["notes"] = tuple(Note(str(one["problem"]), Remedy(**one["remedy"])) for one in given["notes"])
-            found = cls(**given)
+            found = cls(**given | {name: restore(given[name]) for name, restore in _RESTORED.items()})
             sizes = {len(found.offsets), len(found.scales), len(found.feature_names)}
         except (KeyError, TypeError, ValueError, AttributeError):
             raise ValueError(_DAMAGED) from None

@@ -8,7 +8,7 @@ is then left out, the pass is repeated without it.
 
 from __future__ import annotations
 
-from collections import Counter
+from collections import Counter, deque
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Any
@@ -16,7 +16,9 @@ from typing import Any
 import numpy as np
 
 from fairpca._progress import Report
+from fairpca._validation import groups_from_codes
 from fairpca.audit.checks import (
+    MAX_GROUPS,
     MAX_LEVELS,
     MIN_GROUP_ROWS,
     Roles,
@@ -27,15 +29,16 @@ from fairpca.audit.checks import (
     no_complete_rows_error,
 )
 from fairpca.audit.errors import Remedy, TableError
-from fairpca.audit.features import Features, column_notes, kept_tokens, notes
+from fairpca.audit.features import Features, kept_tokens, notes
 from fairpca.audit.preparation import Imputed, Preparation
 from fairpca.audit.rare import rows_of_min_level
 from fairpca.audit.read import read_table
-from fairpca.audit.rows import MOST_SMALL_GROUPS, Block, Ids, Pass, Plan
+from fairpca.audit.rows import GROUPS, MOST_SMALL_GROUPS, Pass, Plan, Rows
 from fairpca.audit.sample import RowSample
 from fairpca.audit.table import Table, silent
 from fairpca.audit.texts import decided_classes
-from fairpca.moments import AttributeMoments, GroupMoments, RowBlock, moments_from_blocks
+from fairpca.moments import AttributeMoments, GroupMoments
+from fairpca.moments._streams import RowBlock, moments_from_blocks
 
 __all__ = ["STREAM_NUMBERS", "Prepared", "prepare"]
 
@@ -206,7 +209,8 @@ def prepare(
     if table.n_rows == 0:
         raise TableError(f"{table.name} has no rows")
     large = (table.n_rows or 0) * len(table.types) > STREAM_NUMBERS
-    study = _Study(plan, merge_small, impute is not None, large if stream is None else stream, sample_rows, seed)
+    plan = replace(plan, impute=impute is not None)
+    study = _Study(plan, merge_small, large if stream is None else stream, sample_rows, seed)
     study.run()
     return study.prepared(standardise, min_level, positive)
 
@@ -214,80 +218,74 @@ def prepare(
 class _Study:
     """The passes over a table, and the result."""
 
-    def __init__(self, plan: Plan, merge_small: int, impute: bool, streamed: bool, sample_rows: int, seed: int) -> None:
+    def __init__(self, plan: Plan, merge_small: int, streamed: bool, sample_rows: int, seed: int) -> None:
         self.plan, self._merge_small, self._streamed, self._seed = plan, merge_small, streamed, seed
-        self.plan = replace(plan, impute=impute)
         self._sample_rows = sample_rows
         self.moments: GroupMoments | None = None
-        self._groups, self._classes = Ids(), Ids()
 
     def run(self) -> None:
         """Read the rows until no row is dropped for a column that is not a feature."""
+        unfit: Mapping[str, str] = {}
         while True:
+            self.plan = self.plan.without(unfit)
             if self._merge_small or self.plan.impute:
                 self._count_first()
-            self.rows = Pass(self.plan, MOST_SMALL_GROUPS if self._merge_small or not self._streamed else 20)
-            self.sample = RowSample(self._sample_size() if self._streamed else None, self._seed)
-            self._read()
-            unfit = self.rows.unfit()
-            if not unfit:
+            self.rows = Pass(self.plan, MOST_SMALL_GROUPS if self._merge_small or not self._streamed else MAX_GROUPS)
+            # No more rows than would be read into memory anyway.
+            most = max(STREAM_NUMBERS // len(self.plan.raw_features), 1)
+            self.sample = self._sample(min(self._sample_rows or _ROWS_FOR_NOTES, most))
+            blocks = self._sampled_blocks()
+            if self._streamed:
+                self.moments = moments_from_blocks(map(self._row_block, blocks), self.plan.raw_features)
+            else:
+                deque(blocks, maxlen=0)
+            if not (unfit := self.rows.unfit()):
                 break
-            self.plan = self.plan.without(unfit)
         if not self.rows.group_rows:
             if self.rows.zero_weights:
                 problem = f"The weights {self.plan.roles.weights!r} of {self.plan.table.name} are zero in every row"
                 raise TableError(problem, Remedy("name another column", "weights"))
             raise no_complete_rows_error(self.plan.table.name)
 
-    def _sample_size(self) -> int:
-        """No more rows than would be read into memory anyway."""
-        return min(self._sample_rows or _ROWS_FOR_NOTES, max(STREAM_NUMBERS // len(self.plan.raw_features), 1))
+    def _sample(self, size: int) -> RowSample:
+        return RowSample(size if self._streamed else None, self._seed)
 
     def _count_first(self) -> None:
         """Take a pass to find the groups to be merged, and the medians."""
         plan = self.plan = replace(self.plan, merged={}, fills={}, indicators=())
-        first = Pass(plan, MOST_SMALL_GROUPS)
-        sample = RowSample(max(STREAM_NUMBERS // max(len(plan.numeric), 1), 1) if self._streamed else None, self._seed)
-        for block in first:
+        first, fills = Pass(plan, MOST_SMALL_GROUPS), {}
+        sample = self._sample(max(STREAM_NUMBERS // max(len(plan.numeric), 1), 1))
+        for rows in first:
             if plan.impute:
-                sample.add([*block.numbers, *([] if block.weights is None else [block.weights])])
-        merged = {label: count for label, count in sorted(first.group_rows.items()) if count < self._merge_small}
-        fills = {}
+                sample.add({name: rows[name] for name in (*plan.numeric, plan.roles.weights or GROUPS)})
         if plan.impute and first.group_rows:
-            arrays = sample.rows()
-            weights = None if plan.roles.weights is None else arrays[-1]
-            fills = {name: _median(values, weights) for name, values in zip(plan.numeric, arrays, strict=False)}
-        indicators = tuple(name for name in fills if first.missing[name])
-        self.plan = replace(plan, merged=merged, fills=fills, indicators=indicators)
+            found = sample.rows()
+            weights = None if plan.roles.weights is None else found[plan.roles.weights]
+            fills = {name: _median(found[name], weights) for name in plan.numeric}
+        self.plan = replace(
+            plan, fills=fills, indicators=tuple(name for name in fills if first.missing[name]),
+            merged={label: count for label, count in sorted(first.group_rows.items()) if count < self._merge_small},
+        )  # fmt: skip
 
-    def _read(self) -> None:
-        if self._streamed:
-            self.moments = moments_from_blocks(map(self._row_block, self._blocks()), self.plan.raw_features)
-        else:
-            for _ in self._blocks():
-                pass
+    def _sampled_blocks(self) -> Iterator[Rows]:
+        for rows in self.rows:
+            self.sample.add(rows)
+            yield rows
 
-    def _blocks(self) -> Iterator[Block]:
-        """The blocks of the pass; rows are sampled on the way."""
-        for block in self.rows:
-            roles = [self._groups.of(block.groups)]
-            roles += [] if block.classes is None else [self._classes.of(block.classes)]
-            others = [one for one in (block.weights, block.persons) if one is not None]
-            self.sample.add([*block.numbers, *block.codes, *roles, *others, *block.continuous])
-            yield block
-
-    def _row_block(self, block: Block) -> RowBlock:
+    def _row_block(self, rows: Rows) -> RowBlock:
         """The features of all levels; what is too large to be summed may still turn out to be no feature."""
-        plan, columns = self.plan, dict(zip(self.plan.numeric, block.numbers, strict=True))
+        plan, roles = self.plan, self.plan.roles
         filled = [
-            np.zeros_like(values) if name in self.rows.too_large
-            else np.where(np.isnan(values), plan.fills[name], values) if name in plan.fills else values
-            for name, values in columns.items()
+            np.zeros_like(rows[name]) if name in self.rows.too_large
+            else np.where(np.isnan(rows[name]), plan.fills[name], rows[name]) if name in plan.fills else rows[name]
+            for name in plan.numeric
         ]  # fmt: skip
-        filled += [np.isnan(columns[name]).astype(np.float32) for name in plan.indicators]
-        for levels, codes in zip(plan.levels.values(), block.codes, strict=True):
-            filled += [(codes == position).astype(np.float32) for position in range(len(levels))]
-        return RowBlock([*filled, *block.continuous], block.groups, block.weights)
+        filled += [np.isnan(rows[name]).astype(np.float32) for name in plan.indicators]
+        for name, levels in plan.levels.items():
+            filled += [(rows[name] == position).astype(np.float32) for position in range(len(levels))]
+        groups = groups_from_codes(rows[GROUPS], self.rows.ids[GROUPS].labels)
+        weights = None if roles.weights is None else rows[roles.weights]
+        return RowBlock([*filled, *(rows[name] for name in roles.continuous)], groups, weights)
 
     def prepared(self, standardise: bool, min_level: float | None, positive: str | None) -> Prepared:
         plan, rows = self.plan, self.rows
@@ -304,12 +302,12 @@ class _Study:
             commas={name: commas for name in numeric if (commas := plan.columns[name].commas)},
             kept_tokens=kept_tokens(plan), dropped=rows.dropped, min_level=least,
             pooled={name: pool for name, pool in features.pools.items() if pool.rare},
-            imputed={name: Imputed(plan.fills[name], features.missing[name])
+            imputed={name: Imputed(plan.fills[name], rows.missing[name])
                      for name in plan.indicators if name in numeric},
             merged=plan.merged, label=plan.roles.label, classes=classes, weights=plan.roles.weights,
             zero_weights=rows.zero_weights, fills={name: fill for name, fill in plan.fills.items() if name in numeric},
         )  # fmt: skip
-        return self._result(preparation, features, values, standardise)
+        return self._result(preparation, features, values)
 
     def _decided(self, positive: str | None) -> tuple[dict[str, Any], tuple[str, ...]]:
         """The value of each class, and their names in ascending order."""
@@ -324,56 +322,51 @@ class _Study:
         check_class_counts(label, dict(zip(names, (rows[value] for value in sorted(rows)), strict=True)))
         return dict(zip(found, values.tolist(), strict=True)), names
 
-    def _result(
-        self, preparation: Preparation, features: Features, values: dict[str, Any], standardise: bool
-    ) -> Prepared:
-        plan, moments = self.plan, self.moments
-        numbers, codes, groups, classes, weights, persons, continuous = self._split(self.sample.rows())
-        texts = {name: (positions, plan.levels[name]) for name, positions in codes.items()}
-        X = preparation.features(numbers, texts)
-        if weights is not None:
-            weights = weights / weights.mean()
+    def _result(self, preparation: Preparation, features: Features, values: dict[str, Any]) -> Prepared:
+        plan, roles, moments, rows = self.plan, self.plan.roles, self.moments, self.sample.rows()
+        X = preparation.features(rows, {name: (rows[name], levels) for name, levels in plan.levels.items()})
+        weights = None if roles.weights is None else rows[roles.weights] / rows[roles.weights].mean()
         if moments is not None:
-            last = [[len(plan.raw_features) - len(continuous) + j] for j in range(len(continuous))]
-            moments = _average_weight_one(moments, preparation).sum_columns([*features.parts, *last])
+            if weights is not None:
+                factor = self.rows.group_rows.total() / moments.total_count
+                moments = replace(moments, counts=moments.counts * factor, scatters=moments.scatters * factor)
+            first = len(plan.raw_features) - len(roles.continuous)
+            moments = moments.sum_columns([*features.parts, *([first + j] for j in range(len(roles.continuous)))])
         means, deviations = _of_rows(X, weights) if moments is None else _of_moments(moments, X.shape[1])
-        if not standardise:
+        if not preparation.standardised:
             means, deviations = np.zeros_like(means), np.zeros_like(means)
         scales = np.where(deviations > 0, deviations, 1.0)
         # The indicator of a few missing values keeps its own units, so that a handful of rows cannot dominate.
-        rare = [features.missing[name] < preparation.min_level for name in preparation.imputed]
+        rare = [self.rows.missing[name] < preparation.min_level for name in preparation.imputed]
         scales[len(scales) - len(rare) :][rare] = 1.0
-        found = (*notes(plan, self.rows, preparation), *column_notes(self.rows, preparation, numbers))
         preparation = replace(
-            preparation, notes=found, offsets=tuple(means.tolist()), scales=tuple(scales.tolist()),
-            sampled=self._sampled(len(X), preparation),
+            preparation, notes=tuple(notes(self.rows, preparation, rows)), offsets=tuple(means.tolist()),
+            scales=tuple(scales.tolist()), sampled=self._sampled(len(X)),
         )  # fmt: skip
-        label = None if classes is None else np.array([values[text] for text in self._classes.labels])[classes]
-        names = self._groups.labels.astype(str)[groups]
-        joint = None if moments is None else _joint(moments, means, scales, tuple(continuous))
+        label = self._classes(values, rows) if values else None
+        groups = np.array(self.rows.ids[GROUPS].labels)[rows[GROUPS]]
+        joint = None if moments is None else _joint(moments, means, scales, roles.continuous)
         if joint is not None and not self._sample_rows:
-            return Prepared(X[:0], names[:0], None, None, None, joint, preparation, plan.table, {})
+            return Prepared(X[:0], groups[:0], None, None, None, joint, preparation, plan.table, {})
         if joint is not None:
-            _check_sample(preparation, names, label)
+            _check_sample(preparation, groups, label)
         X -= means
         X /= scales
-        return Prepared(X, names, label, persons, weights, joint, preparation, plan.table, continuous)
+        persons = None if roles.clusters is None else rows[roles.clusters]
+        continuous = {name: rows[name] for name in roles.continuous}
+        return Prepared(X, groups, label, persons, weights, joint, preparation, plan.table, continuous)
 
-    def _split(self, arrays: Sequence[np.ndarray]) -> tuple[Any, ...]:
-        """Arrays of the sample: numbers and codes by column, groups; classes, weights, persons; continuous columns."""
-        plan, roles = self.plan, self.plan.roles
-        rest = iter(arrays)
-        numbers = {name: next(rest) for name in plan.numeric}
-        codes = {name: next(rest) for name in plan.levels}
-        groups = next(rest)
-        given = [next(rest) if one is not None else None for one in (roles.label, roles.weights, roles.clusters)]
-        return numbers, codes, groups, *given, dict(zip(roles.continuous, rest, strict=True))
+    def _classes(self, values: dict[str, Any], rows: Rows) -> np.ndarray:
+        """The class of each row; texts that only occur in rows that are not used have none."""
+        found, label = list(values), self.plan.roles.label
+        position = [found.index(text) if text in values else 0 for text in self.rows.ids[label].labels]
+        return np.array(list(values.values()))[np.array(position)[rows[label]]]
 
-    def _sampled(self, count: int, preparation: Preparation) -> str:
+    def _sampled(self, count: int) -> str:
         if not self._streamed or not self._sample_rows:
             return ""
         return (
-            f"read batch by batch; a random sample of {count:,} of {sum(preparation.groups.values()):,} rows (seed "
+            f"read batch by batch; a random sample of {count:,} of {self.rows.group_rows.total():,} rows (seed "
             f"{self._seed}) is used where rows are needed"
         )
 
@@ -396,13 +389,6 @@ def _joint(
     others = np.zeros(len(continuous))
     moments = moments.standardised(np.r_[means, others], np.r_[scales, others + 1])
     return AttributeMoments(continuous, moments) if continuous else moments
-
-
-def _average_weight_one(moments: GroupMoments, preparation: Preparation) -> GroupMoments:
-    if preparation.weights is None:
-        return moments
-    factor = sum(preparation.groups.values()) / moments.total_count
-    return replace(moments, counts=moments.counts * factor, scatters=moments.scatters * factor)
 
 
 def _median(column: np.ndarray, weights: np.ndarray | None) -> float:

@@ -6,7 +6,6 @@ import math
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 
-from fairpca._validation import check_number
 from fairpca.audit.errors import Remedy, TableError
 
 __all__ = ["POOLED_LEVEL", "LevelPool", "check_min_level", "pool_levels", "rows_of_min_level"]
@@ -32,14 +31,12 @@ class LevelPool:
 
 def check_min_level(min_level: float | None) -> None:
     """Raise an error unless this is a number of rows, a share, or None for the default."""
-    if min_level is None:
+    if min_level is None or 0 <= min_level < 1 or (min_level < math.inf and min_level == max(int(min_level), 1)):
         return
-    check_number("min_level", min_level, at_least=0)
-    if min_level >= 1 and min_level != int(min_level):
-        raise TableError(
-            f"min_level={min_level} is neither a number of rows nor a share of them",
-            Remedy("give a whole number, or a share such as 0.01", "min_level"),
-        )
+    raise TableError(
+        f"min_level={min_level} is neither a number of rows nor a share of them",
+        Remedy("give a whole number, or a share such as 0.01", "min_level"),
+    )
 
 
 def rows_of_min_level(min_level: float | None, n_rows: int) -> int:

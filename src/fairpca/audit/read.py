@@ -13,7 +13,7 @@ from typing import Any
 
 import numpy as np
 
-from fairpca._arrow import ArrowFile, arrow_kind, import_pyarrow, readable, row_index
+from fairpca._arrow import ArrowFile, arrow_kind, import_pyarrow, row_index
 from fairpca._progress import Report
 from fairpca.audit.csv_table import CsvTable
 from fairpca.audit.errors import Remedy, TableError
@@ -21,6 +21,8 @@ from fairpca.audit.table import Table, check_unique, silent, sliced
 from fairpca.audit.texts import MissingTokens, value_text
 
 __all__ = ["read_table"]
+
+_FRAME = "the data frame"
 
 
 def read_table(data: Any, *, delimiter: str | None = None, missing: MissingTokens | Iterable[str] = ()) -> Table:
@@ -69,14 +71,7 @@ def read_table(data: Any, *, delimiter: str | None = None, missing: MissingToken
         return _Several(path, delimiter, tokens)
     kind = arrow_kind(path)
     _check_delimiter(delimiter, path.name, kind)
-    if kind is None:
-        return CsvTable(path, delimiter, tokens)
-    try:
-        return _ArrowTable(path, tokens)
-    except ValueError:
-        if kind == "Parquet":
-            raise
-        return _first_feather(path, tokens)
+    return CsvTable(path, delimiter, tokens) if kind is None else _ArrowTable(path, tokens)
 
 
 def _check_delimiter(delimiter: str | None, name: str, kind: str | None) -> None:
@@ -87,15 +82,6 @@ def _check_delimiter(delimiter: str | None, name: str, kind: str | None) -> None
     if len(delimiter) != 1 or delimiter in '"\r\n\0 ':
         problem = f"The delimiter {delimiter!r} is not a single character other than a quotation mark or a space"
         raise TableError(problem, Remedy("give one such as ';'", "delimiter"))
-
-
-def _first_feather(path: Path, missing: MissingTokens) -> Table:
-    """Version 1 of the format cannot be read batch by batch."""
-    import pyarrow.feather
-
-    with readable(path.name, "Feather"):
-        table = pyarrow.feather.read_table(path)
-    return _FrameTable(table, None, missing, name=path.name)
 
 
 class _ArrowTable(Table):
@@ -126,13 +112,11 @@ class _ArrowTable(Table):
 class _FrameTable(Table):
     """Columns in memory: one batch. With a delimiter, its texts are read like those of a CSV file."""
 
-    def __init__(
-        self, frame: Any, delimiter: str | None, missing: MissingTokens, *, name: str = "the data frame"
-    ) -> None:
+    def __init__(self, frame: Any, delimiter: str | None, missing: MissingTokens) -> None:
         import_pyarrow("a data frame")
-        self._table = table = _arrow_table(frame, name)
+        self._table = table = _arrow_table(frame)
         tokens = missing if delimiter else MissingTokens((), missing.added)
-        super().__init__(name, dict(zip(table.column_names, table.schema.types, strict=True)), tokens)
+        super().__init__(_FRAME, dict(zip(table.column_names, table.schema.types, strict=True)), tokens)
         self.delimiter, self.row_index, self.n_rows = delimiter, row_index(table.schema), table.num_rows
 
     def batches(self, names: Sequence[str], rows: int, progress: Report, doing: str) -> Iterator[Any]:
@@ -140,14 +124,14 @@ class _FrameTable(Table):
         return sliced(self._table.select(list(dict.fromkeys(names))).combine_chunks().to_batches(), rows)
 
 
-def _arrow_table(frame: Any, name: str) -> Any:
+def _arrow_table(frame: Any) -> Any:
     import pyarrow
 
     if isinstance(frame, pyarrow.Table):
-        check_unique(frame.column_names, name)
+        check_unique(frame.column_names, _FRAME)
         return frame
     given = list(frame) if isinstance(frame, Mapping) else list(getattr(frame, "columns", ()))
-    check_unique(list(map(str, given)), name)
+    check_unique(list(map(str, given)), _FRAME)
     try:
         return pyarrow.table(frame)
     except (pyarrow.ArrowException, TypeError):  # values of several kinds in one column

@@ -12,7 +12,6 @@ import numpy as np
 
 from fairpca._labels import join_parts
 from fairpca._progress import Report
-from fairpca._validation import Groups, groups_from_codes
 from fairpca.audit.checks import Roles, check_any_feature, check_few_classes, check_few_groups, is_too_large
 from fairpca.audit.errors import Remedy, TableError, raise_together
 from fairpca.audit.preparation import OTHER_GROUP, Dropped
@@ -21,7 +20,7 @@ from fairpca.audit.table import Table
 from fairpca.audit.texts import MISSING_LEVEL
 from fairpca.audit.watch import FewValues, SeenNumbers, missing_reason
 
-__all__ = ["MOST_SMALL_GROUPS", "Block", "Ids", "Pass", "Plan"]
+__all__ = ["GROUPS", "MOST_SMALL_GROUPS", "Pass", "Plan", "Rows"]
 
 #: How many numbers are decoded at a time.
 _BATCH_NUMBERS = 2_000_000
@@ -91,20 +90,10 @@ class Plan:
         ]
 
 
-@dataclass(frozen=True)
-class Block:
-    """The rows of a batch that are used: numbers (NaN where missing), positions of levels, and the roles of the row."""
-
-    numbers: list[np.ndarray]
-    codes: list[np.ndarray]
-    groups: Groups
-    classes: Groups | None
-    weights: np.ndarray | None
-    persons: np.ndarray | None
-    continuous: list[np.ndarray]
-
-    def __len__(self) -> int:
-        return len(self.groups.codes)
+#: The rows of a batch that are used, by column: numbers (NaN where missing), positions of levels, numbers of classes
+#: and of persons; those of the groups are under ``GROUPS``.
+Rows = dict[str | None, np.ndarray]
+GROUPS = None
 
 
 class Ids:
@@ -113,13 +102,14 @@ class Ids:
     def __init__(self) -> None:
         self._ids: dict[str, int] = {}
 
-    def of(self, groups: Groups) -> np.ndarray:
-        found = [self._ids.setdefault(label, len(self._ids)) for label in groups.labels]
-        return np.array(found, dtype=np.int32)[groups.codes]
+    def of(self, codes: np.ndarray, labels: Sequence[str | None]) -> np.ndarray:
+        """The number of each row's label, -1 for None."""
+        found = [-1 if label is None else self._ids.setdefault(label, len(self._ids)) for label in labels]
+        return np.array(found, dtype=np.int32)[codes]
 
     @property
-    def labels(self) -> np.ndarray:
-        return np.array(list(self._ids), dtype=object)
+    def labels(self) -> list[str]:
+        return list(self._ids)
 
 
 class Pass:
@@ -131,29 +121,29 @@ class Pass:
         self.seen = {name: SeenNumbers(name) for name in plan.numeric}
         self.few_values = {name: FewValues() for name in plan.numeric}
         self.too_large: dict[str, float] = {}
-        self.level_rows: dict[str, dict[str, np.ndarray]] = {name: {} for name in plan.levels}
+        #: By group (in the order of its number) and level.
+        self.level_rows = {name: np.zeros((0, len(levels)), dtype=np.int64) for name, levels in plan.levels.items()}
+        self.checksums = dict.fromkeys(plan.levels, 0)
         self.group_rows, self.class_rows = Counter[str](), Counter[str]()
         self.missing = Counter[str]()
+        self.ids: dict[str | None, Ids] = {name: Ids() for name in (GROUPS, plan.roles.label, plan.roles.clusters)}
+        #: Texts of sensitive columns before merging, and the rows of each one after it.
+        self.written, self.values = set[str | None](), {name: Counter[str]() for name in plan.roles.sensitive}
         self._lost, self._without = Counter[str | None](), Counter[str]()
-        self._persons = Ids()
-        self.checksums = dict.fromkeys(plan.levels, 0)
-        self._positions = {name: {level: i for i, level in enumerate(levels)} for name, levels in plan.levels.items()}
-        #: Columns that are read without a survey: identifiers of persons.
-        clusters = plan.roles.clusters
         self._columns = dict(plan.columns)
-        if clusters is not None:
+        if (clusters := plan.roles.clusters) is not None:  # persons are read without a survey
             self._columns.setdefault(clusters, Column(plan.table, clusters))
 
-    def __iter__(self) -> Iterator[Block]:
+    def __iter__(self) -> Iterator[Rows]:
         plan = self.plan
         names = [*plan.numeric, *plan.levels, *plan.roles.needed]
-        rows = max(_BATCH_NUMBERS // max(len(names) + len(plan.raw_features), 1), 1)
-        for batch in plan.table.batches(names, rows, plan.progress, "rows read"):
+        size = max(_BATCH_NUMBERS // max(len(names) + len(plan.raw_features), 1), 1)
+        for batch in plan.table.batches(names, size, plan.progress, "rows read"):
             self.n_rows += batch.num_rows
-            block = self._used_rows(batch)
-            self._watch(block)
-            if len(block):
-                yield block
+            rows = self._used_rows(batch)
+            if len(rows[GROUPS]):
+                self._watch(rows)
+                yield rows
 
     @property
     def dropped(self) -> Dropped:
@@ -170,143 +160,103 @@ class Pass:
         missing = {name: seen for name, seen in self.seen.items() if seen.n_missing}
         return {name: reason for name, seen in missing.items() if (reason := seen.unfit_reason()) is not None}
 
-    def _used_rows(self, batch: Any) -> Block:
-        plan, incomplete = self.plan, np.zeros(batch.num_rows, dtype=bool)
-        numbers = []
+    def _used_rows(self, batch: Any) -> Rows:
+        plan, roles = self.plan, self.plan.roles
+        rows, incomplete = Rows(), np.zeros(batch.num_rows, dtype=bool)
         for name, seen in self.seen.items():
-            values = self._columns[name].values(batch.column(name))
+            rows[name] = values = self._columns[name].values(batch.column(name))
             finite = np.isfinite(values)
             absent = None if finite.all() else ~finite
             seen.add(values, absent)
             if absent is not None and plan.impute:
-                values = np.where(absent, np.nan, values)
+                rows[name] = np.where(absent, np.nan, values)
             elif absent is not None:
                 incomplete |= absent
-            numbers.append(values)
-        codes = [self._level_codes(name, batch.column(name)) for name in plan.levels]
-        roles = plan.roles
-        encoded = {name: self._role_codes(name, batch.column(name)) for name in roles.needed
-                   if name != roles.weights and name not in roles.continuous}  # fmt: skip
-        weights = None if roles.weights is None else self._weights_of(batch.column(roles.weights))
-        continuous = [self._numbers_of(name, batch.column(name), "continuous") for name in roles.continuous]
-        groups = _merged(*_combined([encoded[name] for name in roles.sensitive]), plan.merged)
-        for found, texts in [groups, *encoded.values()]:
-            incomplete |= found == len(texts) - 1
-        for values in [*continuous, *([] if weights is None else [weights])]:
-            incomplete |= np.isnan(values)
-        self._count_lost(incomplete, *groups)
-        used = ~incomplete if weights is None else ~incomplete & (weights > 0)
+        for name, levels in plan.levels.items():
+            position = {level: i for i, level in enumerate(levels)}
+            codes, texts = self._columns[name].codes(batch.column(name))
+            found = [position.get(MISSING_LEVEL if text is None else text, 0) for text in texts]
+            rows[name] = np.array(found, dtype=np.int32)[codes]
+        encoded = {}
+        for name in roles.needed:
+            if name in roles.continuous or name == roles.weights:
+                rows[name] = self._measurements(name, batch.column(name))
+                absent = np.isnan(rows[name])
+            else:
+                codes, texts = encoded[name] = self._role_codes(name, batch.column(name))
+                absent = np.array([text is None for text in texts])[codes]
+            self._without[name] += int(absent.sum())
+            incomplete |= absent
+        for role in (roles.label, roles.clusters):
+            if role is not None:
+                rows[role] = self.ids[role].of(*encoded[role])
+        codes, labels = _combined([encoded[name] for name in roles.sensitive])
+        rows[GROUPS] = self.ids[GROUPS].of(codes, [OTHER_GROUP if one in plan.merged else one for one in labels])
+        _count(self._lost, rows[GROUPS][incomplete], self.ids[GROUPS].labels)
+        used = ~incomplete if roles.weights is None else ~incomplete & (rows[roles.weights] > 0)
         self.zero_weights += int((~incomplete & ~used).sum())
-        kept: Any = slice(None) if used.all() else used
-        label, persons = roles.label, roles.clusters
-        return Block(
-            [values[kept] for values in numbers],
-            [values[kept] for values in codes],
-            _groups(groups, kept),
-            None if label is None else _groups(encoded[label], kept),
-            None if weights is None else weights[kept],
-            None if persons is None else self._persons.of(_groups(encoded[persons], kept)),
-            [values[kept] for values in continuous],
-        )
-
-    def _level_codes(self, name: str, column: Any) -> np.ndarray:
-        codes, texts = self._columns[name].codes(column)
-        positions = self._positions[name]
-        return np.array([positions.get(MISSING_LEVEL if text is None else text, 0) for text in texts], np.int32)[codes]
+        return rows if used.all() else {name: values[used] for name, values in rows.items()}
 
     def _role_codes(self, name: str, column: Any) -> tuple[np.ndarray, list[str | None]]:
+        """Codes and texts of groups, classes or persons."""
         codes, texts = self._columns[name].codes(column)
-        if name in self.plan.roles.sensitive:
-            texts = [self.plan.roles.merge.get(text, text) if text is not None else None for text in texts]
-        codes, texts = _combined([(codes, texts)])
-        self._without[name] += int((codes == len(texts) - 1).sum())
+        if name in self.values:
+            merge, written = self.plan.roles.merge, texts
+            texts = [None if text is None else merge.get(text, text) for text in written]
+            for text, new, count in zip(written, texts, np.bincount(codes, minlength=len(texts)).tolist(), strict=True):
+                if new is not None and count:
+                    self.written.add(text)
+                    self.values[name][new] += count
         return codes, texts
 
-    def _weights_of(self, column: Any) -> np.ndarray:
-        """The weights of the rows, NaN where missing; raises an error unless none is negative."""
-        name = str(self.plan.roles.weights)
-        weights = self._numbers_of(name, column, "weights")
-        if (weights < 0).any():
-            problem = f"The weights {name!r} of {self.plan.table.name} are negative in places ({np.nanmin(weights):g})"
-            raise TableError(problem, Remedy("name another column", "weights"))
-        return weights
-
-    def _numbers_of(self, name: str, column: Any, role: str) -> np.ndarray:
-        """The numbers of a column that is not a feature, NaN where missing; raises an error if it holds text."""
+    def _measurements(self, name: str, column: Any) -> np.ndarray:
+        """The numbers of a column that is not a feature, NaN where missing; raises an error if it holds others."""
+        role = "weights" if name == self.plan.roles.weights else "continuous"
+        what = f"The {'weights' if role == 'weights' else 'continuous values'} {name!r} of {self.plan.table.name}"
         if not self._columns[name].is_number:
             text = next(text for text in self._columns[name].texts if text is not None)
-            what = "weights" if role == "weights" else f"{role} values"
-            problem = f"The {what} {name!r} of {self.plan.table.name} must be numbers, but contain {text!r}"
-            raise TableError(problem, Remedy("name another column", role))
+            raise TableError(f"{what} must be numbers, but contain {text!r}", Remedy("name another column", role))
         values = self._columns[name].values(column).astype(np.float64)
         values[~np.isfinite(values)] = np.nan
-        self._without[name] += int(np.isnan(values).sum())
+        if role == "weights" and (values < 0).any():
+            raise TableError(f"{what} are negative in places ({np.nanmin(values):g})",
+                             Remedy("name another column", role))  # fmt: skip
         return values
 
-    def _count_lost(self, incomplete: np.ndarray, codes: np.ndarray, labels: Sequence[str | None]) -> None:
-        counts = np.bincount(codes[incomplete], minlength=len(labels)).tolist()
-        self._lost.update({label: count for label, count in zip(labels, counts, strict=True) if count})
-
-    def _watch(self, block: Block) -> None:
-        _count(self.group_rows, block.groups)
+    def _watch(self, rows: Rows) -> None:
+        plan, groups, labels = self.plan, rows[GROUPS], self.ids[GROUPS].labels
+        _count(self.group_rows, groups, labels)
         if len(self.group_rows) > self._most_groups:
-            check_few_groups(self.plan.roles.sensitive, len(self.group_rows), so_far=True)
-        if block.classes is not None:
-            _count(self.class_rows, block.classes)
+            check_few_groups(plan.roles.sensitive, len(self.group_rows), so_far=True)
+        if plan.roles.label is not None:
+            _count(self.class_rows, rows[plan.roles.label], self.ids[plan.roles.label].labels)
             if len(self.class_rows) > MOST_SMALL_GROUPS:
-                check_few_classes(str(self.plan.roles.label), len(self.class_rows), so_far=True)
-        for name, values in zip(self.plan.numeric, block.numbers, strict=True):
-            self.missing[name] += int(np.isnan(values).sum()) if self.plan.impute else 0
-            if name in self.few_values and not self.few_values[name].add(values, block.groups):
+                check_few_classes(plan.roles.label, len(self.class_rows), so_far=True)
+        for name in plan.numeric:
+            self.missing[name] += int(np.isnan(rows[name]).sum()) if plan.impute else 0
+            if name in self.few_values and not self.few_values[name].add(rows[name], groups):
                 del self.few_values[name]
             if is_too_large(self.seen[name].magnitude):
-                largest = float(np.nanmax(np.abs(values), initial=self.too_large.get(name, 0.0)))
+                largest = float(np.nanmax(np.abs(rows[name]), initial=self.too_large.get(name, 0.0)))
                 self.too_large |= {name: largest} if is_too_large(largest) else {}
-        codes, n_groups = block.groups.codes.astype(np.int64), len(block.groups)
-        for (name, levels), positions in zip(self.plan.levels.items(), block.codes, strict=True):
-            self.checksums[name] = zlib.crc32(positions.data, self.checksums[name])
-            rows = np.bincount(codes * len(levels) + positions, minlength=n_groups * len(levels))
-            for group, counts in zip(block.groups.labels, rows.reshape(n_groups, len(levels)), strict=True):
-                self.level_rows[name][group] = self.level_rows[name].get(group, 0) + counts
+        for name, levels in plan.levels.items():
+            self.checksums[name] = zlib.crc32(rows[name].data, self.checksums[name])
+            both = groups.astype(np.int64) * len(levels) + rows[name]
+            counts = np.bincount(both, minlength=len(labels) * len(levels)).reshape(len(labels), len(levels))
+            counts[: len(self.level_rows[name])] += self.level_rows[name]
+            self.level_rows[name] = counts
 
 
-def _count(counts: Counter[str], groups: Groups) -> None:
-    found = np.bincount(groups.codes, minlength=len(groups)).tolist()
-    counts.update({label: count for label, count in zip(groups.labels, found, strict=True) if count})
-
-
-def _groups(encoded: tuple[np.ndarray, list[str | None]], kept: Any) -> Groups:
-    codes, texts = encoded
-    return groups_from_codes(codes[kept], texts)
+def _count(counts: Counter[Any], ids: np.ndarray, labels: Sequence[str]) -> None:
+    """Add the rows of each label; those without one count as None."""
+    found = np.bincount(ids + 1, minlength=1).tolist()
+    counts.update({label: count for label, count in zip([None, *labels], found, strict=False) if count})
 
 
 def _combined(encoded: list[tuple[np.ndarray, list[str | None]]]) -> tuple[np.ndarray, list[str | None]]:
-    """The combinations that occur, such as 'female, young'; the last one is None, for rows with a missing part."""
+    """The combinations that occur, such as 'female, young'; None for rows with a missing part."""
     if len(encoded) == 1:
-        return _renamed(*encoded[0])
-    combined = np.zeros(len(encoded[0][0]), dtype=np.int64)
-    for codes, texts in encoded:
-        combined = combined * len(texts) + codes
-    present, inverse = np.unique(combined, return_inverse=True)
-    parts = []
-    for _, texts in reversed(encoded):
-        present, position = np.divmod(present, len(texts))
-        parts.append([texts[i] for i in position])
-    labels = [None if None in label else join_parts(label) for label in zip(*reversed(parts), strict=True)]
-    return _renamed(inverse.reshape(-1), labels)
-
-
-def _renamed(codes: np.ndarray, labels: Sequence[str | None]) -> tuple[np.ndarray, list[str | None]]:
-    """The same labels, each once and in order, with None as the last."""
-    names: list[str | None] = [*sorted({label for label in labels if label is not None}), None]
-    positions = {label: position for position, label in enumerate(names)}
-    return np.array([positions[label] for label in labels], dtype=np.int64)[codes], names
-
-
-def _merged(
-    codes: np.ndarray, labels: list[str | None], merged: Mapping[str, int]
-) -> tuple[np.ndarray, list[str | None]]:
-    """With one label for all small groups."""
-    return (
-        _renamed(codes, [OTHER_GROUP if label in merged else label for label in labels]) if merged else (codes, labels)
-    )
+        return encoded[0]
+    found, inverse = np.unique(np.column_stack([codes for codes, _ in encoded]), axis=0, return_inverse=True)
+    parts = [[texts[code] for code in column] for (_, texts), column in zip(encoded, found.T.tolist(), strict=True)]
+    return inverse.reshape(-1), [None if None in label else join_parts(label) for label in zip(*parts, strict=True)]

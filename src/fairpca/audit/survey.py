@@ -16,7 +16,7 @@ import numpy as np
 from fairpca._arrow import python_values
 from fairpca._progress import Report
 from fairpca.audit.errors import Remedy, TableError
-from fairpca.audit.table import Restart, Table, silent
+from fairpca.audit.table import Table, silent
 from fairpca.audit.texts import (
     COMMAS,
     MISSING_LEVEL,
@@ -28,7 +28,7 @@ from fairpca.audit.texts import (
     plain_numbers,
     value_text,
 )
-from fairpca.audit.watch import SeenNumbers, unfit_reason
+from fairpca.audit.watch import unfit_reason
 
 __all__ = ["Column", "is_numeric_type", "survey"]
 
@@ -48,15 +48,15 @@ class Column:
         Whether every known text is a number.
     texts : Counter
         The rows of each text, None for missing ones; incomplete for a measurement.
-    numbers : SeenNumbers
-        Of a numeric column whose numbers have no commas.
+    spellings : dict of str to set of str
+        Of a column of groups or classes: how each text is written in the file, with the blanks around it.
     """
 
     def __init__(self, table: Table, name: str, *, label: bool = False) -> None:
         self._table, self.name, self._label = table, name, label
         self._typed = table.delimiter is not None and is_text_type(table.types[name])
         self.numeric, self._meanings = self._typed, set(COMMAS) if self._typed else set[str]()
-        self.texts, self.numbers = Counter[str | None](), SeenNumbers(name)
+        self.texts, self.spellings = Counter[str | None](), dict[str, set[str]]()
         self.n_rows = self.n_known = 0
         self._skipped = self._careful = False
         #: Whether all known texts are numbers as Python writes them: pandas turns 1 into 1.0 if a value is missing.
@@ -76,9 +76,7 @@ class Column:
         self.n_rows += len(column)
         if self.numeric and not self._label and (values := self._as_numbers(column)) is not None:
             self._skipped = True
-            absent = ~np.isfinite(values)
-            self.numbers.add(values, absent if absent.any() else None)
-            self.n_known += len(values) - int(absent.sum())
+            self.n_known += int(np.isfinite(values).sum())
             return True
         codes, texts = self._distinct(column)
         counts = np.bincount(codes, minlength=len(texts)).tolist()
@@ -122,6 +120,12 @@ class Column:
     def is_number(self) -> bool:
         return self.numeric or self.commas in COMMAS or is_numeric_type(self._table.types[self.name])
 
+    @property
+    def a_date(self) -> str | None:
+        """One of the texts, if all that are known are dates."""
+        known = [text for text in self.texts if text is not None]
+        return known[0] if known and all(map(is_date, known)) else None
+
     def problem(self, max_levels: int) -> TableError | None:
         """Why the column cannot be a feature, though its values vary."""
         name, file = self.name, self._table.name
@@ -134,10 +138,9 @@ class Column:
             )
         if self.is_number or len(self.texts) <= max_levels:
             return None
-        known = [text for text in self.texts if text is not None]
         count = f"more than {_MOST_TEXTS:,}" if self.too_many else f"{len(self.texts)}"
-        if all(map(is_date, known)):
-            problem = f"Column {name!r} holds {count} dates such as {known[0]!r}"
+        if (date := self.a_date) is not None:
+            problem = f"Column {name!r} holds {count} dates such as {date!r}"
             return TableError(problem, "derive a number such as the year")
         return TableError(
             f"Column {name!r} is text with {count} different values, too many to one-hot encode (limit {max_levels})",
@@ -146,10 +149,8 @@ class Column:
         )
 
     def unfit_reason(self) -> str | None:
-        """Why the column is not a feature: mostly missing, or constant apart from missing values."""
-        if self.numeric and self._skipped:
-            return self.numbers.unfit_reason()
-        return unfit_reason(self.n_known, self.n_rows, varies=len(self.texts.keys() - {None}) > 1)
+        """Why the column is not a feature: mostly missing, or constant; that numbers vary is seen in later passes."""
+        return unfit_reason(self.n_known, self.n_rows, varies=self._skipped or len(self.texts.keys() - {None}) > 1)
 
     def codes(self, column: Any) -> tuple[np.ndarray, list[str | None]]:
         """Codes and texts of a batch, without a Python object per row; the last text is None, for missing values."""
@@ -173,22 +174,21 @@ class Column:
         """The numbers of a batch of texts; None if one of them is none."""
         if not self._typed:
             return None
-        encoded = hasattr(column, "dictionary")
-        values = None if commas or encoded else plain_numbers(column)
+        values = None if commas or hasattr(column, "dictionary") else plain_numbers(column)
         if values is None:  # there are missing values, or blanks
-            column = column if encoded else column.dictionary_encode()
-            distinct = plain_numbers(self._table.missing.clean(column.dictionary), commas)
-            if distinct is None:
-                return None
-            values = np.append(distinct, math.nan)[column.indices.fill_null(len(distinct)).to_numpy()]
-        return self._table.missing.without(values)
+            values = plain_numbers(self._table.missing.clean(column), commas)
+        return None if values is None else self._table.missing.without(values)
 
     def _distinct(self, column: Any) -> tuple[np.ndarray, list[str | None]]:
         encoded = column if hasattr(column, "dictionary") else column.dictionary_encode()
         codes = encoded.indices.fill_null(len(encoded.dictionary)).to_numpy(zero_copy_only=False).astype(np.int64)
         tokens = self._table.missing
         if self._typed:
-            return codes, [*tokens.clean(encoded.dictionary, label=self._label).to_pylist(), None]
+            texts = tokens.clean(encoded.dictionary, label=self._label).to_pylist()
+            if self._label:
+                for text, written in zip(texts, encoded.dictionary.to_pylist(), strict=True):
+                    self.spellings.setdefault(text, set()).add(written)
+            return codes, [*texts, None]
         texts = [value_text(value) for value in python_values(encoded.dictionary)]
         return codes, [*(None if tokens.names(text) else text for text in texts), None]
 
@@ -201,13 +201,9 @@ def survey(
     wanted = [name for name, column in columns.items() if column.to_survey]
     while wanted:
         again = set[str]()
-        try:
-            for batch in table.batches(wanted, max(_BATCH_NUMBERS // len(wanted), 1), progress, "finding levels"):
-                again |= {name for name in wanted if not columns[name].add(batch.column(name))}
-            columns |= {name: columns[name].again() for name in again}
-        except Restart:
-            again = set(wanted)
-            columns |= {name: Column(table, name, label=name in labels) for name in wanted}
+        for batch in table.batches(wanted, max(_BATCH_NUMBERS // len(wanted), 1), progress, "finding levels"):
+            again |= {name for name in wanted if not columns[name].add(batch.column(name))}
+        columns |= {name: columns[name].again() for name in again}
         wanted = [name for name in wanted if name in again]
     return columns
 

@@ -10,11 +10,7 @@ from fairpca._progress import Report
 from fairpca.audit.errors import TableError
 from fairpca.audit.texts import MissingTokens
 
-__all__ = ["Restart", "Table", "check_unique", "silent", "sliced"]
-
-
-class Restart(Exception):
-    """A pass met a line that only a more careful reader understands, which the next pass uses."""
+__all__ = ["Table", "check_unique", "silent", "sliced"]
 
 
 class Table:

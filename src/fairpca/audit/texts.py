@@ -21,7 +21,6 @@ __all__ = [
     "MISSING_TOKENS",
     "MissingTokens",
     "decided_classes",
-    "exact_type",
     "is_date",
     "is_number",
     "meanings_of_commas",
@@ -88,14 +87,14 @@ class MissingTokens:
         return (*self.usual, *self.added)
 
     @cached_property
-    def numbers(self) -> tuple[float, ...]:
-        """The added tokens that are numbers."""
-        return tuple(float(token) for token in self.added if is_number(token))
+    def _numbers(self) -> list[float]:
+        return [float(token) for token in self.added if is_number(token)]
 
     @cached_property
-    def added_texts(self) -> frozenset[str]:
-        """The added tokens, and their numbers as Python and pandas write them."""
-        return frozenset({*self.added, *map(number_text, self.numbers), *map(repr, self.numbers)})
+    def _forms(self) -> dict[str, str]:
+        """The added tokens by the ways to write them: numbers as Python and pandas do."""
+        written = {way(float(token)): token for token in self.added if is_number(token) for way in (number_text, repr)}
+        return written | {token: token for token in self.added}
 
     def clean(self, texts: Any, *, label: bool = False) -> Any:
         """Texts of a CSV file without surrounding blanks, as an Arrow array; null where they mean a missing value."""
@@ -106,29 +105,24 @@ class MissingTokens:
         usual = {token.lower() for token in self.usual} - (KEPT_IN_LABELS if label else frozenset())
         absent = arrow.is_in(arrow.ascii_lower(texts), pyarrow.array(["", *usual]))
         if self.added:
-            absent = arrow.or_(absent, named := arrow.is_in(texts, pyarrow.array(sorted(self.added_texts))))
-            self.met.update(texts.filter(named).to_pylist())
+            absent = arrow.or_(absent, named := arrow.is_in(texts, pyarrow.array(list(self._forms))))
+            self.met.update(self._forms[text] for text in texts.filter(named).to_pylist())
         return arrow.if_else(absent, pyarrow.scalar(None, pyarrow.string()), texts)
 
     def without(self, values: np.ndarray) -> np.ndarray:
         """NaN in place of numbers that mean a missing value."""
-        if not self.numbers:
+        if not self._numbers:
             return values
-        absent = np.isin(values, self.numbers)
-        self.met.update(map(repr, np.unique(values[absent]).astype(float).tolist()))
+        absent = np.isin(values, self._numbers)
+        found = set(np.unique(values[absent]).tolist())
+        self.met.update(token for token in self.added if is_number(token) and float(token) in found)
         return np.where(absent, np.nan, values)
 
     def names(self, text: str | None) -> bool:
         """Whether a value of a Parquet file, as text, was declared missing."""
-        if text in self.added_texts:
-            self.met.add(str(text))
-        return text in self.added_texts
-
-    def never_met(self) -> list[str]:
-        """Added tokens that did not occur."""
-        forms = {token: {token, *([repr(float(token)), number_text(float(token))] if is_number(token) else [])}
-                 for token in self.added}  # fmt: skip
-        return [token for token, written in forms.items() if not written & self.met]
+        found = self._forms.get(text or "")
+        self.met.update([] if found is None else [found])
+        return found is not None
 
 
 def is_number(text: str) -> bool:
@@ -248,28 +242,3 @@ def _class_values(found: Sequence[str]) -> np.ndarray:
 
 def _equal_numbers(first: str, second: str) -> bool:
     return is_number(first) and is_number(second) and float(first) == float(second)
-
-
-def exact_type(texts: Sequence[str]) -> str:
-    """The Arrow type that holds these texts of a CSV file without losing anything: 007 stays text.
-
-    Examples
-    --------
-    >>> from fairpca.audit.texts import exact_type
-    >>> exact_type(["1", "1000000000000000001"]), exact_type(["0.5", "2"]), exact_type(["007", "8"])
-    ('int64', 'float64', 'string')
-    """
-    if all(_is_whole(text) and -(2**63) <= int(text) < 2**63 for text in texts):
-        return "int64"
-    if all(is_number(text) and (not _has_digits_only(text) or (_is_whole(text) and len(text) < 16)) for text in texts):
-        return "float64"
-    return "string"
-
-
-def _has_digits_only(text: str) -> bool:
-    return text.strip().lstrip("+-").isdecimal()
-
-
-def _is_whole(text: str) -> bool:
-    """Whether the text is a whole number formatted as Python would format it."""
-    return _has_digits_only(text) and str(int(text)) == text

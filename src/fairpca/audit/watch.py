@@ -5,11 +5,9 @@ from __future__ import annotations
 import math
 import re
 import zlib
-from collections.abc import Sequence
 
 import numpy as np
 
-from fairpca._validation import Groups
 from fairpca.audit.checks import MAX_GROUPS
 
 __all__ = ["CONSTANT", "FewValues", "SeenNumbers", "missing_reason", "unfit_reason"]
@@ -67,6 +65,11 @@ class SeenNumbers:
         """The largest absolute value."""
         return max(self._largest, -self._smallest)
 
+    @property
+    def may_be_unique(self) -> bool:
+        """Whether there is room for a different whole number per row."""
+        return self._largest - self._smallest >= self.n_known - 1
+
     def add(self, values: np.ndarray, absent: np.ndarray | None) -> None:
         """Add rows; ``absent`` marks missing values, None if there are none."""
         if not len(values):
@@ -92,7 +95,7 @@ class SeenNumbers:
             return None
         if self._consecutive:
             return "it counts the rows"
-        return "it identifies the rows" if self._named and self._largest - self._smallest >= self.n_known - 1 else None
+        return "it identifies the rows" if self._named and self.may_be_unique else None
 
     def same_as(self) -> tuple[float, ...]:
         """Equal for identical columns, and different for others but for one pair in four billion."""
@@ -100,20 +103,17 @@ class SeenNumbers:
 
     def _follows(self, values: np.ndarray) -> bool:
         """Whether each value is one more than the one before."""
-        first = float(values[0])
-        if first != np.rint(first) or (self.n_known and first != self._last + 1):
+        first, last = float(values[0]), float(values[-1])  # most columns are ruled out by these
+        if first != np.rint(first) or last - first != len(values) - 1 or (self.n_known and first != self._last + 1):
             return False
-        if max(abs(first), abs(float(values[-1]))) >= _EXACT_INTEGERS:  # adding 1 may change nothing
-            return False
-        start = values[:3]  # most columns are ruled out by their first values
-        return all(bool((part[1:] == part[:-1] + 1).all()) for part in (start, values))
+        return max(abs(first), abs(last)) < _EXACT_INTEGERS and bool((values[1:] == values[:-1] + 1).all())
 
 
 class FewValues:
     """The values of a column, as long as it is constant, or has few values that each occur in one group only."""
 
     def __init__(self) -> None:
-        self._groups: dict[float | None, str | None] = {}  # None is a missing value, and stands for several groups
+        self._groups: dict[float | None, int | None] = {}  # None is a missing value, and stands for several groups
 
     def __len__(self) -> int:
         return len(self._groups)
@@ -122,18 +122,18 @@ class FewValues:
     def constant(self) -> bool:
         return len(self._groups.keys() - {None}) <= 1
 
-    def add(self, values: np.ndarray, groups: Groups) -> bool:
+    def add(self, values: np.ndarray, groups: np.ndarray) -> bool:
         """Add rows and return whether the condition still holds; the first rows are checked first, to save time."""
-        codes, labels = groups.codes.astype(np.int64), groups.labels
-        return self._add(values[:_FIRST_ROWS], codes[:_FIRST_ROWS], labels) and self._add(values, codes, labels)
+        return self._add(values[:_FIRST_ROWS], groups[:_FIRST_ROWS]) and self._add(values, groups)
 
-    def _add(self, values: np.ndarray, codes: np.ndarray, labels: Sequence[str]) -> bool:
+    def _add(self, values: np.ndarray, groups: np.ndarray) -> bool:
         found, positions = np.unique(values, return_inverse=True)
         if len(found) > MAX_GROUPS:
             return False
-        for together in np.unique(positions.reshape(-1) * len(labels) + codes).tolist():
-            position, code = divmod(together, len(labels))
-            value, group = None if math.isnan(found[position]) else float(found[position]), labels[code]
+        count = int(groups.max(initial=0)) + 1
+        for together in np.unique(positions.reshape(-1) * count + groups).tolist():
+            position, group = divmod(together, count)
+            value = None if math.isnan(found[position]) else float(found[position])
             if self._groups.setdefault(value, group) != group:
                 self._groups[value] = None
         return self.constant or (len(self) <= MAX_GROUPS and None not in self._groups.values())

@@ -5,7 +5,8 @@ from __future__ import annotations
 from typing import Any
 
 import numpy as np
-from sklearn.utils import check_random_state
+
+from fairpca._validation import legacy_generator
 
 __all__ = ["make_same_moments"]
 
@@ -26,6 +27,7 @@ def make_same_moments(
     noise : float, default=0.1
         Variance around the diagonal.
     random_state : int, RandomState or None
+        None is a fixed seed.
 
     Returns
     -------
@@ -44,7 +46,7 @@ def make_same_moments(
     >>> X.shape, int(groups.sum())
     ((300, 3), 150)
     """
-    rng = check_random_state(random_state)
+    rng = legacy_generator(random_state)
     groups = np.repeat([0, 1], [-(-n_samples // 2), n_samples // 2])
     along = rng.standard_normal(n_samples)
     # The mixture's two halves differ by the sign of their mean; balanced exactly, as in the paper.

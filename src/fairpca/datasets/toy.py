@@ -5,7 +5,8 @@ from __future__ import annotations
 from typing import Any
 
 import numpy as np
-from sklearn.utils import check_random_state
+
+from fairpca._validation import legacy_generator
 
 __all__ = ["make_toy"]
 
@@ -23,6 +24,7 @@ def make_toy(n_samples: tuple[int, int] = (200, 100), *, random_state: Any = Non
     n_samples : tuple of two int, default=(200, 100)
         Rows of group 0 and of group 1.
     random_state : int, RandomState or None
+        None is a fixed seed.
 
     Returns
     -------
@@ -40,7 +42,7 @@ def make_toy(n_samples: tuple[int, int] = (200, 100), *, random_state: Any = Non
     >>> X.shape, int(groups.sum())
     ((300, 2), 100)
     """
-    rng = check_random_state(random_state)
+    rng = legacy_generator(random_state)
     rows = [
         rng.standard_normal((count, 2)) @ np.linalg.cholesky(np.array(covariance)).T
         for count, covariance in zip(n_samples, _COVARIANCES, strict=True)

@@ -30,9 +30,13 @@ from fairpca.estimators._dimension import all_directions, refuse_share, solve_fo
 from fairpca.estimators._html import fitted_html
 from fairpca.estimators._row_projector import RowProjector
 from fairpca.linalg import fix_signs, orthonormalise, threads_for
-from fairpca.moments import GroupFactors, GroupMoments, Reduction, RowSpace, accumulate, chunk_moments
+from fairpca.moments import GroupMoments
+from fairpca.moments._accumulate import accumulate, chunk_moments
+from fairpca.moments._factors import GroupFactors
+from fairpca.moments._group_moments import Reduction
+from fairpca.moments._row_space import RowSpace
 from fairpca.moments.dask import as_dask_features, moments_from_dask, sample_of
-from fairpca.problems import best_captured, group_errors, group_losses
+from fairpca.problems.balanced import best_captured, group_errors, group_losses
 from fairpca.protocols import SolverResult, Status
 
 __all__ = ["Fit", "LinearProjection", "MomentEstimator", "label_array"]
@@ -354,7 +358,7 @@ class MomentEstimator(LinearProjection):
 
     def _reduce_dask(self, X: Any, sensitive_features: Any, sample_weight: Any, *, reset: bool) -> GroupMoments:
         check_matrix(self, self._sample_of_features(X, sensitive_features), reset=reset)
-        return moments_from_dask(X, sensitive_features, sample_weight)
+        return moments_from_dask(X, sensitive_features=sensitive_features, sample_weight=sample_weight)
 
     def _depends_on_subspace_only(self) -> bool:
         """Whether nothing in the search depends on the number of features."""

@@ -7,7 +7,8 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from fairpca.moments import GroupMoments, Reduction
+from fairpca.moments import GroupMoments
+from fairpca.moments._group_moments import Reduction
 
 if TYPE_CHECKING:
     from fairpca.estimators._base import Fit, MomentEstimator

@@ -5,11 +5,12 @@ from __future__ import annotations
 import numpy as np
 
 from fairpca.linalg import eigenvalue_sum_bound, top_eigenpairs
-from fairpca.moments import GroupFactors, Reduction
-from fairpca.problems import best_captured
+from fairpca.moments._factors import GroupFactors
+from fairpca.moments._group_moments import Reduction
+from fairpca.problems.balanced import best_captured
 from fairpca.problems.erasure import Erasure
 from fairpca.protocols import SolverResult, Status
-from fairpca.solvers import best_of_operators, leading_of_operator
+from fairpca.solvers.range.operator_dual import best_of_operators, leading_of_operator
 
 __all__ = ["group_bests", "leading_of_covariance", "leading_of_erased_rows"]
 

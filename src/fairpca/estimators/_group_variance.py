@@ -6,7 +6,8 @@ import warnings
 from typing import Any
 
 from fairpca._labels import quoted
-from fairpca.moments import GroupMoments, Reduction
+from fairpca.moments import GroupMoments
+from fairpca.moments._group_moments import Reduction
 
 __all__ = ["check_group_variance", "has_group_variance"]
 

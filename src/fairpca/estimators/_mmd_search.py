@@ -11,9 +11,10 @@ from typing import Any
 import numpy as np
 
 from fairpca.linalg import orthonormalise, top_eigenpairs
-from fairpca.moments import GroupedSample, GroupMoments
+from fairpca.moments import GroupMoments
+from fairpca.moments._dask_sample import DaskSample
+from fairpca.moments._grouped_sample import GroupedSample
 from fairpca.moments.bandwidths import Bandwidth, check_bandwidth, halved_bandwidths, squared_distance_median
-from fairpca.moments.dask import DaskSample
 from fairpca.moments.fourier import FourierKernel
 from fairpca.moments.kernel_means import GRID_ROWS, exact_kernel, exact_means, kernel_means
 from fairpca.problems.mmd import DiscrepancyProblem, RandomLevels, pair_discrepancies, random_level

@@ -9,7 +9,7 @@ from fairpca.joint_range import JointRange, Minimax
 from fairpca.linalg import eigenvalue_sum_bound, top_eigenpairs
 from fairpca.problems.parity import MomentParity, covariance_bound, mean_penalty
 from fairpca.protocols import SolverResult, Status
-from fairpca.solvers import minimise_on_range
+from fairpca.solvers.range.dual import minimise_on_range
 from fairpca.solvers.reference.parity_sdp import solve_parity_sdp
 from fairpca.solvers.stiefel.augmented_lagrangian import SmoothedResult, minimise_smoothed, restore_limits
 from fairpca.solvers.stiefel.geometry import random_frame

@@ -12,6 +12,7 @@ from sklearn.utils.validation import check_is_fitted
 from fairpca._validation import check_matrix, check_plain_matrix, is_dask, without_sensitive_columns
 from fairpca.estimators._row_errors import row_errors
 from fairpca.estimators._sklearn_pca import as_sklearn_pca
+from fairpca.estimators.rotation import RotatedComponents, rotate
 from fairpca.linalg import threads_for
 from fairpca.moments.dask import map_rows_lazily, project_lazily, sample_of
 
@@ -90,6 +91,31 @@ class RowProjector(ClassNamePrefixFeaturesOutMixin, TransformerMixin):
         """
         check_is_fitted(self)
         return as_sklearn_pca(self)
+
+    @property
+    def loadings_(self) -> np.ndarray:
+        """Components times the standard deviations of the scores, of shape (n_features, n_components).
+
+        With features of unit variance, an orthogonal projection's are the correlations of features and scores.
+        """
+        return self.components_.T * np.sqrt(self.explained_variance_)
+
+    def rotated(self, method: str = "varimax") -> RotatedComponents:
+        """Loadings and scores after a rotation within the same subspace, which makes loadings easier to name.
+
+        Errors, losses and the certificate stay what they are. ``method`` is "varimax" (Kaiser 1958, without
+        normalisation).
+
+        Examples
+        --------
+        >>> from fairpca import FairPCA
+        >>> from fairpca.datasets import load_german_credit
+        >>> X, sex = load_german_credit(return_X_s=True)
+        >>> rotated = FairPCA(n_components=4).fit(X, sensitive_features=sex).rotated("varimax")
+        >>> rotated.loadings_.shape, rotated.transform(X).shape
+        ((57, 4), (1000, 4))
+        """
+        return rotate(self, method)
 
     @property
     def singular_values_(self) -> np.ndarray:

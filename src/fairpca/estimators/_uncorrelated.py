@@ -18,7 +18,9 @@ from fairpca._validation import (
 )
 from fairpca.estimators._base import Fit, MomentEstimator
 from fairpca.estimators._dimension import refuse_share
-from fairpca.moments import AttributeMoments, GroupMoments, Reduction, accumulate_attributes
+from fairpca.moments import AttributeMoments, GroupMoments
+from fairpca.moments._attributes import accumulate_attributes
+from fairpca.moments._group_moments import Reduction
 from fairpca.moments.dask import attribute_moments_from_dask, sample_of
 
 __all__ = ["UncorrelatedEstimator"]
@@ -140,7 +142,9 @@ class UncorrelatedEstimator(MomentEstimator):
         if is_dask(X):
             by_chunk = sample_of(X) if sensitive_features is None else self._sample_of_features(X, sensitive_features)
             check_matrix(self, by_chunk, reset=reset)
-            return attribute_moments_from_dask(X, sensitive_features, continuous, sample_weight)
+            return attribute_moments_from_dask(
+                X, sensitive_features=sensitive_features, continuous=continuous, sample_weight=sample_weight
+            )
         if sensitive_features is not None:
             X, sensitive_features = split_off_groups(self, X, sensitive_features, reset=reset)
         elif reset:

@@ -11,20 +11,20 @@ from fairpca._saved import PER_GROUP, Array, optional
 from fairpca._validation import check_choice, check_flag, check_number
 from fairpca.estimators._balanced_fit import RELAXED, BalancedFit, RelaxedProjection
 from fairpca.estimators._base import MomentEstimator
+from fairpca.estimators._erased import leading_of_covariance
 from fairpca.estimators._group_variance import check_group_variance, has_group_variance
 from fairpca.joint_range import JointRange
 from fairpca.linalg import extend_by_leading
-from fairpca.moments import GroupMoments, Reduction
-from fairpca.problems import CRITERIA, balanced_problem, group_scales
+from fairpca.moments import GroupMoments
+from fairpca.moments._group_moments import Reduction
+from fairpca.problems.balanced import CRITERIA, balanced_problem, best_captured, group_scales
 from fairpca.protocols import MakeProblem, RangeProblem, RangeSolution, RelaxedSolution, SolverResult, Status
-from fairpca.solvers import (
-    minimise_nested,
-    minimise_on_operators,
-    minimise_on_range,
-    multiplicative_weights,
-    solve_sdp,
-    tighten_bound,
-)
+from fairpca.solvers.range.branch_and_bound import tighten_bound
+from fairpca.solvers.range.dual import minimise_on_range
+from fairpca.solvers.range.nested import minimise_nested
+from fairpca.solvers.range.operator_dual import best_of_operators, leading_of_operator, minimise_on_operators
+from fairpca.solvers.reference.mw import multiplicative_weights
+from fairpca.solvers.reference.sdp import solve_sdp
 
 __all__ = ["FairPCA", "RelaxedProjection", "complete_basis"]
 
@@ -52,9 +52,10 @@ class FairPCA(MomentEstimator):
     n_components : int, float or None, default=2
         Number of dimensions kept, 1 to n_features. A share between 0 and 1: the fewest components with which every
         group keeps that share of its variance tr M_a (``partial_fit`` needs an integer). None: all, as in PCA.
-    criterion : {"loss", "error", "variance", "nash"}, default="loss"
+    criterion : {"loss", "error", "variance", "nash", "mean"}, default="loss"
         What is balanced: the largest loss, the largest reconstruction error, the smallest captured variance, or
-        the product of the captured variances (maximised).
+        the product of the captured variances (maximised). Or "mean", in closed form: the mean of the groups' errors,
+        in which every group counts the same, whatever its size.
     relative : bool, default=False
         Whether loss, error and captured variance are taken as shares of each group's own variance tr M_a (Fries et al.
         2026). Otherwise a group that varies more counts more. Every group must have variance then. Criterion "nash"
@@ -79,7 +80,7 @@ class FairPCA(MomentEstimator):
     verbose : int, default=0
         If positive, print the steps of the search: value, bound and gap, in shares of the total variance.
     random_state : int, RandomState or None
-        Used only if three or more groups need several roundings; results are reproducible even with None.
+        Used only if three or more groups need several roundings; None is a fixed seed.
 
     Attributes
     ----------
@@ -176,6 +177,12 @@ feature_names_in_, n_samples_seen_
 
     >>> FairPCA(n_components=0.8).fit(X, sensitive_features=sex).n_components_
     29
+
+    Every group counts the same, whatever its size:
+
+    >>> pca = FairPCA(n_components=3, criterion="mean").fit(X, sensitive_features=sex)
+    >>> bool(abs(pca.group_errors_.mean() - pca.objective_) < 1e-9)
+    True
     """
 
     _saved_attributes: ClassVar = {
@@ -223,7 +230,7 @@ feature_names_in_, n_samples_seen_
 
     def _check_parameters(self) -> None:
         super()._check_parameters()
-        check_choice("criterion", self.criterion, CRITERIA)
+        check_choice("criterion", self.criterion, (*CRITERIA, "mean"))
         check_flag("relative", self.relative)
         check_flag("nested", self.nested)
         check_choice("solver", self.solver, _SOLVERS)
@@ -240,14 +247,17 @@ feature_names_in_, n_samples_seen_
             check_number("certify", self.certify, at_least=0)
         if self.certify and self.criterion == "nash":
             raise ValueError("certify tightens the bound on a largest term; use certify=False for criterion='nash'.")
+        if self.criterion == "mean" and self.solver not in ("auto", "dual"):
+            raise ValueError(f"criterion='mean' has a closed form; use solver='auto' instead of {self.solver!r}.")
         if self.solver == "mw" and self.criterion == "nash":
             raise ValueError("solver='mw' minimises a largest term; use solver='dual' for criterion='nash'.")
 
     def _keeps_more_with_more(self, reduction: Reduction) -> bool:
         # For two groups by interlacing: the best projection of rank d can be extended by a direction that gives one
-        # group its (d + 1)-th eigenvalue and takes nothing from the other. Not so for "nash" or more groups.
+        # group its (d + 1)-th eigenvalue and takes nothing from the other. Not so for "nash" or more groups. Nested
+        # components and leading eigenvectors are only added to.
         exact = self.solver in ("auto", "dual") and self.criterion != "nash"
-        return self.nested or (exact and len(reduction.labels) == 2)
+        return self.nested or self.criterion == "mean" or (exact and len(reduction.labels) == 2)
 
     def _spare_directions(self, n_rows: int, n_features: int) -> int:
         share = isinstance(self.n_components, float)  # has no use for directions without variance
@@ -278,6 +288,9 @@ feature_names_in_, n_samples_seen_
             matrices /= scales[:, None, None]  # in place: the array was made for this search
             if self.nested:
                 return self._solve_nested(make_problem, matrices, n_components, totals, scales, unit)
+        if self.criterion == "mean":
+            solution = self._solve_mean(reduction, matrices, scales, n_components)
+        elif isinstance(matrices, np.ndarray):
             solution = self._solve_on_matrices(make_problem, JointRange(matrices, n_components))
         else:
             tol, rng = max(self.tol, _OPERATOR_TOL), self._rng()
@@ -318,6 +331,28 @@ feature_names_in_, n_samples_seen_
             prefix_objectives=found.objectives * unit,
             prefix_lower_bounds=bounds * unit,
         )
+
+    def _solve_mean(self, reduction: Reduction, matrices: Any, scales: np.ndarray, n_components: int) -> RangeSolution:
+        """Leading eigenvectors of the mean of the M_a, which are already divided by ``scales`` if they are formed."""
+        weights = np.full(len(scales), 1.0 / len(scales))
+        if isinstance(matrices, np.ndarray):
+            result, best = (
+                leading_of_covariance(matrices.mean(axis=0), n_components),
+                best_captured(matrices, n_components),
+            )
+        else:
+            tol, rng = max(self.tol, _OPERATOR_TOL), self._rng()
+            result = leading_of_operator(
+                lambda vectors: matrices.combined(weights / scales, vectors), reduction.size, n_components,
+                tol=tol, rng=rng,
+            )  # fmt: skip
+            best = best_of_operators(matrices, n_components, tol=tol * float(scales.min()), rng=rng) / scales
+        captured = np.einsum("aii->a", reduction.forms(result.basis, self.center)) / scales
+        total = float((reduction.traces(self.center) / scales).mean())
+        result = dataclasses.replace(
+            result, objective=total + result.objective, lower_bound=total + result.lower_bound, weights=weights
+        )
+        return RangeSolution(result, best, captured, captured)
 
     def _solve_on_matrices(self, make_problem: MakeProblem, joint: JointRange) -> RangeSolution:
         problem = make_problem(joint.best)

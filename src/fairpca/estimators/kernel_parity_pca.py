@@ -25,7 +25,8 @@ from fairpca._validation import (
 from fairpca.estimators._base import FloatTransformer, label_array
 from fairpca.estimators._dimension import fewest_of_nested
 from fairpca.linalg import canonical_basis, fix_signs, threads_for
-from fairpca.moments import GroupMoments, accumulate
+from fairpca.moments import GroupMoments
+from fairpca.moments._accumulate import accumulate
 from fairpca.problems.parity import mean_differences, mean_gaps, mean_parity_basis
 
 __all__ = ["KernelParityPCA"]
@@ -72,7 +73,7 @@ class KernelParityPCA(FloatTransformer):
         exact, and 500 of them beyond. The group means are equal to rounding either way; fewer landmarks cost
         variance, not parity.
     random_state : int, RandomState or None
-        For the choice of landmarks; results are reproducible even with None.
+        For the choice of landmarks; None is a fixed seed.
 
     Attributes
     ----------

@@ -16,7 +16,8 @@ from fairpca.estimators._base import Fit
 from fairpca.estimators._dimension import all_directions, is_number
 from fairpca.estimators._erased import group_bests, leading_of_covariance, leading_of_erased_rows
 from fairpca.estimators._uncorrelated import UncorrelatedEstimator
-from fairpca.moments import GroupFactors, Reduction
+from fairpca.moments._factors import GroupFactors
+from fairpca.moments._group_moments import Reduction
 from fairpca.problems.erasure import Erasure, least_squares_erasure
 from fairpca.problems.parity import check_available
 

@@ -23,6 +23,7 @@ from fairpca._validation import (
     check_several_groups,
     check_wanted_components,
     generator,
+    is_dask,
     legacy_generator,
 )
 from fairpca.estimators._base import LinearProjection
@@ -30,16 +31,12 @@ from fairpca.estimators._compared_rows import cells_among, compared_cells, compa
 from fairpca.estimators._dimension import all_directions, kept_shares, least_for_own, unreachable
 from fairpca.estimators._mmd_search import DiscrepancySearch, Sample, Scores, SearchSettings
 from fairpca.linalg import threads_for
-from fairpca.moments import GroupedSample, GroupMoments
+from fairpca.moments import GroupMoments
 from fairpca.moments._accumulate import accumulate
+from fairpca.moments._dask_sample import DaskSample
+from fairpca.moments._grouped_sample import GroupedSample
 from fairpca.moments.bandwidths import check_bandwidth
-from fairpca.moments.dask import (
-    DaskSample,
-    as_dask_features,
-    distinct_values,
-    is_dask,
-    moments_from_dask,
-)
+from fairpca.moments.dask import as_dask_features, distinct_values, moments_from_dask
 from fairpca.moments.kernel_means import exact_means
 from fairpca.problems.mmd import pair_discrepancies, random_level
 from fairpca.solvers.stiefel.within_limits import ROUNDING, Solution
@@ -99,7 +96,7 @@ class MMDFairPCA(LinearProjection):
         Called after each step of the search with a dict (stage, n_iter, penalty, loss, constraint); the search ends
         early if it returns True.
     random_state : int, RandomState or None
-        For starts, features and subsamples; results are reproducible with None too.
+        For starts, features and subsamples; None is a fixed seed.
 
     Attributes
     ----------
@@ -244,7 +241,7 @@ feature_names_in_, n_samples_seen_
         """The arguments of :meth:`_solve`; the rows stay in their chunks where they are many."""
         check_matrix(self, self._sample_of_features(X, sensitive_features), reset=True)
         X, sensitive_features = as_dask_features(X, sensitive_features)
-        moments = moments_from_dask(X, sensitive_features, sample_weight)
+        moments = moments_from_dask(X, sensitive_features=sensitive_features, sample_weight=sample_weight)
         dimension, rng = self._check_moments(moments), self._rng()
         data = (X, sensitive_features, sample_weight)
         everyone = DaskSample.from_dask(*data, labels=moments.labels, centre=moments.pooled_mean)

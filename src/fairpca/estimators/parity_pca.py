@@ -15,7 +15,9 @@ from fairpca.estimators._erased import group_bests, leading_of_covariance, leadi
 from fairpca.estimators._parity import largest_dimension, solve_parity
 from fairpca.estimators._uncorrelated import UncorrelatedEstimator
 from fairpca.linalg import orthonormalise
-from fairpca.moments import AttributeMoments, GroupFactors, Reduction
+from fairpca.moments import AttributeMoments
+from fairpca.moments._factors import GroupFactors
+from fairpca.moments._group_moments import Reduction
 from fairpca.problems.erasure import Erasure
 from fairpca.problems.parity import (
     check_available,
@@ -76,7 +78,7 @@ class ParityPCA(UncorrelatedEstimator):
     max_iter : int, default=500
         Quasi-Newton steps at each temperature of the smoothing.
     random_state : int, RandomState or None
-        For the additional random starts; results are reproducible even with None.
+        For the additional random starts; None is a fixed seed.
 
     Attributes
     ----------

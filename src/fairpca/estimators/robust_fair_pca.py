@@ -12,10 +12,14 @@ from fairpca._validation import check_choice, check_flag, check_number
 from fairpca.estimators._base import Fit, MomentEstimator
 from fairpca.estimators._group_variance import check_group_variance, has_group_variance
 from fairpca.joint_range import JointRange
-from fairpca.moments import GroupMoments, Reduction
-from fairpca.problems import RobustGap, best_captured, check_radius, group_radii, group_scales
+from fairpca.moments import GroupMoments
+from fairpca.moments._group_moments import Reduction
+from fairpca.problems.balanced import best_captured, group_scales
+from fairpca.problems.robust import RobustGap, check_radius, group_radii
 from fairpca.protocols import SolverResult
-from fairpca.solvers import descend_pieces, descend_subgradient, sweep_range
+from fairpca.solvers.range.convex_concave import descend_pieces
+from fairpca.solvers.range.sweep import sweep_range
+from fairpca.solvers.reference.subgradient import descend_subgradient
 
 __all__ = ["RobustFairPCA"]
 
@@ -76,7 +80,7 @@ class RobustFairPCA(MomentEstimator):
     verbose : int, default=0
         If positive, print the steps of the search: value, bound and gap, in shares of the total variance.
     random_state : int, RandomState or None
-        For the random starts; results are reproducible even with None.
+        For the random starts; None is a fixed seed.
 
     Attributes
     ----------

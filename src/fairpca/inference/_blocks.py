@@ -11,17 +11,9 @@ import numpy as np
 from fairpca._labels import quoted
 from fairpca._validation import Groups, check_number, check_several_groups, rng_for
 from fairpca.inference._checks import CountedRows, check_clusters
-from fairpca.moments import (
-    Cells,
-    FoldMoments,
-    GivenCells,
-    GroupMoments,
-    RandomCells,
-    RowSource,
-    cell_moments,
-    row_counts,
-    spread_evenly,
-)
+from fairpca.moments import GroupMoments
+from fairpca.moments._folds import FoldMoments
+from fairpca.moments._sources import Cells, GivenCells, RandomCells, RowSource, cell_moments, row_counts, spread_evenly
 
 __all__ = ["Blocks", "make_blocks"]
 

@@ -17,10 +17,11 @@ from fairpca._validation import (
     check_plain_matrix,
     check_sample_weight,
     check_several_groups,
+    is_dask,
     split_off_groups,
 )
-from fairpca.moments import ChunkSource, MemorySource, RowSource
-from fairpca.moments.dask import DaskSource, is_dask
+from fairpca.moments._sources import ChunkSource, MemorySource, RowSource
+from fairpca.moments.dask import DaskSource
 
 __all__ = [
     "CountedRows",

@@ -16,7 +16,10 @@ from fairpca.inference._fitting import is_projection, n_components_of, reconstru
 from fairpca.inference._noise import Noise
 from fairpca.linalg import top_eigenpairs
 from fairpca.metrics._components import fitted_encoder
-from fairpca.moments import FoldMoments, GroupMoments, RowSource, row_squares
+from fairpca.moments import GroupMoments
+from fairpca.moments._folds import FoldMoments
+from fairpca.moments._row_squares import row_squares
+from fairpca.moments._sources import RowSource
 from fairpca.problems.evaluation import captured_variances
 
 __all__ = ["CHANGE", "CORRECTED", "ERROR", "LOSS", "Division", "Rows", "sample_of_rows"]

@@ -9,7 +9,9 @@ from scipy import sparse
 
 from fairpca._validation import check_several_groups
 from fairpca.inference._checks import CountedRows, check_clusters, check_one_group_each
-from fairpca.moments import GroupMoments, RandomCells, RowSource, accumulate, cell_moments, row_counts
+from fairpca.moments import GroupMoments
+from fairpca.moments._accumulate import accumulate
+from fairpca.moments._sources import RandomCells, RowSource, cell_moments, row_counts
 
 __all__ = ["Movable", "Sums", "draw_division", "group_sums", "movable_rows"]
 

@@ -17,8 +17,9 @@ from fairpca.inference._fitting import fit_to_moments, is_projection, n_componen
 from fairpca.inference._intervals import Spread, influence_by_group
 from fairpca.linalg import threads_for
 from fairpca.metrics._components import fitted_encoder
-from fairpca.moments import GroupMoments, RowSource
-from fairpca.problems import best_captured
+from fairpca.moments import GroupMoments
+from fairpca.moments._sources import RowSource
+from fairpca.problems.balanced import best_captured
 from fairpca.problems.evaluation import ROUNDING, Evaluation
 
 __all__ = ["EIGENPROBLEMS", "Evidence", "Study", "quietly"]

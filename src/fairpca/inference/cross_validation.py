@@ -25,7 +25,7 @@ from fairpca.inference._intervals import Spread, critical_value
 from fairpca.inference._study import EIGENPROBLEMS, Evidence, Study, quietly
 from fairpca.linalg import threads_for
 from fairpca.metrics import Estimate, GroupValues
-from fairpca.moments import RowSource
+from fairpca.moments._sources import RowSource
 
 __all__ = ["GroupEvaluation", "cross_validate_groups", "evaluations"]
 
@@ -213,7 +213,7 @@ def cross_validate_groups(
         Counts like repeated rows in every mean.
     confidence : float, default=0.95
     random_state : int, RandomState or None
-        Divides the rows into folds; None gives the same folds every time.
+        Divides the rows into folds; None is a fixed seed.
     n_jobs : int, optional
         Number of parallel fits, for estimators that need rows.
     progress : callable or bool, optional

@@ -10,7 +10,8 @@ import numpy as np
 
 from fairpca._validation import Groups, check_grouped_rows, check_n_components, check_several_groups
 from fairpca.linalg import top_eigenpairs
-from fairpca.moments import GroupMoments, accumulate
+from fairpca.moments import GroupMoments
+from fairpca.moments._accumulate import accumulate
 from fairpca.problems.evaluation import ROUNDING, Evaluation
 
 __all__ = ["Dominance", "dominant_parts", "dominant_parts_by_dimension"]
@@ -46,7 +47,7 @@ class Dominance:
     >>> import numpy as np
     >>> from fairpca.inference import dominant_parts
     >>> X = np.random.default_rng(0).normal(size=(300, 4))
-    >>> dominant_parts(X, np.repeat(["a", "b"], 150), n_components=2)
+    >>> dominant_parts(X, sensitive_features=np.repeat(["a", "b"], 150), n_components=2)
     ()
     """
 
@@ -59,7 +60,7 @@ class Dominance:
 
 
 def dominant_parts(
-    X: Any, sensitive_features: Any, *, n_components: int, feature_names: Sequence[str] | None = None
+    X: Any, *, sensitive_features: Any, n_components: int, feature_names: Sequence[str] | None = None
 ) -> tuple[Dominance, ...]:
     """Find rare values and small sets of rows that account for most of a group's loss under ordinary PCA.
 
@@ -95,7 +96,8 @@ def dominant_parts(
     >>> rng = np.random.default_rng(0)
     >>> X, groups = rng.normal(size=(600, 5)) * [3, 2, 1, 1, 0], np.repeat(["a", "b"], 300)
     >>> X[:4, 4] = 60  # four rows of one country
-    >>> [(one.group, one.feature, one.rows) for one in dominant_parts(X, groups, n_components=2) if one.feature]
+    >>> found = dominant_parts(X, sensitive_features=groups, n_components=2)
+    >>> [(one.group, one.feature, one.rows) for one in found if one.feature]
     [('a', 'column 4', 4), ('b', 'column 4', 4)]
     """
     X, groups, _ = check_grouped_rows(None, X, sensitive_features)

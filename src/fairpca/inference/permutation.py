@@ -26,16 +26,10 @@ from fairpca.inference._noise import Noise
 from fairpca.linalg import blas_threads, single_blas_thread, top_eigenpairs
 from fairpca.metrics._components import fitted_encoder
 from fairpca.metrics.reconstruction import check_projector
-from fairpca.moments import (
-    FoldMoments,
-    GroupMoments,
-    MemorySource,
-    RandomCells,
-    RowSource,
-    accumulate,
-    cell_moments,
-    row_counts,
-)
+from fairpca.moments import GroupMoments
+from fairpca.moments._accumulate import accumulate
+from fairpca.moments._folds import FoldMoments
+from fairpca.moments._sources import MemorySource, RandomCells, RowSource, cell_moments, row_counts
 from fairpca.problems.evaluation import Evaluation, captured_form, without_rounding
 
 __all__ = ["GroupChance", "LossTest", "loss_test"]
@@ -270,7 +264,7 @@ def loss_test(
     sample_weight : array-like of shape (n_samples,), optional
         Counts like repeated rows in the losses; weights stay with their rows.
     random_state : int, RandomState or None
-        None gives the same divisions every time.
+        None is a fixed seed.
     n_jobs : int, optional
         Number of parallel tasks; default: the number of BLAS threads, or one if estimators are refitted.
     progress : callable or bool, optional

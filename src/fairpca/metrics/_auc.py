@@ -59,7 +59,7 @@ class Reading:
     >>> from fairpca.datasets import make_same_moments
     >>> from fairpca.metrics import readability
     >>> X, groups = make_same_moments(200, random_state=0)
-    >>> found = readability(X, groups, family="linear", random_state=0)
+    >>> found = readability(X, sensitive_features=groups, family="linear", random_state=0)
     >>> [reading.family for reading in found.readings]
     ['linear']
     """

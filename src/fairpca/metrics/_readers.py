@@ -59,11 +59,11 @@ def check_rows(Z: Any, sensitive_features: Any) -> Rows:
 def check_train(train: Any, judged: Rows) -> Rows:
     """Validate separate training rows: they must have the same projection and the same groups."""
     if not isinstance(train, tuple | list) or len(train) != 2:
-        raise TypeError("train must be a pair (Z, sensitive_features) of other rows and their groups.")
+        raise TypeError("train must be a pair (X, sensitive_features) of other rows and their groups.")
     Z, groups = check_rows(*train)
     if Z.shape[1] != judged[0].shape[1]:
         raise ValueError(
-            f"train has rows with {Z.shape[1]} columns, but Z has {judged[0].shape[1]}; both must be scores of the "
+            f"train has rows with {Z.shape[1]} columns, but X has {judged[0].shape[1]}; both must be scores of the "
             "same projection."
         )
     if groups.labels != judged[1].labels:
@@ -88,7 +88,7 @@ def _check_clusters(clusters: Any, groups: Groups) -> np.ndarray:
     if clusters is None:
         return np.arange(n)
     if np.ndim(clusters) != 1 or len(clusters) != n:
-        raise ValueError(f"clusters has shape {np.shape(clusters)}, but scores has {n} rows: pass one per row.")
+        raise ValueError(f"clusters has shape {np.shape(clusters)}, but X has {n} rows: pass one per row.")
     units = check_groups(clusters, n).codes.astype(np.intp)
     of_unit = codes_of_units(groups.codes, units)
     mixed = np.flatnonzero(of_unit[units] != groups.codes)

@@ -23,14 +23,14 @@ _TEST_SHARE = 0.3
 
 
 def adversary_gap(
-    Z: Any,
-    sensitive_features: Any,
+    X: Any,
     *,
+    sensitive_features: Any,
     family: Any = "linear",
     evaluation: str = "held_out",
     train: tuple[Any, Any] | None = None,
     n_splits: int = 5,
-    random_state: Any = 0,
+    random_state: Any = None,
 ) -> float:
     """How well a rule trained to distinguish the groups separates them: Delta_A of Olfat and Aswani (2019).
 
@@ -40,7 +40,7 @@ def adversary_gap(
 
     Parameters
     ----------
-    Z : array-like of shape (n_samples, n_components)
+    X : array-like of shape (n_samples, n_components)
         The representation of the rows on which the classifier is evaluated.
     sensitive_features : array-like of shape (n_samples,) or (n_samples, n_columns)
         The groups.
@@ -52,14 +52,14 @@ def adversary_gap(
     evaluation : {"held_out", "in_sample"}, default="held_out"
         "held_out" averages over random splits, each trained on 70 % of the rows and tested on the rest. "in_sample"
         trains and tests on the same rows, as in equation (3) of Lee et al. (2022); with a flexible family it is
-        large for any Z.
-    train : tuple (Z, sensitive_features), optional
-        Separate rows to train on, for example those on which the projection was fitted. Then all rows of ``Z`` are
+        large for any X.
+    train : tuple (X, sensitive_features), optional
+        Separate rows to train on, for example those on which the projection was fitted. Then all rows of ``X`` are
         held out and ``evaluation`` is ignored.
     n_splits : int, default=5
         Splits of the held-out evaluation.
-    random_state : int, RandomState or None, default=0
-        None is reproducible too.
+    random_state : int, RandomState or None, default=None
+        None is a fixed seed.
 
     Returns
     -------
@@ -94,9 +94,9 @@ def adversary_gap(
     >>> groups = np.repeat(["a", "b"], 200)
     >>> Z = rng.normal(size=(400, 2))
     >>> Z[:200, 0] += 3
-    >>> adversary_gap(Z, groups) > 0.8
+    >>> adversary_gap(Z, sensitive_features=groups) > 0.8
     True
-    >>> adversary_gap(Z[:, 1:], groups) < 0.25
+    >>> adversary_gap(Z[:, 1:], sensitive_features=groups) < 0.25
     True
     """
     classifier = _classifier(family, random_state)
@@ -104,7 +104,7 @@ def adversary_gap(
         classifier.set_params(validated=False)  # the largest gap on the training rows is wanted
     check_choice("evaluation", evaluation, _EVALUATIONS)
     check_number("n_splits", n_splits, at_least=1, integer=True)
-    judged = check_rows(Z, sensitive_features)
+    judged = check_rows(X, sensitive_features)
     others = judged if evaluation == "in_sample" else None
     if train is not None:
         others = check_train(train, judged)

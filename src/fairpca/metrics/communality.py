@@ -11,7 +11,7 @@ from fairpca.metrics._components import fitted_components
 __all__ = ["communality"]
 
 
-def communality(components: Any) -> np.ndarray:
+def communality(projector: Any) -> np.ndarray:
     """Sum of squared loadings of each feature.
 
     ``sum_i V_ji^2``, the diagonal of the projector: 1 for a feature that is kept entirely, 0 for one that is
@@ -20,8 +20,8 @@ def communality(components: Any) -> np.ndarray:
 
     Parameters
     ----------
-    components : array-like of shape (n_components, n_features), or a fitted estimator
-        Orthonormal rows; for an estimator, its ``components_``.
+    projector : fitted estimator or array of shape (n_components, n_features)
+        Orthonormal rows; of an estimator, its ``components_``.
 
     Returns
     -------
@@ -38,10 +38,10 @@ def communality(components: Any) -> np.ndarray:
     >>> communality([[0.6, 0.8, 0.0]])
     array([0.36, 0.64, 0.  ])
     """
-    rows = fitted_components(components, "components")
+    rows = fitted_components(projector, "projector")
     if rows.ndim != 2:
         raise ValueError(
-            f"components has {rows.ndim} dimensions; pass an array of shape (n_components, n_features) or a "
+            f"projector has {rows.ndim} dimensions; pass an array of shape (n_components, n_features) or a "
             "fitted estimator."
         )
     return np.einsum("ij,ij->j", rows, rows)

@@ -19,7 +19,7 @@ from fairpca._validation import (
     generator,
     split_off_groups,
 )
-from fairpca.moments import GroupedSample
+from fairpca.moments._grouped_sample import GroupedSample
 from fairpca.moments.bandwidths import Bandwidth, check_bandwidth, halved_bandwidths, squared_distance_median
 from fairpca.moments.kernel_means import kernel_matrix, kernel_means
 from fairpca.problems.mmd import all_pairs, pair_discrepancies, random_level
@@ -45,7 +45,7 @@ def median_bandwidth(X: Any, *, sample_weight: Any = None, random_state: Any = N
     sample_weight : array-like of shape (n_samples,), optional
         Counts like repeated rows.
     random_state : int, RandomState or None
-        Chooses the pairs; None is reproducible too.
+        Chooses the pairs; None is a fixed seed.
 
     Returns
     -------
@@ -70,8 +70,8 @@ def median_bandwidth(X: Any, *, sample_weight: Any = None, random_state: Any = N
 
 def mmd2(
     X: Any,
-    sensitive_features: Any,
     *,
+    sensitive_features: Any,
     bandwidth: Any = "multiscale",
     unbiased: bool = False,
     sample_weight: Any = None,
@@ -98,7 +98,7 @@ def mmd2(
     sample_weight : array-like of shape (n_samples,), optional
         Counts like repeated rows; not with ``unbiased``.
     random_state : int, RandomState or None
-        For the pairs of the median rule.
+        For the pairs of the median rule; None is a fixed seed.
 
     Returns
     -------
@@ -113,7 +113,7 @@ def mmd2(
     --------
     >>> import numpy as np
     >>> from fairpca.metrics import mmd2
-    >>> round(mmd2(np.array([[0.0], [0.0], [1.0], [1.0]]), [0, 0, 1, 1], bandwidth=1.0), 6)
+    >>> round(mmd2(np.array([[0.0], [0.0], [1.0], [1.0]]), sensitive_features=[0, 0, 1, 1], bandwidth=1.0), 6)
     0.786939
     """
     sample, sigma = _prepare(X, sensitive_features, bandwidth, sample_weight, random_state)
@@ -162,7 +162,7 @@ class MMDTest:
     >>> from fairpca.datasets import make_same_moments
     >>> from fairpca.metrics import mmd2_test
     >>> X, groups = make_same_moments(100, random_state=0)
-    >>> found = mmd2_test(X, groups, n_permutations=99, random_state=0)
+    >>> found = mmd2_test(X, sensitive_features=groups, n_permutations=99, random_state=0)
     >>> found.p_value < 0.05, found.mmd2 > found.level  # their means and covariances agree, but not their distributions
     (True, True)
     """
@@ -177,8 +177,8 @@ class MMDTest:
 
 def mmd2_test(
     X: Any,
-    sensitive_features: Any,
     *,
+    sensitive_features: Any,
     bandwidth: Any = "multiscale",
     quantile: float = 0.95,
     n_permutations: int = 500,
@@ -201,6 +201,7 @@ def mmd2_test(
     tolerance : float, optional
         A tolerance that you intend to use; warns if it is below the mean of the draws.
     random_state : int, RandomState or None
+        None is a fixed seed.
 
     Returns
     -------
@@ -218,7 +219,7 @@ def mmd2_test(
     >>> from fairpca.metrics import mmd2_test
     >>> rng = np.random.default_rng(0)
     >>> groups = np.repeat([0, 1], 100)
-    >>> test = mmd2_test(rng.normal(size=(200, 2)) + groups[:, None], groups)
+    >>> test = mmd2_test(rng.normal(size=(200, 2)) + groups[:, None], sensitive_features=groups)
     >>> test.p_value < 0.01 and test.mmd2 > test.level > test.mean
     True
     """

@@ -78,8 +78,8 @@ class Proxies:
     >>> from fairpca.datasets import load_german_credit
     >>> from fairpca.metrics import proxies
     >>> credit = load_german_credit()
-    >>> names = credit.feature_names[:8]
-    >>> found = proxies(credit.data[:, :8], credit.sensitive_features, feature_names=names, random_state=0)
+    >>> X, sex, names = credit.data[:, :8], credit.sensitive_features, credit.feature_names[:8]
+    >>> found = proxies(X, sensitive_features=sex, feature_names=names, random_state=0)
     >>> len(found.features), found.n_rows
     (8, 500)
     """
@@ -105,8 +105,8 @@ class Proxies:
 
 def proxies(
     X: Any,
-    sensitive_features: Any,
     *,
+    sensitive_features: Any,
     train: tuple[Any, Any] | None = None,
     feature_names: Sequence[str] | None = None,
     clusters: Any = None,
@@ -130,7 +130,7 @@ def proxies(
     clusters : array-like of shape (n_samples,), optional
         Rows that belong together, such as those of one person; see :func:`readability`.
     random_state : int, RandomState or None
-        For the split and the level; None is reproducible too.
+        For the split and the level; None is a fixed seed.
 
     Returns
     -------
@@ -154,7 +154,7 @@ def proxies(
     >>> rng = np.random.default_rng(0)
     >>> groups = rng.integers(0, 2, 400)
     >>> X = np.column_stack([rng.normal(size=400), rng.normal(size=400) + 2 * groups])
-    >>> [one.feature for one in proxies(X, groups, feature_names=["age", "height"]).found]
+    >>> [one.feature for one in proxies(X, sensitive_features=groups, feature_names=["age", "height"]).found]
     ['height']
     """
     rows = check_rows(X, sensitive_features)

@@ -70,7 +70,7 @@ class Readability:
     >>> from fairpca.datasets import make_same_moments
     >>> from fairpca.metrics import readability
     >>> X, groups = make_same_moments(200, random_state=0)
-    >>> found = readability(X, groups, family="linear", random_state=0)
+    >>> found = readability(X, sensitive_features=groups, family="linear", random_state=0)
     >>> found.family, found.low <= found.auc <= found.high
     ('linear', True)
     """
@@ -107,9 +107,9 @@ class Readability:
 
 
 def readability(
-    scores: Any,
-    sensitive_features: Any,
+    X: Any,
     *,
+    sensitive_features: Any,
     train: tuple[Any, Any] | None = None,
     family: str = "boosting",
     clusters: Any = None,
@@ -122,12 +122,12 @@ def readability(
 
     Parameters
     ----------
-    scores : array-like of shape (n_samples, n_components)
+    X : array-like of shape (n_samples, n_components)
         The representation.
     sensitive_features : array-like of shape (n_samples,) or (n_samples, n_columns)
         The groups. Up to four: all pairs, and the largest AUC is reported. More: one-vs-rest.
-    train : tuple (scores, sensitive_features), optional
-        Separate training rows, for example those on which the projection was fitted; then all of ``scores`` are test
+    train : tuple (X, sensitive_features), optional
+        Separate training rows, for example those on which the projection was fitted; then all of ``X`` are test
         rows. Without it, half of the rows are used for training and the other half for testing.
     family : {"boosting", "linear", "rbf", "all"}, default="boosting"
         The classifier: gradient boosting (``HistGradientBoostingClassifier``); the half-space that best separates the
@@ -137,7 +137,7 @@ def readability(
         Rows that belong together, such as those of one person. They are kept on the same side of the split, and the
         interval and the level are based on clusters instead of rows. All rows of a cluster must have the same group.
     random_state : int, RandomState or None
-        For the split, the classifiers and the level; None is reproducible too.
+        For the split, the classifiers and the level; None is a fixed seed.
 
     Returns
     -------
@@ -180,16 +180,16 @@ def readability(
     >>> rng = np.random.default_rng(0)
     >>> groups = np.repeat(["a", "b"], 300)
     >>> Z = rng.normal(size=(600, 2)) * np.where(groups == "b", 3.0, 1.0)[:, None]  # equal means
-    >>> found = readability(Z, groups)
+    >>> found = readability(Z, sensitive_features=groups)
     >>> found.auc > 0.75 > found.level
     True
-    >>> readability(Z, rng.permutation(groups)).readable
+    >>> readability(Z, sensitive_features=rng.permutation(groups)).readable
     False
     """
     families = FAMILIES if check_choice("family", family, (*FAMILIES, "all")) == "all" else (family,)
     seed = seed_from(random_state)
     rng = np.random.RandomState(seed)
-    others, judged, units = rows_to_train_and_judge(check_rows(scores, sensitive_features), train, clusters, rng)
+    others, judged, units = rows_to_train_and_judge(check_rows(X, sensitive_features), train, clusters, rng)
     readers = list(_read(others, judged, families, rng))
     codes = judged[1].codes
     parts = [reader.judge(codes, units) for reader in readers]

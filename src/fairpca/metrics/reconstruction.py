@@ -19,7 +19,8 @@ from fairpca._validation import (
 from fairpca.linalg import top_eigenpairs
 from fairpca.metrics._components import fitted_components, fitted_encoder
 from fairpca.metrics._group_values import GroupValues
-from fairpca.moments import GroupMoments, accumulate
+from fairpca.moments import GroupMoments
+from fairpca.moments._accumulate import accumulate
 from fairpca.problems.evaluation import Evaluation, captured_variances, without_rounding
 
 __all__ = [

@@ -86,8 +86,8 @@ def study_features(study: Study, dimensions: Sequence[int], names: Sequence[str]
         "random_state": study.seed,
         "clusters": None if study.clusters is None else study.clusters[judged],
     }
-    found = proxies(study.X[judged], codes[judged], feature_names=names, **options)
-    together = readability(study.X[judged], codes[judged], **options)
+    found = proxies(study.X[judged], sensitive_features=codes[judged], feature_names=names, **options)
+    together = readability(study.X[judged], sensitive_features=codes[judged], **options)
     observed = np.array([found.features[0].auc, together.auc])
     levels = joint_levels(observed, np.column_stack([found.draws, together.draws]))
     return FeatureStudy(

@@ -206,8 +206,11 @@ def measure(
     variance = explained_variance_ratio(X[split.test], estimator, sample_weight=_part(weights, split.test))
     options: dict[str, Any] = {"random_state": seed, "n_permutations": _RANDOM_GROUPS}
     gap, gap_draws = adversary_gap_and_draws(*tested, train=train, **options)
-    mmd = mmd2_test(*tested, **options)
-    read = readability(*tested, train=train, clusters=_part(clusters, split.test_sample), random_state=seed)
+    judged, groups = tested
+    mmd = mmd2_test(judged, sensitive_features=groups, **options)
+    read = readability(
+        judged, sensitive_features=groups, train=train, clusters=_part(clusters, split.test_sample), random_state=seed
+    )
     counts = np.bincount(tested[1])
     first, second = read.groups
     others = counts.sum() - counts[first] if second == "rest" else counts[second]

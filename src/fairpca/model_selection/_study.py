@@ -24,7 +24,9 @@ from fairpca.metrics import explained_variance_ratio
 from fairpca.metrics._components import fitted_encoder
 from fairpca.model_selection._held_out import Split, sample_rows, split_rows
 from fairpca.model_selection.methods import Method
-from fairpca.moments import FoldMoments, GroupMoments, accumulate
+from fairpca.moments import GroupMoments
+from fairpca.moments._accumulate import accumulate
+from fairpca.moments._folds import FoldMoments
 from fairpca.problems.evaluation import ROUNDING, captured_variances
 
 __all__ = ["Study"]
@@ -45,22 +47,23 @@ class Study:
         clusters: Any,
         n_folds: int,
         test_size: float,
-        seed: int,
+        seed: Any,
         moments: GroupMoments | None,
         sample_weight: Any = None,
     ) -> None:
         rows = _given_rows(X, sensitive_features, sample_weight, moments)
-        self.X, self.groups, self.weights, self.seed = rows.X, rows.groups, rows.weights, seed
+        self.X, self.groups, self.weights = rows.X, rows.groups, rows.weights
+        self.seed = int(seed) if isinstance(seed, int | np.integer) else seed_from(seed)
         self.y = rows.select(_check_label(y, rows.n_given))
         self.labels = label_array(self.groups.labels)[self.groups.codes]
         self.clusters, self.sampled = check_clusters(clusters, rows), moments is not None
         if moments is not None:
             _check_sample_of(moments, self.groups, self.X.shape[1])
-        self.folds = Evaluations(rows, self._folds_for(n_folds), clusters, seed_from(seed), moments)
+        self.folds = Evaluations(rows, self._folds_for(n_folds), clusters, seed_from(self.seed), moments)
         self.moments = self.folds.all_moments
         self.row_counts = tuple(self.folds.counts.values())
         self.n_rows = sum(self.row_counts)
-        self.split: Split = split_rows(self.groups.codes, self.y, test_size, seed, self.clusters)
+        self.split: Split = split_rows(self.groups.codes, self.y, test_size, self.seed, self.clusters)
         self.tested = np.zeros(len(self.groups.codes), dtype=bool)
         self.tested[self.split.test] = True
         self.held_out = self._held_out()

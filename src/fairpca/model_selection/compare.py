@@ -39,9 +39,9 @@ _TRUSTED: Any = {"assume_finite": True, "skip_parameter_validation": True}
 
 def compare(
     X: Any,
-    sensitive_features: Any,
     y: Any = None,
     *,
+    sensitive_features: Any,
     n_components: int | Iterable[int] | None = None,
     methods: Iterable[str] | Mapping[str, Any] | None = None,
     clusters: Any = None,
@@ -50,7 +50,7 @@ def compare(
     cv: int = 10,
     confidence: float = 0.95,
     test_size: float = 0.3,
-    random_state: int = 0,
+    random_state: Any = None,
     n_jobs: int | None = None,
     progress: Report | bool | None = None,
     moments: GroupMoments | None = None,
@@ -70,10 +70,10 @@ def compare(
     ----------
     X : array-like of shape (n_samples, n_features)
         Standardise X first unless all features have the same unit.
-    sensitive_features : array-like
-        The group of each row.
     y : array-like of shape (n_samples,), optional
         A label; adds accuracy and the differences between groups in a classifier's decisions.
+    sensitive_features : array-like of shape (n_samples,) or (n_samples, n_columns)
+        The group of each row.
     n_components : int or iterable of int, optional
         Default: those of 1, 2, 3, 5 and 10 with which ordinary PCA does not keep everything.
     methods : iterable of str or mapping from name to estimator, optional
@@ -93,7 +93,8 @@ def compare(
         Level of the confidence intervals.
     test_size : float, default=0.3
         Proportion of held-out rows.
-    random_state : int, default=0
+    random_state : int, RandomState or None, default=None
+        None is a fixed seed.
     n_jobs : int or None, default=None
         Number of fits that run in parallel, as in scikit-learn; the results do not depend on it.
     progress : callable or bool, optional
@@ -127,7 +128,7 @@ def compare(
     >>> from fairpca.datasets import load_german_credit
     >>> from fairpca.model_selection import compare
     >>> X, sex = load_german_credit(return_X_s=True)
-    >>> found = compare(X, sex, n_components=5, methods=["PCA", "FairPCA"])
+    >>> found = compare(X, sensitive_features=sex, n_components=5, methods=["PCA", "FairPCA"])
     >>> ordinary, balanced = found["PCA", 5], found["FairPCA", 5]
     >>> bool(ordinary.loss.gap.value > 2.5), bool(balanced.loss.gap.value < 1e-9)
     (True, True)
@@ -154,7 +155,7 @@ def compare(
         fits, omitted = _fit_all(study, chosen, dimensions, n_jobs, steps)
     settings = _settings(
         study, dimensions, chosen, n_permutations=n_permutations, confidence=confidence, test_size=test_size,
-        random_state=random_state, clusters=clusters is not None, repeated_rows=repeated_rows,
+        random_state=study.seed, clusters=clusters is not None, repeated_rows=repeated_rows,
         weights=sample_weight is not None,
     )  # fmt: skip
     label = _label(study.y, label_name or getattr(y, "name", None), class_names)

@@ -59,7 +59,8 @@ class MethodResult:
     >>> import numpy as np
     >>> from fairpca.model_selection import compare
     >>> X = np.random.default_rng(0).normal(size=(200, 5))
-    >>> found = compare(X, np.repeat(["a", "b"], 100), n_components=2, methods=["PCA"], n_permutations=19)
+    >>> groups = np.repeat(["a", "b"], 100)
+    >>> found = compare(X, sensitive_features=groups, n_components=2, methods=["PCA"], n_permutations=19)
     >>> result = found["PCA", 2]
     >>> result.n_components, sorted(result.error.by_group)
     (2, ['a', 'b'])
@@ -177,7 +178,8 @@ class Comparison(TableResult):
     >>> import numpy as np
     >>> from fairpca.model_selection import compare
     >>> X = np.random.default_rng(0).normal(size=(200, 5))
-    >>> found = compare(X, np.repeat(["a", "b"], 100), n_components=2, methods=["PCA"], n_permutations=19)
+    >>> groups = np.repeat(["a", "b"], 100)
+    >>> found = compare(X, sensitive_features=groups, n_components=2, methods=["PCA"], n_permutations=19)
     >>> found.groups, found.counts, [result.method for result in found.results]
     (('a', 'b'), (100, 100), ['PCA'])
     """

@@ -51,7 +51,7 @@ class FrontierPoint:
     >>> from fairpca.datasets import load_german_credit
     >>> from fairpca.model_selection import frontier
     >>> X, sex = load_german_credit(return_X_s=True)
-    >>> curve = frontier(X, sex, n_components=2, n_points=5)
+    >>> curve = frontier(X, sensitive_features=sex, n_components=2, n_points=5)
     >>> curve.methods["FairPCA"].components.shape
     (2, 57)
     """
@@ -97,7 +97,7 @@ class Frontier:
     >>> from fairpca.datasets import load_german_credit
     >>> from fairpca.model_selection import frontier
     >>> X, sex = load_german_credit(return_X_s=True)
-    >>> curve = frontier(X, sex, n_components=2, n_points=5)
+    >>> curve = frontier(X, sensitive_features=sex, n_components=2, n_points=5)
     >>> curve.groups, bool((curve.gap[1:] < curve.gap[:-1]).all())
     (('female', 'male'), True)
     """
@@ -122,9 +122,9 @@ class Frontier:
 
 def frontier(
     X: Any,
+    *,
     sensitive_features: Any = None,
     n_components: int = 2,
-    *,
     radius: Any = 0.1,
     penalty: float = 1.0,
     center: str = "pooled",
@@ -169,13 +169,17 @@ def frontier(
     >>> from fairpca.datasets import load_german_credit
     >>> from fairpca.model_selection import frontier
     >>> X, sex = load_german_credit(return_X_s=True)
-    >>> curve = frontier(X, sex, n_components=3)
+    >>> curve = frontier(X, sensitive_features=sex, n_components=3)
     >>> bool((curve.total_error >= curve.methods["PCA"].total_error - 1e-9).all())
     True
     >>> bool(curve.gap[-1] < curve.gap[0])
     True
     """
-    moments = X if isinstance(X, GroupMoments) else group_moments(X, sensitive_features, sample_weight=sample_weight)
+    moments = (
+        X
+        if isinstance(X, GroupMoments)
+        else group_moments(X, sensitive_features=sensitive_features, sample_weight=sample_weight)
+    )
     check_several_groups(moments.labels, moments.total_count)
     n_components = check_n_components(n_components, moments.n_features)
     matrices = moments.second_moments(check_choice("center", center, ("pooled", "group")))

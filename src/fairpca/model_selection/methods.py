@@ -10,7 +10,7 @@ import numpy as np
 from sklearn.base import clone
 from sklearn.decomposition import PCA
 
-from fairpca.estimators import FairPCA, LeacePCA, MMDFairPCA, ParityPCA, RobustFairPCA
+from fairpca.estimators import AnchorPCA, FairPCA, LeacePCA, MMDFairPCA, ParityPCA, RobustFairPCA
 from fairpca.estimators._mmd_extended import fit_extended
 from fairpca.inference._fitting import fit_rows, fit_to_moments, needs_moments_only
 from fairpca.moments import GroupMoments
@@ -112,6 +112,23 @@ METHODS: dict[str, Method] = {
             on_request=True,
             objective="the largest loss of a group as a share of its own variance in these rows, as small as possible; "
             "not the errors, the total error or what the scores reveal.",
+        ),
+        Method(
+            "FairPCA-mean",
+            "balanced quality",
+            "Every group counts the same, whatever its size: the least mean of the groups' errors.",
+            lambda d, seed: FairPCA(d, criterion="mean", random_state=seed),
+            on_request=True,
+            objective="the mean of the groups' errors in these rows, as small as possible; not the largest of them.",
+        ),
+        Method(
+            "AnchorPCA",
+            "balanced quality",
+            "Keeps the directions that are leading components of most groups, each group counting the same.",
+            lambda d, seed: AnchorPCA(d),
+            on_request=True,
+            objective="the agreement of the components with those of each group alone, as large as possible; not the "
+            "errors or losses.",
         ),
         Method(
             "RobustFairPCA",

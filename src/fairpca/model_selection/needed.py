@@ -26,7 +26,8 @@ from fairpca.inference._checks import as_source
 from fairpca.inference._fitting import fit_to_moments, needs_moments_only
 from fairpca.linalg import threads_for
 from fairpca.model_selection.methods import Method, choose_methods
-from fairpca.moments import FoldMoments, GroupMoments, group_moments
+from fairpca.moments import GroupMoments, group_moments
+from fairpca.moments._folds import FoldMoments
 from fairpca.moments.dask import moments_from_dask
 
 __all__ = ["ComponentsNeeded", "components_needed"]
@@ -152,9 +153,9 @@ def components_needed(
     methods: Iterable[str] | Mapping[str, Any] = ("PCA", "FairPCA"),
     n_components: int | None = None,
     center: str = "pooled",
-    cv: Any = None,
+    cv: int | None = None,
     sample_weight: Any = None,
-    random_state: Any = 0,
+    random_state: Any = None,
 ) -> ComponentsNeeded:
     """How many components every group needs to keep a share of its variance, and the curve that leads there.
 
@@ -175,13 +176,13 @@ def components_needed(
         every group.
     center : {"pooled", "group"}, default="pooled"
         Whether the variance is about the mean of all rows or about each group's own.
-    cv : int or splitter, optional
+    cv : int, optional
         Adds the shares on new rows: components are fitted without each of so many folds, stratified by group, and
         judged on it.
     sample_weight : array-like of shape (n_samples,), optional
         Counts like repeated rows.
-    random_state : int, default=0
-        For the folds and the methods.
+    random_state : int, RandomState or None, default=None
+        For the folds and the methods; None is a fixed seed.
 
     Returns
     -------
@@ -268,7 +269,7 @@ def _moments(
         folds = make_blocks(source, cv, None, seed).fold_moments(source, None, cv, 0)
         return folds.whole, folds
     reduce = moments_from_dask if is_dask(X) else group_moments
-    moments = reduce(X, sensitive_features, sample_weight=sample_weight)
+    moments = reduce(X, sensitive_features=sensitive_features, sample_weight=sample_weight)
     check_several_groups(moments.labels, moments.total_count)
     return moments, None
 

@@ -29,8 +29,6 @@ from fairpca.linalg import blas_threads, single_blas_thread, threads_for
 from fairpca.moments._group_moments import GroupMoments, GroupTotal
 from fairpca.moments._mixed_precision import MixedPrecisionTotal
 
-__all__ = ["accumulate", "accumulate_columns", "blocks_by_group", "chunk_moments", "group_moments"]
-
 #: A block of rows should stay in the second-level cache while it is sorted, centred and multiplied ...
 _BLOCK_BYTES = 2 << 20
 #: ... but a rank-k update of a large matrix needs enough rows to be worth reading that matrix: two per column.
@@ -54,7 +52,7 @@ _FEW_GROUPS = 8
 _MIXED_ROWS_OF_COLUMNS = 20_480
 
 
-def group_moments(X: Any, sensitive_features: Any = None, *, sample_weight: Any = None) -> GroupMoments:
+def group_moments(X: Any, *, sensitive_features: Any = None, sample_weight: Any = None) -> GroupMoments:
     """Reduce data to the count, mean and scatter matrix of each group.
 
     Parameters
@@ -89,7 +87,7 @@ def group_moments(X: Any, sensitive_features: Any = None, *, sample_weight: Any 
     >>> import numpy as np
     >>> from fairpca.moments import group_moments
     >>> X, groups = np.arange(12.0).reshape(6, 2), [0, 0, 1, 1, 0, 1]
-    >>> batch = group_moments(X, groups)
+    >>> batch = group_moments(X, sensitive_features=groups)
     >>> chunks = group_moments((X[rows], groups[rows]) for rows in (slice(0, 2), slice(2, 6)))
     >>> np.allclose(batch.scatters, chunks.scatters)
     True

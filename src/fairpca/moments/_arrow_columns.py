@@ -8,8 +8,6 @@ from typing import Any, Self
 
 from fairpca._arrow import row_index
 
-__all__ = ["ColumnRoles"]
-
 _LEAVE_OUT = "leave it out by listing the features in columns="
 
 

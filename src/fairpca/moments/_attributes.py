@@ -14,8 +14,6 @@ from fairpca._validation import Groups, check_plain_matrix, check_sample_weight
 from fairpca.moments._accumulate import accumulate
 from fairpca.moments._group_moments import GroupMoments, Reduction
 
-__all__ = ["AttributeMoments", "accumulate_attributes", "attribute_moments"]
-
 #: How many numbers are copied at a time to stand beside the attributes.
 _BLOCK_NUMBERS = 4_000_000
 #: A feature whose correlation with an attribute is 1 up to this is a copy of it.
@@ -43,7 +41,10 @@ class AttributeMoments(Reduction):
     >>> rng = np.random.default_rng(0)
     >>> age = rng.normal(40.0, 10.0, 60)
     >>> X = rng.normal(size=(60, 4)) + age[:, None] / 10
-    >>> parts = [attribute_moments(X[rows], None, age[rows]) for rows in (slice(0, 20), slice(20, 60))]
+    >>> parts = [
+    ...     attribute_moments(X[rows], sensitive_features=None, continuous=age[rows])
+    ...     for rows in (slice(0, 20), slice(20, 60))
+    ... ]
     >>> pca = ParityPCA(2).fit_moments(parts[0].merge(parts[1]))
     >>> bool(abs(np.corrcoef(pca.transform(X).T, age)[-1, :-1]).max() < 1e-10)
     True
@@ -144,7 +145,7 @@ class AttributeMoments(Reduction):
 
 
 def attribute_moments(
-    X: Any, sensitive_features: Any, continuous: Any, *, sample_weight: Any = None
+    X: Any, *, sensitive_features: Any, continuous: Any, sample_weight: Any = None
 ) -> AttributeMoments:
     """Reduce rows to moments of their features and continuous sensitive features, by group.
 
@@ -168,7 +169,9 @@ def attribute_moments(
     --------
     >>> import numpy as np
     >>> from fairpca.moments import attribute_moments
-    >>> moments = attribute_moments(np.array([[0.0, 1.0], [2.0, 1.0], [4.0, 7.0]]), None, [20.0, 30.0, 40.0])
+    >>> moments = attribute_moments(
+    ...     np.array([[0.0, 1.0], [2.0, 1.0], [4.0, 7.0]]), sensitive_features=None, continuous=[20.0, 30.0, 40.0]
+    ... )
     >>> moments.names, moments.slopes().round(3)
     (('continuous0',), array([[1.633, 2.449]]))
     """

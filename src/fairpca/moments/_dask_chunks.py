@@ -12,8 +12,6 @@ from fairpca._continuous import Measurements, check_measurements
 from fairpca._validation import Groups, check_groups, check_sample_weight, is_dask
 from fairpca.linalg import single_blas_thread
 
-__all__ = ["aligned_chunks", "compute", "count_features", "tree", "whole_rows"]
-
 #: Summaries merged by one task: enough to keep the number of tasks small, few enough to spread the work.
 _FAN_IN = 8
 

@@ -17,8 +17,6 @@ from fairpca._validation import Groups, check_groups, check_plain_matrix
 from fairpca.moments._dask_chunks import aligned_chunks, compute, count_features, tree
 from fairpca.moments._grouped_sample import GroupedSample
 
-__all__ = ["GATHERED_NUMBERS", "GATHERED_ROWS", "DaskSample"]
-
 #: Number of chunks that one task compares with another chunk.
 _PARTNERS = 16
 GATHERED_ROWS = 64_000
@@ -74,7 +72,7 @@ class DaskSample:
     Examples
     --------
     >>> import dask.array as da, numpy as np
-    >>> from fairpca.moments.dask import DaskSample
+    >>> from fairpca.moments._dask_sample import DaskSample
     >>> X, groups = da.from_array(np.arange(8.0).reshape(4, 2), chunks=(2, 2)), np.array(["a", "b", "b", "b"])
     >>> sample = DaskSample.from_dask(X, groups, labels=("a", "b"), centre=np.zeros(2))
     >>> sample.counts

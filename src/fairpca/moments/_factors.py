@@ -17,8 +17,6 @@ from fairpca.linalg import blas_threads
 from fairpca.moments._group_moments import Reduction, fixed_by_group
 from fairpca.moments._sparse_shift import shift_dense_columns
 
-__all__ = ["GroupFactors", "MomentProducts"]
-
 #: Numbers centred at a time while the variances are summed.
 _BLOCK_SIZE = 4_000_000
 #: Rows multiplied at a time, so that their scores take little memory.
@@ -35,12 +33,14 @@ class GroupFactors(Reduction):
     --------
     >>> import numpy as np
     >>> from fairpca._validation import check_groups
-    >>> from fairpca.moments import GroupFactors, group_moments
+    >>> from fairpca.moments import group_moments
+    >>> from fairpca.moments._factors import GroupFactors
     >>> rng = np.random.default_rng(0)
     >>> X, groups = rng.normal(size=(30, 5)), np.arange(30) % 2
     >>> factors = GroupFactors(X, check_groups(groups, 30))
     >>> V = rng.normal(size=(5, 2))
-    >>> np.allclose(factors.second_moments().images(V), group_moments(X, groups).second_moments() @ V)
+    >>> moments = group_moments(X, sensitive_features=groups)
+    >>> np.allclose(factors.second_moments().images(V), moments.second_moments() @ V)
     True
     """
 

@@ -11,8 +11,6 @@ import numpy as np
 
 from fairpca.moments._group_moments import GroupMoments
 
-__all__ = ["FoldMoments"]
-
 #: Up to this many features the merged moments of every training set are cached, because they are used several times.
 _FEW_FEATURES = 200
 
@@ -28,9 +26,10 @@ class FoldMoments:
     Examples
     --------
     >>> import numpy as np
-    >>> from fairpca.moments import FoldMoments, group_moments
+    >>> from fairpca.moments import group_moments
+    >>> from fairpca.moments._folds import FoldMoments
     >>> X = np.arange(12.0).reshape(6, 2)
-    >>> cells = group_moments(X, [0, 1, 2, 3, 0, 1])  # two groups times two folds
+    >>> cells = group_moments(X, sensitive_features=[0, 1, 2, 3, 0, 1])  # two groups times two folds
     >>> folds = FoldMoments.of_cells(cells, np.array([0, 0, 1, 1]), np.array([0, 1, 0, 1]), ("a", "b"))
     >>> folds.training(0).counts  # the rows that are not in fold 0
     array([2., 1.])

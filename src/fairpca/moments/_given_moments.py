@@ -9,8 +9,6 @@ import numpy as np
 
 from fairpca._labels import quoted
 
-__all__ = ["check_moments", "in_order"]
-
 #: Entries of a scatter are off by this share of the largest at most, where rows are multiplied in single precision.
 _SCATTER_ROUNDING = 1e-6
 

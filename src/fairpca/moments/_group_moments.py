@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import functools
+import io
 from abc import ABC, abstractmethod
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
@@ -12,12 +13,12 @@ import numpy as np
 from scipy import sparse
 from scipy.linalg import blas
 
+from fairpca._archive import DAMAGE, archive_bytes, read_archive
 from fairpca._validation import check_choice, ordered_labels
+from fairpca._values import Packer, Unpacker
 from fairpca.linalg import add_outer
 from fairpca.moments._given_moments import check_moments, in_order
 from fairpca.moments._sparse_shift import DENSE_COLUMN
-
-__all__ = ["WIDE", "GroupMoments", "GroupTotal", "Reduction", "fixed_by_group"]
 
 #: From this many features on, it pays to compute only one triangle of a symmetric matrix.
 WIDE = 256
@@ -26,6 +27,8 @@ _TILE = 128
 _SMALL_MEAN = 0.2
 #: Operations between a row and a mean whose rounding matters even for few rows.
 _ROUNDED_OPERATIONS = 16
+#: What the bytes of moments say they are, and the only version so far.
+_FORMAT, _VERSION = "fairpca moments", 1
 
 
 class Reduction(ABC):
@@ -133,7 +136,7 @@ class GroupMoments(Reduction):
     >>> import numpy as np
     >>> from fairpca.moments import group_moments
     >>> X = np.array([[0.0, 1.0], [2.0, 1.0], [5.0, 3.0]])
-    >>> moments = group_moments(X, ["a", "a", "b"])
+    >>> moments = group_moments(X, sensitive_features=["a", "a", "b"])
     >>> moments.means
     array([[1., 1.],
            [5., 3.]])
@@ -203,6 +206,50 @@ class GroupMoments(Reduction):
             raise ValueError(f"counts={counts!r} must be one number per group, each larger than ddof={ddof!r}.")
         centres = rest[0] if rest else np.zeros(matrices.shape[:2])
         return cls(labels, numbers, centres, matrices * (numbers - ddof)[:, None, None]).check()
+
+    def to_bytes(self) -> bytes:
+        """The summary as bytes, which :meth:`from_bytes` reads elsewhere: between Spark tasks, or from site to site.
+
+        Labels must be numbers, text, or tuples of them. There are 8 bytes per entry of the matrices, k p (p + 1) in
+        all.
+
+        Examples
+        --------
+        >>> import numpy as np
+        >>> from fairpca.moments import GroupMoments, group_moments
+        >>> X, groups = np.arange(12.0).reshape(6, 2) ** 2, ["a", "b"] * 3
+        >>> sites = [group_moments(X[rows], sensitive_features=groups[rows]) for rows in (slice(4), slice(4, None))]
+        >>> first, second = (GroupMoments.from_bytes(site.to_bytes()) for site in sites)
+        >>> bool(np.allclose(first.merge(second).scatters, group_moments(X, sensitive_features=groups).scatters))
+        True
+        """
+        labels = Packer({}).pack(self.labels, "labels")
+        header = {"class": "GroupMoments", "format": _FORMAT, "version": _VERSION, "labels": labels}
+        return archive_bytes(header, {"counts": self.counts, "means": self.means, "scatters": self.scatters})
+
+    @classmethod
+    def from_bytes(cls, content: bytes) -> GroupMoments:
+        """The summary that :meth:`to_bytes` wrote, also from a stranger: nothing in the bytes is executed.
+
+        Raises ValueError unless they can be the moments of data, or if a later version wrote them.
+        """
+        try:
+            header, arrays = read_archive(io.BytesIO(content))
+            if not isinstance(header, dict) or header.get("format") != _FORMAT:
+                raise ValueError("the header is missing")
+            if header.get("version") == _VERSION:
+                labels = Unpacker({}, {}).unpack(header["labels"])
+                sums = [arrays.pop(name) for name in ("counts", "means", "scatters")]
+                if arrays or not isinstance(labels, tuple) or any(array.dtype != np.float64 for array in sums):
+                    raise ValueError("its parts are not those of moments")
+                with np.errstate(all="ignore"):  # numbers may be absurd
+                    return cls(labels, *sums).check()
+        except DAMAGE as problem:
+            detail = str(problem) or type(problem).__name__
+            raise ValueError(f"content is not what GroupMoments.to_bytes writes, or it is damaged: {detail}") from None
+        raise ValueError(
+            f"content has format version {header['version']!r}; this fairpca reads version {_VERSION}. Update fairpca."
+        )
 
     @property
     def moments(self) -> GroupMoments:
@@ -309,7 +356,7 @@ class GroupMoments(Reduction):
         --------
         >>> import numpy as np
         >>> from fairpca.moments import group_moments
-        >>> moments = group_moments(np.array([[0.0, 1.0], [2.0, 3.0], [4.0, 9.0]]), ["a", "a", "b"])
+        >>> moments = group_moments(np.array([[0.0, 1.0], [2.0, 3.0], [4.0, 9.0]]), sensitive_features=["a", "a", "b"])
         >>> scales = np.sqrt(moments.pooled_variances())
         >>> bool(np.allclose(moments.standardised(moments.pooled_mean, scales).pooled_variances(), 1.0))
         True

@@ -10,8 +10,6 @@ from scipy import sparse
 
 from fairpca._validation import Groups
 
-__all__ = ["GroupedSample"]
-
 
 @dataclass(frozen=True, eq=False)
 class GroupedSample:
@@ -35,7 +33,7 @@ class GroupedSample:
     --------
     >>> import numpy as np
     >>> from fairpca._validation import check_groups
-    >>> from fairpca.moments import GroupedSample
+    >>> from fairpca.moments._grouped_sample import GroupedSample
     >>> sample = GroupedSample.from_rows(np.arange(6.0).reshape(3, 2), check_groups(["b", "a", "b"], 3))
     >>> sample.labels, sample.starts.tolist()
     (('a', 'b'), [0, 1, 3])

@@ -15,8 +15,6 @@ import numpy as np
 
 from fairpca.moments._group_moments import WIDE, GroupTotal
 
-__all__ = ["MixedPrecisionTotal"]
-
 #: Below this mean square, the squares of a float32 column begin to lose precision or vanish.
 _TINY_SQUARE = 1e-30
 #: Number of rows from which the centre of a block is estimated; it need not be its mean.

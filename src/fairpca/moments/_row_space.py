@@ -14,8 +14,6 @@ from fairpca.moments._accumulate import accumulate
 from fairpca.moments._group_moments import GroupMoments, Reduction, fixed_by_group
 from fairpca.moments._sparse_shift import shift_dense_columns
 
-__all__ = ["RowSpace"]
-
 #: How many numbers are centred at a time.
 _BLOCK_SIZE = 4_000_000
 #: Squared singular values below this share of the largest are rounding errors of the Gram matrix.
@@ -41,7 +39,8 @@ class RowSpace(Reduction):
     --------
     >>> import numpy as np
     >>> from fairpca._validation import check_groups
-    >>> from fairpca.moments import RowSpace, group_moments
+    >>> from fairpca.moments import group_moments
+    >>> from fairpca.moments._row_space import RowSpace
     >>> rng = np.random.default_rng(0)
     >>> X, groups = rng.normal(size=(6, 50)), np.arange(6) % 2
     >>> space = RowSpace(X, check_groups(groups, 6), n_spare=1)
@@ -49,7 +48,7 @@ class RowSpace(Reduction):
     6
     >>> basis = space.lift(np.eye(6)[:, :2])
     >>> within = space.moments.second_moments()[:, :2, :2]
-    >>> np.allclose(basis.T @ group_moments(X, groups).second_moments() @ basis, within)
+    >>> np.allclose(basis.T @ group_moments(X, sensitive_features=groups).second_moments() @ basis, within)
     True
     """
 

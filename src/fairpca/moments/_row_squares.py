@@ -11,8 +11,6 @@ from typing import Any
 import numpy as np
 from scipy import sparse
 
-__all__ = ["row_squares"]
-
 #: How many numbers of X form a block, which should stay in the cache while it is centred and multiplied.
 _BLOCK_NUMBERS = 250_000
 
@@ -23,7 +21,7 @@ def row_squares(X: Any, rows: np.ndarray, centre: np.ndarray, directions: np.nda
     Examples
     --------
     >>> import numpy as np
-    >>> from fairpca.moments import row_squares
+    >>> from fairpca.moments._row_squares import row_squares
     >>> row_squares(np.array([[3.0, 4.0]]), np.array([0]), np.zeros(2), np.array([[1.0], [0.0]]))
     array([[25.,  9.]])
     """

@@ -24,19 +24,6 @@ from fairpca._validation import (
 from fairpca.moments._accumulate import accumulate
 from fairpca.moments._group_moments import GroupMoments
 
-__all__ = [
-    "Cells",
-    "ChunkSource",
-    "GivenCells",
-    "MemorySource",
-    "RandomCells",
-    "RowSource",
-    "cell_moments",
-    "merge_moments",
-    "row_counts",
-    "spread_evenly",
-]
-
 #: Above this many rows per cell, the cell of each row is drawn independently.
 _DRAWN_ROWS = 10_000
 #: ``function(number of the chunk, X, groups, weights) -> value``

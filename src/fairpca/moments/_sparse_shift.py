@@ -7,8 +7,6 @@ from typing import Any
 import numpy as np
 from scipy import sparse
 
-__all__ = ["DENSE_COLUMN", "shift_dense_columns"]
-
 #: Columns of a sparse matrix with a larger share of nonzero entries are treated as dense, so as to centre them exactly.
 DENSE_COLUMN = 0.5
 

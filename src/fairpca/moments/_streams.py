@@ -21,8 +21,6 @@ from fairpca.linalg import single_blas_thread
 from fairpca.moments._accumulate import accumulate_columns
 from fairpca.moments._group_moments import GroupMoments
 
-__all__ = ["PARTS_AHEAD", "RowBlock", "StreamReducer", "moments_from_blocks", "n_threads"]
-
 #: Parts submitted per thread: enough that no thread has to wait for work, few enough that few summaries are pending.
 PARTS_AHEAD = 2
 
@@ -62,7 +60,7 @@ def moments_from_blocks(
     --------
     >>> import numpy as np
     >>> from fairpca._validation import check_groups
-    >>> from fairpca.moments import RowBlock, moments_from_blocks
+    >>> from fairpca.moments._streams import RowBlock, moments_from_blocks
     >>> a, b = np.array([1.0, 2.0, 4.0]), np.array([0.0, 1.0, 1.0])
     >>> blocks = [RowBlock([a, b], check_groups(["f", "m", "f"], 3))]
     >>> moments = moments_from_blocks(blocks, ["a", "b"])

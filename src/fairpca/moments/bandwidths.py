@@ -14,15 +14,6 @@ from typing import Any
 import numpy as np
 from scipy.spatial.distance import pdist
 
-__all__ = [
-    "Bandwidth",
-    "KernelScales",
-    "check_bandwidth",
-    "halved_bandwidths",
-    "squared_distance_median",
-    "widths_of",
-]
-
 #: The kernel's sigma, or several in descending order: then the kernel is the mean of theirs.
 Bandwidth = float | tuple[float, ...]
 

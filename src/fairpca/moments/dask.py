@@ -15,28 +15,14 @@ import numpy as np
 
 from fairpca._continuous import check_continuous, columns_by_name, separate_continuous
 from fairpca._frames import is_column_name, split_columns
-from fairpca._validation import Groups, check_groups, check_plain_matrix, check_sample_weight, is_dask
+from fairpca._validation import Groups, check_groups, check_plain_matrix, check_sample_weight
 from fairpca.moments._accumulate import accumulate
 from fairpca.moments._attributes import AttributeMoments, accumulate_attributes
 from fairpca.moments._dask_chunks import aligned_chunks, compute, count_features, tree, whole_rows
-from fairpca.moments._dask_sample import GATHERED_NUMBERS, GATHERED_ROWS, DaskSample
 from fairpca.moments._group_moments import GroupMoments
 from fairpca.moments._sources import merge_moments
 
-__all__ = [
-    "GATHERED_NUMBERS",
-    "GATHERED_ROWS",
-    "DaskSample",
-    "DaskSource",
-    "as_dask_features",
-    "attribute_moments_from_dask",
-    "distinct_values",
-    "is_dask",
-    "map_rows_lazily",
-    "moments_from_dask",
-    "project_lazily",
-    "sample_of",
-]
+__all__ = ["attribute_moments_from_dask", "moments_from_dask"]
 
 
 def as_dask_features(X: Any, sensitive_features: Any) -> tuple[Any, Any]:
@@ -89,7 +75,7 @@ def sample_of(X: Any) -> Any:
     return X._meta_nonempty if hasattr(X, "_meta_nonempty") else np.zeros((2, X.shape[1]), dtype=X.dtype)
 
 
-def moments_from_dask(X: Any, sensitive_features: Any, sample_weight: Any = None) -> GroupMoments:
+def moments_from_dask(X: Any, *, sensitive_features: Any, sample_weight: Any = None) -> GroupMoments:
     """The moments of all chunks, reduced by whichever scheduler is active.
 
     Parameters
@@ -116,7 +102,7 @@ def moments_from_dask(X: Any, sensitive_features: Any, sample_weight: Any = None
     >>> import numpy as np
     >>> from fairpca.moments.dask import moments_from_dask
     >>> X = da.from_array(np.arange(12.0).reshape(6, 2), chunks=(3, 2))
-    >>> moments_from_dask(X, np.array(["a", "b"] * 3)).counts.tolist()
+    >>> moments_from_dask(X, sensitive_features=np.array(["a", "b"] * 3)).counts.tolist()
     [3.0, 3.0]
     """
     import dask

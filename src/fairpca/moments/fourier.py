@@ -15,8 +15,6 @@ from fairpca.moments._grouped_sample import GroupedSample
 from fairpca.moments.bandwidths import Bandwidth, widths_of
 from fairpca.moments.kernel_means import KernelMeans, PartitionedSample, available_cores
 
-__all__ = ["FourierKernel"]
-
 #: Features of all rows are kept from value to gradient up to this many (8 bytes each), else computed twice.
 _KEPT_ENTRIES = 40_000_000
 

@@ -20,8 +20,6 @@ from scipy import fft, sparse
 from fairpca.moments._grouped_sample import GroupedSample
 from fairpca.moments.bandwidths import Bandwidth, widths_of
 
-__all__ = ["GridMeans"]
-
 #: Points of the window per dimension and the shape of it (Barnett, Magland and af Klinteberg 2019): an error of 1e-9 in
 #: each f_a, most of which cancels in their differences.
 _WINDOW, _SHAPE = 10, 2.3

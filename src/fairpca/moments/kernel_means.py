@@ -35,19 +35,6 @@ from fairpca.moments._grouped_sample import GroupedSample
 from fairpca.moments.bandwidths import Bandwidth, KernelScales
 from fairpca.moments.grid_means import GridMeans
 
-__all__ = [
-    "GRID_ROWS",
-    "Kernel",
-    "KernelMeans",
-    "PartitionedSample",
-    "available_cores",
-    "cross_means",
-    "exact_kernel",
-    "exact_means",
-    "kernel_matrix",
-    "kernel_means",
-]
-
 #: Rows and columns of a block: with a second one of its size for narrower kernels it stays in the second-level cache
 #: from the product through the exponential. Threads take larger ones: an operation shorter than it takes to wake a
 #: thread that waits for the interpreter is over before that thread can go on, so that they run one after the other.

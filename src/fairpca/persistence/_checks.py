@@ -25,10 +25,8 @@ from fairpca._saved import (
     saved_attributes,
 )
 from fairpca._validation import check_number, check_wanted_components
+from fairpca._values import NOT_SAVED
 from fairpca.estimators import ESTIMATORS
-from fairpca.persistence._values import NOT_SAVED
-
-__all__ = ["check_model", "check_savable", "declared_attributes", "fitted_attributes", "known_classes", "record_types"]
 
 #: Attributes of scikit-learn's PCA, which does not declare any itself.
 _PCA: dict[str, Declared] = FITTED | LINEAR | {

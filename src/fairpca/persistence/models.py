@@ -9,7 +9,8 @@ from typing import Any, BinaryIO
 
 from sklearn.utils.validation import check_is_fitted
 
-from fairpca.persistence._archive import DAMAGE, read_archive, write_archive
+from fairpca._archive import DAMAGE, read_archive, write_archive
+from fairpca._values import Packer, Unpacker
 from fairpca.persistence._checks import (
     check_model,
     check_savable,
@@ -18,9 +19,6 @@ from fairpca.persistence._checks import (
     known_classes,
     record_types,
 )
-from fairpca.persistence._values import Packer, Unpacker
-
-__all__ = ["SavedModel", "load_model", "read_model", "save_model"]
 
 _FORMAT, _VERSION = "fairpca model", 1
 

@@ -6,6 +6,7 @@ from fairpca.plotting.components_needed import ComponentsNeededDisplay
 from fairpca.plotting.convergence import ConvergenceDisplay
 from fairpca.plotting.frontier import FrontierDisplay
 from fairpca.plotting.group_error import GroupErrorDisplay
+from fairpca.plotting.loadings import LoadingsDisplay
 from fairpca.plotting.projection import ProjectionDisplay
 
 __all__ = [
@@ -15,5 +16,6 @@ __all__ = [
     "ConvergenceDisplay",
     "FrontierDisplay",
     "GroupErrorDisplay",
+    "LoadingsDisplay",
     "ProjectionDisplay",
 ]

@@ -62,7 +62,7 @@ class FrontierDisplay:
         about the estimator's mean. ``options`` are passed to :func:`fairpca.model_selection.frontier`.
         """
         n_components = len(fitted_components(estimator, "estimator"))
-        curve = frontier(X, sensitive_features, n_components=n_components, **options)
+        curve = frontier(X, sensitive_features=sensitive_features, n_components=n_components, **options)
         display = cls(curve, _methods_of(curve))
         errors = reconstruction_error(
             X, estimator, sensitive_features=sensitive_features, center=options.get("center", "pooled")

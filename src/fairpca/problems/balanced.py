@@ -10,6 +10,7 @@ loss        max_a b_a - c_a  (Samadi et al. 2018)   sum_a w_a b_a - phi(w)
 error       max_a t_a - c_a                         sum_a w_a t_a - phi(w)
 variance    max_a -c_a                              -phi(w)
 nash        -sum_a log c_a                          sum_a log w_a - k log(phi(w) / k),  any w > 0
+mean        mean_a t_a - c_a                        the same as for error, at w_a = 1 / k: equal
 ==========  ======================================  ===============================================
 
 phi(w) is the sum of the d largest eigenvalues of sum_a w_a M_a. The criteria "variance" and "nash" are due to
@@ -25,18 +26,8 @@ from fairpca.joint_range import Minimax
 from fairpca.linalg import best_sums
 from fairpca.protocols import Expansion, LineExpansion, RangeProblem
 
-__all__ = [
-    "CRITERIA",
-    "NashWelfare",
-    "balanced_problem",
-    "best_captured",
-    "group_errors",
-    "group_losses",
-    "group_scales",
-]
-
 CRITERIA = ("loss", "error", "variance", "nash")
-"""What FairPCA can balance."""
+"""What FairPCA can balance by a search."""
 
 
 class NashWelfare:
@@ -75,10 +66,19 @@ class NashWelfare:
         return value - n_groups * float(np.log(scale))
 
 
+class MeanError(Minimax):
+    """F(c) = mean_a (offset_a - c_a): a closed form, of which only values and bounds at equal weights are needed."""
+
+    def value(self, captured: np.ndarray) -> float:
+        return float((self.offsets - captured).mean())
+
+
 def balanced_problem(criterion: str, totals: np.ndarray, best: np.ndarray) -> RangeProblem:
     """The problem for a criterion, given the t_a and the b_a."""
     if criterion == "nash":
         return NashWelfare()
+    if criterion == "mean":
+        return MeanError(totals)
     offsets = {"loss": best, "error": totals, "variance": np.zeros_like(totals)}
     return Minimax(offsets[criterion])
 

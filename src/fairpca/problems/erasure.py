@@ -19,10 +19,9 @@ import numpy as np
 from scipy import linalg
 
 from fairpca.linalg import add_outer, orthonormalise
-from fairpca.moments import GroupFactors, Reduction
+from fairpca.moments._factors import GroupFactors
+from fairpca.moments._group_moments import Reduction
 from fairpca.problems.parity import mean_differences
-
-__all__ = ["Erasure", "least_squares_erasure"]
 
 #: Operations between a row and a covariance whose rounding matters even for few rows.
 _ROUNDED_OPERATIONS = 16

@@ -8,8 +8,6 @@ import numpy as np
 
 from fairpca.problems.balanced import best_captured
 
-__all__ = ["ROUNDING", "Evaluation", "captured_form", "captured_variances", "without_rounding"]
-
 #: Values below this share of the variance are rounding, and count as zero.
 ROUNDING = 1e-12
 

@@ -12,12 +12,10 @@ from typing import Any
 
 import numpy as np
 
-from fairpca.moments import GroupedSample
+from fairpca.moments._grouped_sample import GroupedSample
 from fairpca.moments.fourier import FourierKernel
 from fairpca.moments.kernel_means import Kernel, KernelMeans, PartitionedSample
 from fairpca.protocols import Curvature
-
-__all__ = ["DiscrepancyPoint", "DiscrepancyProblem", "RandomLevels", "all_pairs", "pair_discrepancies", "random_level"]
 
 
 def all_pairs(n_groups: int) -> np.ndarray:

@@ -25,22 +25,8 @@ import numpy as np
 
 from fairpca.joint_range import Minimax
 from fairpca.linalg import add_outer, orthonormalise, top_eigenpairs
-from fairpca.moments import AttributeMoments, GroupMoments, Reduction
-
-__all__ = [
-    "MomentParity",
-    "check_available",
-    "covariance_bound",
-    "covariance_gaps",
-    "mean_differences",
-    "mean_gaps",
-    "mean_parity_basis",
-    "mean_penalty",
-    "null_space",
-    "pair_differences",
-    "parity_problem",
-    "without_directions",
-]
+from fairpca.moments import AttributeMoments, GroupMoments
+from fairpca.moments._group_moments import Reduction
 
 
 def mean_differences(moments: Reduction, rounding: np.ndarray | float = 0.0) -> np.ndarray:

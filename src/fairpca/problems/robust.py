@@ -18,8 +18,6 @@ from typing import Any
 
 import numpy as np
 
-__all__ = ["RobustGap", "check_radius", "group_radii"]
-
 #: An error below this share of the group's total is rounding error: under a square root, 1e-16 would become 1e-8.
 _ROUNDING = 1e-14
 _CONE_MARGIN = 0.01

@@ -112,17 +112,24 @@ def test_the_record_is_part_of_the_values(folder, capsys):
 
 
 OPTIONS = {
-    ("--delimiter", ";;"): "';;' is not a single character such as ';', or 'tab'",
-    ("--min-level", "-1"): "'-1' is neither a number of rows nor a share of them below 1",
+    ("--delimiter", ";;"): "The delimiter ';;' is not a single character",
+    ("--min-level", "-1"): "min_level=-1.0 is neither a number of rows nor a share of them",
+    ("--min-level", "nan"): "min_level=nan is neither",
     ("--min-level", "1.5"): "is neither a number of rows nor a share",
     ("--merge-small", "many"): "'many' is not a whole number of at least 0",
     ("--impute", "mean"): "invalid choice: 'mean'",
 }
 
 
+def code_of(given):
+    """Options are refused when they are parsed, or when they are used."""
+    try:
+        return main(given)
+    except SystemExit as stop:
+        return stop.code
+
+
 @pytest.mark.parametrize("option", OPTIONS)
 def test_wrong_values_of_options(folder, capsys, option):
-    with pytest.raises(SystemExit) as stop:
-        main([*arguments("fit", "new.npz"), *option])
-    assert stop.value.code == 2
+    assert code_of([*arguments("fit", "new.npz"), *option]) == 2
     assert OPTIONS[option] in capsys.readouterr().err

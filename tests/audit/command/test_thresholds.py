@@ -20,7 +20,15 @@ def comparison():
     X = rng.normal(size=(600, 4)) * [3.0, 2.0, 1.0, 0.5]
     X[groups == "a"] = X[groups == "a"][:, ::-1]
     label = (X[:, 0] + rng.normal(size=600) > 0).astype(int)
-    return compare(X, groups, label, n_components=[1, 2], methods=["PCA", "FairPCA"], n_permutations=19, progress=False)
+    return compare(
+        X,
+        sensitive_features=groups,
+        y=label,
+        n_components=[1, 2],
+        methods=["PCA", "FairPCA"],
+        n_permutations=19,
+        progress=False,
+    )
 
 
 @pytest.mark.parametrize(

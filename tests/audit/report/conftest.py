@@ -31,8 +31,8 @@ def hostile_audit() -> Audit:
     X[groups == HOSTILE] = X[groups == HOSTILE][:, [1, 0, 3, 2]] + 2.0
     return audit(
         X,
-        groups,
-        (X[:, 0] > 0).astype(int),
+        sensitive_features=groups,
+        y=(X[:, 0] > 0).astype(int),
         n_components=[1, 2, 3],
         methods=["PCA", "FairPCA", "ParityPCA"],
         feature_names=[HOSTILE, SCRIPT, "${title}", "'\"&amp;"],
@@ -84,8 +84,8 @@ def ten_groups(tmp_path_factory: pytest.TempPathFactory) -> Path:
     X[:, 11] += 6.0 * (codes == 4)
     found = audit(
         X,
-        names[codes],
-        (X[:, 0] > 0).astype(int),
+        sensitive_features=names[codes],
+        y=(X[:, 0] > 0).astype(int),
         n_components=[1, 2],
         methods=["PCA", "ParityPCA"],
         feature_names=[*(f"feature {j}" for j in range(11)), "badge of group 4"],

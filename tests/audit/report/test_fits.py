@@ -47,7 +47,7 @@ def test_every_fit_is_shown(fits, two_groups):
     MMDFairPCA is fitted once.
     """
     X, groups = two_groups
-    audit(X, groups, n_components=DIMENSIONS, cv=FOLDS, n_permutations=19)
+    audit(X, sensitive_features=groups, n_components=DIMENSIONS, cv=FOLDS, n_permutations=19)
     of_moments = len(DIMENSIONS) * (2 + 5 * FOLDS)
     assert fits == {
         "PCA": of_moments,
@@ -60,14 +60,16 @@ def test_every_fit_is_shown(fits, two_groups):
 
 def test_nothing_is_fitted_that_was_not_asked_for(fits, two_groups):
     X, groups = two_groups
-    found = audit(X, groups, n_components=DIMENSIONS, methods=["PCA", "ParityPCA"], cv=FOLDS, n_permutations=19)
+    found = audit(
+        X, sensitive_features=groups, n_components=DIMENSIONS, methods=["PCA", "ParityPCA"], cv=FOLDS, n_permutations=19
+    )
     assert set(fits) == {"PCA", "ParityPCA"}
     assert set(found.frontiers[2].methods) == {"PCA", "ParityPCA"}
 
 
 def test_methods_on_the_frontier_are_those_of_the_comparison(two_groups):
     X, groups = two_groups
-    found = audit(X, groups, n_components=2, methods=["PCA", "FairPCA"], n_permutations=19)
+    found = audit(X, sensitive_features=groups, n_components=2, methods=["PCA", "FairPCA"], n_permutations=19)
     curve = found.frontiers[2]
     for method in ("PCA", "FairPCA"):
         result = found.comparison[method, 2]
@@ -91,6 +93,6 @@ def test_rows_are_summarised_once(monkeypatch, two_groups):
 
     for module in (_sources, _movable, _study, reconstruction):
         count(module)
-    found = audit(X, groups, n_components=DIMENSIONS, methods=["PCA", "FairPCA"], n_permutations=19)
+    found = audit(X, sensitive_features=groups, n_components=DIMENSIONS, methods=["PCA", "FairPCA"], n_permutations=19)
     assert +passes == {"_sources": 1, "_study": 1, "_movable": 1}
     assert found.comparison.moments.total_count == len(X)

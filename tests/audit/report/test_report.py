@@ -123,14 +123,16 @@ def test_a_parity_method_is_compared_with_ordinary_pca(hostile_audit, auc, words
 
 def test_points_can_be_left_out():
     rng = np.random.default_rng(0)
-    found = audit(rng.normal(size=(60, 3)), np.arange(60) % 2, n_components=1, methods=["PCA"], points=False)
+    found = audit(
+        rng.normal(size=(60, 3)), sensitive_features=np.arange(60) % 2, n_components=1, methods=["PCA"], points=False
+    )
     data = report_data(found)
     assert data["points"] == {"groups": [], "scores": {}}
 
 
 def test_feature_names_must_match():
     with pytest.raises(ValueError, match="feature_names has 1 names, but X has 3"):
-        audit(np.zeros((10, 3)), np.arange(10) % 2, feature_names=["a"])
+        audit(np.zeros((10, 3)), sensitive_features=np.arange(10) % 2, feature_names=["a"])
 
 
 @pytest.mark.parametrize(
@@ -173,7 +175,9 @@ def test_random_groups_get_no_claim():
     for seed in range(20):
         X = rng.normal(size=(150, 5)) * [2.0, 1.5, 1.0, 1.0, 0.5]
         groups = rng.permutation(np.repeat([0, 1], [50, 100]))
-        found = compare(X, groups, n_components=2, methods=["PCA"], n_permutations=39, random_state=seed)
+        found = compare(
+            X, sensitive_features=groups, n_components=2, methods=["PCA"], n_permutations=39, random_state=seed
+        )
         text = " ".join(summary(found, 2))
         claims.append(["would not show this" in text, "the loss of" in text and "is larger than" in text])
     assert np.sum(claims, axis=0).max() <= 4  # one of twenty expected
@@ -181,7 +185,7 @@ def test_random_groups_get_no_claim():
 
 def test_real_differences_are_claimed(two_groups):
     X, groups = two_groups
-    text = " ".join(summary(compare(X, groups, n_components=2, methods=["PCA"]), 2))
+    text = " ".join(summary(compare(X, sensitive_features=groups, n_components=2, methods=["PCA"]), 2))
     assert "would not show this (p <= 0.001)" in text
     assert "On new rows, under PCA with 2 components, the loss of “b” is larger than that of “a”, by " in text
 
@@ -189,7 +193,7 @@ def test_real_differences_are_claimed(two_groups):
 def test_unknown_identities_are_said():
     rng = np.random.default_rng(0)
     X, groups = rng.normal(size=(90, 3)), np.arange(90) % 2
-    found = compare(X, groups, n_components=1, methods=["PCA"], repeated_rows=True)
+    found = compare(X, sensitive_features=groups, n_components=1, methods=["PCA"], repeated_rows=True)
     text = " ".join(summary(found, 1))
     assert "no p-value can be given" in text
     assert "is larger than" not in text

@@ -118,6 +118,6 @@ def test_proxies_of_random_groups_are_not_claimed():
     for seed in range(10):
         X, groups = rng.normal(size=(160, 4)), rng.permutation(np.repeat(["a", "b"], 80))
         options = {"n_components": 1, "methods": ["PCA"], "n_permutations": 19, "random_state": seed, "points": False}
-        found = audit(X, groups, **options).comparison.features
+        found = audit(X, sensitive_features=groups, **options).comparison.features
         claims += bool(found.proxies.found)
     assert claims <= 3  # half a case expected

@@ -6,8 +6,9 @@ from tests.solvers.cases import random_case
 
 from fairpca.joint_range import JointRange
 from fairpca.protocols import Status
-from fairpca.solvers import descend_pieces, descend_subgradient
 from fairpca.solvers.range import convex_concave
+from fairpca.solvers.range.convex_concave import descend_pieces
+from fairpca.solvers.reference.subgradient import descend_subgradient
 
 
 def solve(matrices, problem, d, **options):

@@ -7,7 +7,7 @@ import pytest
 from tests.solvers.cases import gap, relaxed_capture, solve, wishart
 
 from fairpca.joint_range import JointRange
-from fairpca.problems import CRITERIA
+from fairpca.problems.balanced import CRITERIA
 from fairpca.solvers.range.dual import _solve_in_subspaces
 
 

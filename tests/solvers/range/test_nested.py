@@ -7,7 +7,8 @@ import pytest
 from scipy.linalg import null_space
 
 from fairpca.protocols import Status
-from fairpca.solvers import minimise_nested, minimise_on_range
+from fairpca.solvers.range.dual import minimise_on_range
+from fairpca.solvers.range.nested import minimise_nested
 
 
 def random_matrices(rng, k, p):

@@ -10,10 +10,10 @@ from tests.solvers.cases import solve
 from fairpca import FairPCA
 from fairpca._validation import check_groups
 from fairpca.joint_range import JointRange
-from fairpca.moments import GroupFactors
-from fairpca.problems import balanced_problem
-from fairpca.solvers import minimise_on_operators
+from fairpca.moments._factors import GroupFactors
+from fairpca.problems.balanced import balanced_problem
 from fairpca.solvers.range.krylov import _LEAST_PRODUCT, Krylov, Part, bound_outside, chebyshev_bound
+from fairpca.solvers.range.operator_dual import minimise_on_operators
 
 
 @pytest.mark.parametrize("seed", range(5))

@@ -8,7 +8,7 @@ from scipy.optimize import minimize
 from tests.solvers.cases import random_case, random_moments
 
 from fairpca.joint_range import JointRange, Minimax
-from fairpca.problems import NashWelfare
+from fairpca.problems.balanced import NashWelfare
 from fairpca.solvers.range.subspace_sqp import (
     _Model,
     descend_pieces_locally,

@@ -4,9 +4,9 @@ import numpy as np
 import pytest
 
 from fairpca.joint_range import JointRange
-from fairpca.problems import RobustGap
+from fairpca.problems.robust import RobustGap
 from fairpca.protocols import Status
-from fairpca.solvers import sweep_range, trace_boundary
+from fairpca.solvers.range.sweep import sweep_range, trace_boundary
 
 
 def random_case(seed, kind):

@@ -7,7 +7,7 @@ import pytest
 from tests.solvers.cases import solve, wishart
 
 from fairpca.joint_range import JointRange
-from fairpca.solvers import multiplicative_weights
+from fairpca.solvers.reference.mw import multiplicative_weights
 
 
 def test_the_bound_and_the_subspace_approach_the_exact_ones(rng):

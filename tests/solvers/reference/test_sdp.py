@@ -6,7 +6,7 @@ import numpy as np
 from tests.solvers.cases import relaxed_capture, solve, wishart
 
 from fairpca.joint_range import JointRange
-from fairpca.solvers import solve_sdp
+from fairpca.solvers.reference.sdp import solve_sdp
 
 
 def test_three_groups_agree_with_the_exact_solution(rng):

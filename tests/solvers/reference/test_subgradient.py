@@ -5,10 +5,10 @@ import pytest
 from joblib import parallel_config
 
 from fairpca.joint_range import JointRange
-from fairpca.problems import RobustGap
+from fairpca.problems.robust import RobustGap
 from fairpca.protocols import Status
-from fairpca.solvers import descend_subgradient, sweep_range
-from fairpca.solvers.reference.subgradient import _descend
+from fairpca.solvers.range.sweep import sweep_range
+from fairpca.solvers.reference.subgradient import _descend, descend_subgradient
 
 
 @pytest.fixture

@@ -128,7 +128,7 @@ def _run(arguments: argparse.Namespace) -> int:
 def _audit(arguments: argparse.Namespace, data: Prepared) -> Audit:
     with Progress(quiet=arguments.quiet or arguments.json == "-") as progress:
         return audit(
-            data.X, data.groups, data.class_codes,
+            data.X, sensitive_features=data.groups, y=data.class_codes,
             n_components=wanted_dimensions(arguments.components, data.X.shape[1]),
             methods=arguments.methods,
             feature_names=data.feature_names,
@@ -167,7 +167,7 @@ def check_json(arguments: argparse.Namespace) -> None:
     if arguments.json == "-" and is_standard_output(getattr(arguments, "out", os.devnull)):
         raise ValueError("--json prints the values, but --out sends the report to the same place; give a file to one.")
     if arguments.json not in (None, "-"):
-        check_output(arguments.json, arguments.data, option="--json")
+        check_output(arguments.json, arguments.data, option="--json", endings=(".json",))
 
 
 def write_json(values: dict[str, Any], target: str) -> None:

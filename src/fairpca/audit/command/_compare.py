@@ -41,7 +41,7 @@ def _run(arguments: argparse.Namespace) -> int:
         print_remarks(data, arguments)
     with Progress(quiet=arguments.quiet or arguments.json == "-") as progress:
         found = compare(
-            data.X, data.groups, data.class_codes,
+            data.X, sensitive_features=data.groups, y=data.class_codes,
             n_components=wanted_dimensions(arguments.components, data.X.shape[1]),
             methods=arguments.methods,
             **test_options(arguments, data),

@@ -95,7 +95,7 @@ def _add_feature_options(parser: argparse.ArgumentParser) -> None:
         help=f"maximum number of distinct values of a text column (default: {MAX_LEVELS})",
     )
     parser.add_argument(
-        "--min-level", type=_rows_or_share, default=None, metavar="N",
+        "--min-level", type=float, default=None, metavar="N",
         help="pool the levels of a text column with fewer rows as 'other (rare)': a number of rows, or a share such as "
         "0.02 (default: 0.01 or 30 rows, whichever is more; a tenth of fewer than 300 rows); 0 pools nothing",
     )  # fmt: skip
@@ -109,7 +109,7 @@ def _add_feature_options(parser: argparse.ArgumentParser) -> None:
 def add_reading_options(parser: argparse.ArgumentParser) -> None:
     """How a file is read."""
     parser.add_argument(
-        "--delimiter", type=_delimiter, default=None, metavar="C",
+        "--delimiter", type=lambda text: {"tab": "\t", "\\t": "\t"}.get(text, text), default=None, metavar="C",
         help="the character between the values of a CSV file, or 'tab' (default: comma, semicolon or tab, whichever is "
         "most frequent in the header)",
     )  # fmt: skip
@@ -158,7 +158,7 @@ def add_comparison_options(parser: argparse.ArgumentParser) -> None:
     add_jobs_option(parser)
     add_details_option(parser)
     parser.add_argument(
-        "--json", nargs="?", const="-", type=_json_target, metavar="FILE",
+        "--json", nargs="?", const="-", metavar="FILE",
         help="write every value to FILE, which must end in .json; without FILE, print them instead of the tables",
     )  # fmt: skip
     parser.add_argument("--quiet", action="store_true", help="no progress bar")
@@ -201,7 +201,11 @@ def add_seed_option(parser: argparse.ArgumentParser) -> None:
 def add_jobs_option(parser: argparse.ArgumentParser) -> None:
     """The number of parallel processes."""
     parser.add_argument(
-        "--jobs", type=_jobs, default=-1, metavar="N", help="number of parallel processes (default: all cores)"
+        "--jobs",
+        type=_whole_number(1),
+        default=-1,
+        metavar="N",
+        help="number of parallel processes (default: all cores)",
     )
 
 
@@ -218,43 +222,11 @@ def _whole_number(least: int, most: int | None = None) -> Callable[[str], int]:
     return parse
 
 
-def _rows_or_share(text: str) -> float:
-    try:
-        number = float(text)
-    except ValueError:
-        number = -1.0
-    if not 0 <= number < 1e18 or (number >= 1 and number != int(number)):
-        raise argparse.ArgumentTypeError(f"{text!r} is neither a number of rows nor a share of them below 1")
-    return number
-
-
-def _delimiter(text: str) -> str:
-    """One character; a tab is hard to type."""
-    character = {"tab": "\t", "\\t": "\t"}.get(text, text)
-    if len(character) != 1 or character in '"\r\n\0 ':
-        raise argparse.ArgumentTypeError(f"{text!r} is not a single character such as ';', or 'tab'")
-    return character
-
-
 def _renaming(text: str) -> tuple[str, str]:
     old, equals, new = text.partition("=")
     if not equals or not new:
         raise argparse.ArgumentTypeError(f"{text!r} is not of the form OLD=NEW")
     return old, new
-
-
-def _jobs(text: str) -> int:
-    number = _integer(text)
-    if not number:
-        raise argparse.ArgumentTypeError(f"{text!r} is not a number of processes; give 1 or more, or -1 for all cores")
-    return number
-
-
-def _json_target(text: str) -> str:
-    """Only names that end in .json: ``--json credit.csv`` would otherwise overwrite the data."""
-    if text != "-" and not text.endswith(".json"):
-        raise argparse.ArgumentTypeError(f"{text!r} does not end in .json; write --json alone to print the values")
-    return text
 
 
 def _integer(text: str) -> int | None:

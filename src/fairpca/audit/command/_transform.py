@@ -21,8 +21,8 @@ from fairpca.audit.command._options import add_reading_options, open_table
 from fairpca.audit.command._output import check_output, output_name
 from fairpca.audit.model import Scores, load
 from fairpca.audit.preparation import Preparation
-from fairpca.audit.table import Restart, Table, silent
-from fairpca.audit.texts import MISSING_TOKENS, MissingTokens, exact_type
+from fairpca.audit.table import Table
+from fairpca.audit.texts import MISSING_TOKENS, MissingTokens
 
 __all__ = ["add_transform"]
 
@@ -73,12 +73,11 @@ def _run(arguments: argparse.Namespace) -> int:
     table = open_table(arguments, _missing_tokens(model.preparation, arguments))
     with Progress(quiet=arguments.quiet) as progress:
         scores = Scores(model.preparation, table, keep, estimator=model.estimator, progress=progress)
-        types = _exact_types(table, keep) if kind is not None and table.delimiter is not None else {}
 
         def write(stream: BinaryIO) -> None:
             with _writer(stream, kind) as add:
                 for batch, found in scores:
-                    kept = {name: _kept(batch.column(name), table, types.get(name)) for name in keep}
+                    kept = {name: _kept(batch.column(name), table) for name in keep}
                     add(kept | dict(zip(names, found.T, strict=True)))
 
         path = replace_file(arguments.out, write)
@@ -88,32 +87,13 @@ def _run(arguments: argparse.Namespace) -> int:
     return 0
 
 
-def _kept(column: Any, table: Table, kind: str | None) -> Any:
-    """A column as it is in the file; text of a CSV file becomes numbers if that loses no information."""
-    import pyarrow
+def _kept(column: Any, table: Table) -> Any:
+    """A column as it is in the file: text, if that is a CSV file."""
     import pyarrow.compute
 
     if hasattr(column, "dictionary"):
         column = column.cast(column.type.value_type)
-    if table.delimiter is None:
-        return column
-    if kind is None or kind == "string":
-        return pyarrow.compute.utf8_ltrim(column, " ")
-    return MissingTokens().clean(column).cast(getattr(pyarrow, kind)())
-
-
-def _exact_types(table: Table, names: list[str]) -> dict[str, str]:
-    """The Arrow type of each column to be kept, from all of its texts."""
-    found: dict[str, set[str | None]] = {name: set() for name in names}
-    while names:
-        try:
-            for batch in table.batches(names, 10**9, silent, ""):
-                for name in names:
-                    found[name].update(MissingTokens().clean(batch.column(name).unique()).to_pylist())
-            break
-        except Restart:
-            continue
-    return {name: exact_type([text for text in texts if text is not None]) for name, texts in found.items()}
+    return column if table.delimiter is None else pyarrow.compute.utf8_ltrim(column, " ")
 
 
 def _kind_of_output(path: str) -> str | None:

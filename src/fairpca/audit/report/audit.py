@@ -14,7 +14,7 @@ from sklearn.utils import check_array
 
 from fairpca._files import write_text
 from fairpca._progress import Report
-from fairpca._validation import check_groups, split_off_groups
+from fairpca._validation import check_groups, rng_for, split_off_groups
 from fairpca.audit.report._page import page
 from fairpca.model_selection import Comparison, Frontier, compare
 from fairpca.model_selection.compare import feature_names_of
@@ -56,7 +56,7 @@ class Audit:
     >>> from fairpca.datasets import load_german_credit
     >>> from fairpca.audit import audit
     >>> X, sex = load_german_credit(return_X_s=True)
-    >>> found = audit(X, sex, n_components=[2], methods=["PCA"], n_permutations=19, progress=False)
+    >>> found = audit(X, sensitive_features=sex, n_components=[2], methods=["PCA"], n_permutations=19, progress=False)
     >>> found.comparison.methods, sorted(found.frontiers)
     (['PCA'], [2])
     """
@@ -91,15 +91,15 @@ class Audit:
 
 def audit(
     X: Any,
-    sensitive_features: Any,
     y: Any = None,
     *,
+    sensitive_features: Any,
     n_components: int | Iterable[int] | None = None,
     methods: Iterable[str] | Mapping[str, Any] | None = None,
     feature_names: Sequence[str] | None = None,
     title: str = "Audit of PCA by group",
     points: bool = True,
-    random_state: int = 0,
+    random_state: Any = None,
     remarks: Sequence[str] = (),
     provenance: Mapping[str, str] | None = None,
     progress: Report | bool | None = None,
@@ -110,7 +110,7 @@ def audit(
 
     Parameters
     ----------
-    X, sensitive_features, y, n_components, methods, random_state, progress, moments
+    X, y, sensitive_features, n_components, methods, random_state, progress, moments
         As in :func:`fairpca.model_selection.compare`.
     feature_names : sequence of str, optional
         Default: the columns of a DataFrame, else x0, x1, ...
@@ -137,7 +137,7 @@ def audit(
     >>> from fairpca.datasets import load_german_credit
     >>> from fairpca.audit import audit
     >>> X, sex = load_german_credit(return_X_s=True)
-    >>> found = audit(X, sex, n_components=[2], methods=["PCA", "FairPCA"])
+    >>> found = audit(X, sensitive_features=sex, n_components=[2], methods=["PCA", "FairPCA"])
     >>> path = found.save("fairpca-report.html")  # doctest: +SKIP
     """
     X, sensitive_features = split_off_groups(None, X, sensitive_features)
@@ -145,10 +145,10 @@ def audit(
     X = check_array(X, dtype=np.float64)
     groups = check_groups(sensitive_features, len(X))
     comparison = compare(
-        X, groups, y, n_components=n_components, methods=methods, random_state=random_state,
+        X, y, sensitive_features=groups, n_components=n_components, methods=methods, random_state=random_state,
         progress=progress, moments=moments, feature_names=names, **options,
     )  # fmt: skip
-    rows = _sample(groups.codes, random_state) if points else np.zeros(0, dtype=np.intp)
+    rows = _sample(groups.codes, comparison.settings["random_state"]) if points else np.zeros(0, dtype=np.intp)
     scores = {
         (result.method, result.n_components): result.estimator.transform(X[rows])[:, :2]
         for result in comparison.results
@@ -181,4 +181,4 @@ def _frontier(comparison: Comparison, d: int) -> Frontier:
 
 def _sample(codes: np.ndarray, seed: int) -> np.ndarray:
     """Rows in random order, so that no group is always drawn on top of the others."""
-    return np.random.default_rng(seed).permutation(len(codes))[:_MAX_POINTS]
+    return rng_for(seed, "points").permutation(len(codes))[:_MAX_POINTS]

@@ -31,8 +31,6 @@ from fairpca.protocols import RangeProblem, RelaxedSolution, SolverResult, Statu
 from fairpca.solvers.range.fantope import solve_fantope
 from fairpca.solvers.range.subspace_sqp import refine_subspace
 
-__all__ = ["tighten_bound"]
-
 _log = logging.getLogger(__name__)
 
 #: An eigenvalue of the relaxed optimum is fractional if it differs from one by more than this.

@@ -19,8 +19,6 @@ from fairpca.solvers.range.fantope import solve_fantope
 from fairpca.solvers.range.subspace_sqp import descend_pieces_locally
 from fairpca.solvers.stiefel.geometry import random_frame
 
-__all__ = ["descend_pieces"]
-
 _log = logging.getLogger(__name__)
 
 #: Local steps need full eigendecompositions, so they are used up to this size; larger problems take full steps only.

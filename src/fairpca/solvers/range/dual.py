@@ -22,8 +22,6 @@ from fairpca.solvers.range.fantope import FantopeSolution, solve_fantope
 from fairpca.solvers.range.rounding import reduce_rank
 from fairpca.solvers.range.subspace_sqp import refine_subspace
 
-__all__ = ["minimise_on_range"]
-
 _log = logging.getLogger(__name__)
 
 #: The subspace method pays off if the full problem is this many times larger than the first subspace ...

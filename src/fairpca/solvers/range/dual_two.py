@@ -22,8 +22,6 @@ from fairpca.joint_range import Incumbent, JointRange, RangePoint
 from fairpca.linalg import Geodesic, orthonormalise
 from fairpca.protocols import LineExpansion, RangeProblem, SolverResult, Status
 
-__all__ = ["solve_pair"]
-
 #: Points are kept this far from the ends of the bracket: far enough to land on the other side of the optimum, while
 #: the gap that this causes is only of the order of its square.
 _MARGIN = 1e-7

@@ -23,8 +23,6 @@ from fairpca.joint_range import JointRange
 from fairpca.linalg import solve_or_nearest
 from fairpca.protocols import RangeProblem
 
-__all__ = ["Centre", "FantopeSolution", "Smooth", "compressed", "maximise_weights", "solve_fantope"]
-
 
 class Smooth(NamedTuple):
     """Value and gradient of a smooth function, and its second derivatives ``factor @ factor.T + diag(diagonal)``."""

@@ -23,8 +23,6 @@ import numpy as np
 
 from fairpca.linalg import block_sum_bound, extend_basis
 
-__all__ = ["Apply", "Krylov"]
-
 #: Products of a symmetric positive semidefinite matrix with the columns of an array.
 Apply = Callable[[np.ndarray], np.ndarray]
 

@@ -16,8 +16,6 @@ import numpy as np
 from fairpca.joint_range import JointRange, Minimax
 from fairpca.protocols import RangeProblem, SolverResult, Status
 
-__all__ = ["NestedResult", "minimise_nested"]
-
 #: Solves one step: a problem on the joint range of the complement, with subspaces of dimension one.
 SolveStep = Callable[[RangeProblem, JointRange], SolverResult]
 

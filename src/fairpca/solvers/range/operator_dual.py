@@ -18,8 +18,6 @@ from fairpca.protocols import MakeProblem, MomentOperators, RangeSolution, Relax
 from fairpca.solvers.range.dual import minimise_on_range
 from fairpca.solvers.range.krylov import Apply, Krylov
 
-__all__ = ["OperatorRange", "best_of_operators", "leading_of_operator", "minimise_on_operators"]
-
 #: Shares of the tolerance: for the search, for each proof, and for what an oracle point may lack.
 _SEARCH, _PROOF, _POINT = 0.2, 0.3, 0.02
 _MOST_STEPS = 500

@@ -8,8 +8,6 @@ import numpy as np
 
 from fairpca.protocols import RelaxedSolution
 
-__all__ = ["reduce_rank"]
-
 _FRACTIONAL = 1e-7
 
 

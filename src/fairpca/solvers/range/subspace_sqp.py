@@ -22,8 +22,6 @@ from fairpca.linalg import orthonormalise, solve_or_nearest
 from fairpca.protocols import ConcavePieces, RangeProblem
 from fairpca.solvers.range.fantope import Smooth, compressed, maximise_weights
 
-__all__ = ["Descent", "descend_pieces_locally", "maximise_on_simplex", "refine_subspace"]
-
 _ATTEMPTS = 12
 #: The damping with which a rejected step is retried, relative to the curvature, and how it grows and shrinks.
 _LEAST_DAMPING = 1e-6

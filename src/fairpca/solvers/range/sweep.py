@@ -26,8 +26,6 @@ from fairpca.joint_range import JointRange
 from fairpca.linalg import Geodesic
 from fairpca.protocols import ConcavePieces, SolverResult, Status
 
-__all__ = ["BoundaryPoint", "sweep_range", "trace_boundary"]
-
 _log = logging.getLogger(__name__)
 
 #: Beyond this size eigenpairs are computed iteratively, and a factorisation has to prove that none was missed.

@@ -8,8 +8,6 @@ from fairpca.joint_range import Incumbent, JointRange
 from fairpca.linalg import top_eigenpairs
 from fairpca.protocols import RangeProblem, SolverResult, Status
 
-__all__ = ["multiplicative_weights"]
-
 _FASTER, _SLOWER = 1.1, 0.9
 
 

@@ -15,8 +15,6 @@ import numpy as np
 from fairpca._optional import require
 from fairpca.linalg import top_eigenpairs
 
-__all__ = ["ConicSolution", "at_most", "solve_parity_sdp"]
-
 
 class ConicSolution(NamedTuple):
     """The basis from the relaxed optimum, the number of iterations, and whether the solver reached its own accuracy."""

@@ -7,8 +7,6 @@ import numpy as np
 from fairpca.protocols import PenaltyProblem
 from fairpca.solvers.stiefel.within_limits import Report, Solution, minimise_term
 
-__all__ = ["repms"]
-
 _FIRST_ACCURACY, _LAST_ACCURACY, _ACCURACY_FACTOR = 1e-1, 1e-6, (1e-5) ** (1 / 5)
 _SMALLEST_MOVE, _INNER_ITERATIONS = 1e-6, 300
 _GROWTH, _LARGEST_PENALTY = 2.0, 1e10

@@ -17,8 +17,6 @@ from fairpca._optional import require
 from fairpca.joint_range import Incumbent, JointRange
 from fairpca.protocols import RangeProblem, RelaxedSolution, SolverResult, Status
 
-__all__ = ["extreme_point", "solve_sdp"]
-
 _CONIC_ACCURACY = 1e-5
 
 

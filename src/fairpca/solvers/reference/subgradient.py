@@ -16,8 +16,6 @@ from fairpca.linalg import orthonormalise
 from fairpca.protocols import ConcavePieces, SolverResult, Status
 from fairpca.solvers.stiefel.geometry import random_frame
 
-__all__ = ["descend_subgradient"]
-
 
 @dataclass(frozen=True)
 class _Descent:

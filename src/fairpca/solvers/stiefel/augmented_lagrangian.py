@@ -21,8 +21,6 @@ from fairpca.protocols import SmoothableProblem
 from fairpca.solvers.stiefel.geometry import horizontal, retract_qr
 from fairpca.solvers.stiefel.quasi_newton import StiefelResult, minimise_on_stiefel
 
-__all__ = ["AugmentedTerm", "SmoothedResult", "minimise_smoothed", "restore_limits"]
-
 #: The temperature falls by this factor from one search to the next, which starts where the last one ended.
 _COOLING = 0.2
 #: Warm searches only prepare the next one: their gradient need not be smaller than this share of the smoothing error.

@@ -4,8 +4,6 @@ from __future__ import annotations
 
 import numpy as np
 
-__all__ = ["horizontal", "random_frame", "retract_polar", "retract_qr", "transport"]
-
 
 def horizontal(basis: np.ndarray, ambient: np.ndarray) -> np.ndarray:
     """The part that changes the subspace: ``(I - V V^T) G``. Enough where the objective is the same for V and V R."""

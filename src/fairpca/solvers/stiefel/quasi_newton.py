@@ -15,8 +15,6 @@ import numpy as np
 
 from fairpca.solvers.stiefel.geometry import retract_polar, transport
 
-__all__ = ["Objective", "StiefelResult", "descend_on_stiefel", "minimise_on_stiefel"]
-
 #: Value and Euclidean gradient at a frame.
 Objective = Callable[[np.ndarray], tuple[float, np.ndarray]]
 

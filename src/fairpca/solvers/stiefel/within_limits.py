@@ -25,8 +25,6 @@ from fairpca.solvers.stiefel.augmented_lagrangian import AugmentedTerm
 from fairpca.solvers.stiefel.geometry import horizontal, random_frame, retract_polar
 from fairpca.solvers.stiefel.quasi_newton import StiefelResult, minimise_on_stiefel
 
-__all__ = ["ROUNDING", "SMALL_FRAME", "LimitedSearch", "Report", "Solution", "Term", "minimise_term"]
-
 #: Error from rounding alone of a constraint, a difference of numbers up to one.
 ROUNDING = 1e-15
 _TINY = np.finfo(float).tiny

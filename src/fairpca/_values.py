@@ -8,8 +8,6 @@ from typing import Any
 
 import numpy as np
 
-__all__ = ["NOT_SAVED", "Packer", "Unpacker"]
-
 #: Parameters that are code rather than part of the model.
 NOT_SAVED = frozenset({"callback", "n_jobs"})
 

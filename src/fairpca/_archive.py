@@ -1,4 +1,4 @@
-"""The model file: an uncompressed zip archive of arrays; anything else is rejected before its contents are read."""
+"""Models and moments as an uncompressed zip archive of arrays; anything else is rejected before it is read."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ import numpy as np
 
 from fairpca._files import replace_file
 
-__all__ = ["DAMAGE", "read_archive", "write_archive"]
+__all__ = ["DAMAGE", "archive_bytes", "read_archive", "write_archive"]
 
 #: Parsed JSON takes about 25 times as much memory as on disk; names and levels of a hundred thousand columns fit.
 _MAX_HEADER_BYTES = 32 * 2**20
@@ -27,14 +27,25 @@ DAMAGE = (ValueError, TypeError, LookupError, AttributeError, RuntimeError, OSEr
 
 def write_archive(path: Any, header: dict[str, Any], arrays: dict[str, np.ndarray]) -> Path:
     """Write the file atomically: it appears complete or not at all."""
+    parts = _parts(header, arrays)
+    return replace_file(path, lambda stream: _write_parts(stream, parts))
+
+
+def archive_bytes(header: dict[str, Any], arrays: dict[str, np.ndarray]) -> bytes:
+    """What :func:`write_archive` would write."""
+    stream = io.BytesIO()
+    _write_parts(stream, _parts(header, arrays))
+    return stream.getvalue()
+
+
+def _parts(header: dict[str, Any], arrays: dict[str, np.ndarray]) -> dict[str, Any]:
     text = json.dumps(header).encode()
     if len(text) > _MAX_HEADER_BYTES - 128:  # room for the .npy header
         raise ValueError(
             f"{header['class']} cannot be saved: its names, labels and extra take more than {_MAX_HEADER_BYTES:,} "
             "bytes."
         )
-    parts: dict[str, Any] = {"header": np.frombuffer(text, np.uint8), **arrays}
-    return replace_file(path, lambda stream: _write_parts(stream, parts))
+    return {"header": np.frombuffer(text, np.uint8), **arrays}
 
 
 def _write_parts(stream: Any, parts: Mapping[str, np.ndarray]) -> None:
