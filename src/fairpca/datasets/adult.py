@@ -17,7 +17,7 @@ _COLUMNS = (
     "sex", "capital-gain", "capital-loss", "hours-per-week", "native-country", "income",
 )  # fmt: skip
 _NUMERIC = ("age", "education-num", "capital-gain", "capital-loss", "hours-per-week")
-_CATEGORICAL = ("workclass", "marital-status", "occupation", "relationship")
+_CATEGORICAL = ("workclass", "marital-status", "occupation", "relationship", "race", "native-country")
 #: Levels that a smaller share of the people have get no column: standardised, it would fill a component of its own.
 _LEAST_SHARE = 0.01
 
@@ -25,9 +25,10 @@ _LEAST_SHARE = 0.01
 def load_adult(*, return_X_s: bool = False, as_frame: bool = False, scaled: bool = True) -> Bunch | tuple[Any, Any]:
     """Load Adult: 32,561 people of the US census of 1994, their sex, race, and whether they earned over 50,000 dollars.
 
-    The features are age, education, work and family. Categories are one-hot encoded: a missing value is the level
-    "unknown", levels that fewer than 1 % of the people have get no column, and husband and wife, which state the sex,
-    are one level, "Spouse". The column ``fnlwgt`` of the file is a survey weight and not a feature.
+    The features are all columns that describe a person, as they are in the file: categories are one-hot encoded, a
+    missing value is the level "unknown", and levels that fewer than 1 % of the people have get no column. Some of them
+    say much about the sex: husband and wife are levels of the relationship. The column ``fnlwgt`` of the file is a
+    survey weight and not a feature.
 
     Parameters
     ----------
@@ -41,9 +42,10 @@ def load_adult(*, return_X_s: bool = False, as_frame: bool = False, scaled: bool
     Returns
     -------
     Bunch
-        ``data`` (32561, 36), ``sensitive_features`` ("female" or "male"), ``target`` (1 = over 50,000 dollars),
-        ``race``, ``sample_weight`` (the people of the population that a row stands for), ``feature_names`` and
-        ``DESCR``, which tells how each column of the file is used.
+        ``data`` (32561, 43), ``sensitive_features`` ("female" or "male"), ``target`` (1 = over 50,000 dollars),
+        ``race`` (for groups of another kind; leave out its columns of ``data`` then), ``sample_weight`` (the people
+        of the population that a row stands for), ``feature_names`` and ``DESCR``, which tells how each column of the
+        file is used.
 
     See Also
     --------
@@ -54,15 +56,13 @@ def load_adult(*, return_X_s: bool = False, as_frame: bool = False, scaled: bool
     >>> from fairpca.datasets import load_adult
     >>> adult = load_adult()
     >>> adult.data.shape, int((adult.sensitive_features == "female").sum())
-    ((32561, 36), 10771)
+    ((32561, 43), 10771)
     """
     lines = bz2.decompress(bundled("adult.data.bz2")).decode("ascii").split("\n")
     table = columns_of((line.split(", ") for line in lines if line), _COLUMNS)
-    spouse = np.isin(table["relationship"], ("Husband", "Wife"))
     described = {name: table[name] for name in _NUMERIC} | {
         name: np.where(table[name] == "?", "unknown", table[name]) for name in _CATEGORICAL
     }
-    described["relationship"] = np.where(spouse, "Spouse", table["relationship"])
     names, data = encode(described, _NUMERIC, least=_LEAST_SHARE)
     people = {
         "sensitive_features": ("sex", np.char.lower(table["sex"])),

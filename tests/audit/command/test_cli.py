@@ -12,24 +12,19 @@ import fairpca
 from fairpca.audit.command import main
 
 
-def test_demo_shows_equal_losses_and_ends_with_the_report(capsys, tmp_path):
+def test_demo_is_one_screen_and_a_report(capsys, tmp_path):
     report = tmp_path / "report.html"
     assert main(["demo", "--components", "1,2", "--out", str(report), "--jobs", "1"]) == 0
     text = capsys.readouterr().out
-    assert text.rstrip().endswith(str(report))
+    assert len(text.splitlines()) <= 30
+    assert max(map(len, text.replace(str(report), "").splitlines())) <= 112
+    assert "represents “female” worse than “male”" in text
+    assert "FairPCA lowers the error of “female”" in text
+    assert str(report) in text.splitlines()[-1]
     page = report.read_text(encoding="utf-8")
     for method in ("PCA", "FairPCA", "RobustFairPCA", "ParityPCA", "MMDFairPCA"):
         assert f'"name":"{method}"' in page
-    assert "female" in text
-    assert "expected by chance" in text
-    assert "A random division into groups of these sizes would not show this" in text
-    assert "For these rows no projection can lower the larger loss by more than the duality gap" in text
-    start = text.index("duality gap\n")
-    rows = [line.split() for line in text[start:].splitlines()[1:3]]
-    assert [row[0] for row in rows] == ["1", "2"]
-    for row in rows:
-        assert row[3] == row[4]  # both losses of FairPCA
-        assert float(row[5]) < 1e-10
+    assert "represents “female” worse than “male”" in page
 
 
 def test_demo_as_json(capsys):

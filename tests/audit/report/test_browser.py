@@ -175,7 +175,7 @@ def test_proxies_limits_label_and_date_are_on_the_page(many):
     assert "badge of group 4" in text(page, "#proxies-table tbody tr th")
     assert "badge of group 4" in text(page, "#proxies-sentence")
     assert "“hired”, its positive class “yes”" in text(page, "#decisions-note")
-    header = text(page, "header")
+    header = text(page, "main")
     assert "2026-01-02 03:04 UTC" in header
     assert "positive class: yes" in header
     assert "95 % confidence" in header

@@ -28,7 +28,7 @@ from fairpca.audit.command._options import (
     wanted_dimensions,
 )
 from fairpca.audit.command._output import check_output, output_name
-from fairpca.audit.command._tables import clean, comparison_text
+from fairpca.audit.command._tables import clean, details_text, screen_text
 from fairpca.audit.command._thresholds import EXIT_CODE, KINDS, check_conditions, condition, conditions_met
 from fairpca.audit.prepare import Prepared
 from fairpca.audit.report import Audit, audit
@@ -36,6 +36,9 @@ from fairpca.audit.report import Audit, audit
 __all__ = ["REPORT_ENDINGS", "add_audit", "check_json", "label_options", "provenance", "test_options", "write_json"]
 
 REPORT_ENDINGS = (".html", ".htm")
+#: Remarks about columns and rows that fit on one screen with the rest.
+_REMARKS = 4
+_WIDTH = 112
 _WHOLE_WORDS: dict[str, Any] = {"break_long_words": False, "break_on_hyphens": False}
 
 _DESCRIPTION = """\
@@ -115,8 +118,8 @@ def _run(arguments: argparse.Namespace) -> int:
         described = {"data": describe(data, arguments), **found.comparison.as_dict(), "report": str(path)}
         write_json(described | {"fail_if": [one.text for one in arguments.fail_if], "failed": failed}, arguments.json)
     if arguments.json != "-":
-        print(comparison_text(found.comparison, full=arguments.full_table))
-        print(f"\nReport: {path.resolve()}")
+        print((details_text if arguments.details else screen_text)(found.comparison))
+        print(f"\nReport: {path.resolve()} (--details prints its tables here)")
     for line in failed:
         print(f"fairpca: {line}", file=sys.stderr)
     return EXIT_CODE if failed else 0
@@ -177,11 +180,17 @@ def write_json(values: dict[str, Any], target: str) -> None:
 
 
 def print_remarks(data: Prepared, arguments: argparse.Namespace) -> None:
-    """Print the group sizes and how the columns were treated."""
+    """Print the group sizes and how the columns were treated; on one screen, only the beginning of that."""
     sizes = ", ".join(f"{clean(label)} ({count:,})" for label, count in data.preparation.groups.items())
-    print(f"{data.table.name}: {data.n_rows:,} rows; groups {sizes}")
-    for remark in data.preparation.remarks(option_names(arguments)):
-        print(textwrap.fill(clean(remark, 2000), 112, initial_indent="  ", subsequent_indent="    ", **_WHOLE_WORDS))
+    print(clean(f"{data.table.name}: {data.n_rows:,} rows; groups {sizes}", _WIDTH))
+    remarks = [clean(remark, 2000) for remark in data.preparation.remarks(option_names(arguments))]
+    whole = getattr(arguments, "details", True)
+    shown = remarks if whole else remarks[:_REMARKS]
+    for remark in shown:
+        text = remark if whole else textwrap.shorten(remark, _WIDTH - 2, placeholder=" …", **_WHOLE_WORDS)
+        print(textwrap.fill(text, _WIDTH, initial_indent="  ", subsequent_indent="    ", **_WHOLE_WORDS))
+    if len(remarks) > len(shown):
+        print(f"  {len(remarks) - len(shown)} more remarks on columns and rows: --details prints all, whole")
     print(flush=True)
 
 

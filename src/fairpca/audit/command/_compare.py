@@ -15,7 +15,7 @@ from fairpca.audit.command._audit import (
     write_json,
 )
 from fairpca.audit.command._options import add_comparison_options, add_data_options, load, wanted_dimensions
-from fairpca.audit.command._tables import comparison_text
+from fairpca.audit.command._tables import details_text, screen_text
 from fairpca.model_selection import compare
 
 __all__ = ["add_compare"]
@@ -54,5 +54,5 @@ def _run(arguments: argparse.Namespace) -> int:
     if arguments.json:
         write_json({"data": describe(data, arguments), **found.as_dict()}, arguments.json)
     if arguments.json != "-":
-        print(comparison_text(found, full=arguments.full_table))
+        print((details_text if arguments.details else screen_text)(found))
     return 0

@@ -16,6 +16,7 @@ from fairpca.model_selection import METHODS
 __all__ = [
     "add_comparison_options",
     "add_data_options",
+    "add_details_option",
     "add_jobs_option",
     "add_label_option",
     "add_reading_options",
@@ -134,6 +135,12 @@ def add_label_option(parser: argparse.ArgumentParser, purpose: str) -> None:
     )  # fmt: skip
 
 
+def add_details_option(parser: argparse.ArgumentParser) -> None:
+    parser.add_argument(
+        "--details", action="store_true", help="print all values as tables, for all methods and numbers of components"
+    )
+
+
 def add_comparison_options(parser: argparse.ArgumentParser) -> None:
     """What is compared, and how it is shown."""
     add_label_option(
@@ -149,9 +156,7 @@ def add_comparison_options(parser: argparse.ArgumentParser) -> None:
     )  # fmt: skip
     _add_chance_options(parser)
     add_jobs_option(parser)
-    parser.add_argument(
-        "--full-table", action="store_true", help="print all numbers of components, not only three of them"
-    )
+    add_details_option(parser)
     parser.add_argument(
         "--json", nargs="?", const="-", metavar="FILE",
         help="write every value to FILE, which must end in .json; without FILE, print them instead of the tables",

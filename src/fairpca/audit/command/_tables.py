@@ -9,10 +9,11 @@ from fairpca._display import fixed, number, p_text, percent, with_interval
 from fairpca._labels import label_text
 from fairpca.audit.report import outvoted_sentence, sample_sentence
 from fairpca.audit.report._feature_words import few_rows_sentence, influence_sentences, proxy_rows, proxy_sentence
+from fairpca.audit.report._verdict import DEFINITIONS, verdict
 from fairpca.model_selection import Comparison, MethodResult
 from fairpca.model_selection._held_out import DIFFERENCES, Decisions
 
-__all__ = ["clean", "comparison_text", "format_table"]
+__all__ = ["clean", "details_text", "format_table", "screen_text"]
 
 _LABEL_WIDTH = 14
 _WIDTH = 112
@@ -43,15 +44,26 @@ def format_table(heads: list[str], rows: list[list[str]], left: int = 1) -> list
     ]
 
 
-def comparison_text(found: Comparison, *, full: bool = False, shown: list[int] | None = None) -> str:
+def screen_text(found: Comparison) -> str:
+    """What an audit comes to, on one screen: a few sentences and one small table."""
+    said = verdict(found)
+    if said is None:
+        return details_text(found)
+    table = format_table(said.heads, [[clean(row[0]), *row[1:]] for row in said.rows])
+    below = [DEFINITIONS, *said.below]
+    if found.n_sampled is not None:
+        below.append(sample_sentence(found.n_sampled, found.n_samples))
+    above, below = ([line for text in part for line in _wrapped(clean(text, 2000))] for part in (said.above, below))
+    return "\n".join([*above, "", *table, "", *below, *(f"Left out: {reason}" for reason in found.omitted)])
+
+
+def details_text(found: Comparison) -> str:
     """Three tables: each group under ordinary PCA, every method on new rows, and what the scores reveal."""
-    shown = found.dimensions if full else shown or _spread(found.dimensions)
-    results = [result for result in found.results if result.n_components in shown]
-    level = f"{100 * found.settings['confidence']:g} %"
+    results, level = found.results, f"{100 * found.settings['confidence']:g} %"
     lines = [
         f"Each group under ordinary PCA (in brackets: {level} intervals, each alone)",
         *_by_group(found, results),
-        *_said(found, shown),
+        *_said(found),
     ]
     single = [r.method for r in results if r.new_rows.n_folds == 1]
     split = (
@@ -75,8 +87,6 @@ def comparison_text(found: Comparison, *, full: bool = False, shown: list[int] |
         *_decisions(found, results),
         *_features(found),
     ]
-    if len(shown) < len(found.dimensions):
-        lines += ["", f"Shown: {_listed(shown)} of {_listed(found.dimensions)} components; --full-table prints all."]
     if found.n_sampled is not None:
         lines += ["", sample_sentence(found.n_sampled, found.n_samples)]
     lines += [f"Left out: {reason}" for reason in found.omitted]
@@ -123,11 +133,11 @@ def _p_value(found: Comparison, d: int, label: Any) -> str:
     return p_text(found.test[d].by_group[label].p_value, found.test.n_permutations).removeprefix("= ")
 
 
-def _said(found: Comparison, shown: list[int]) -> list[str]:
-    """Conclusions of the test and of the corrected difference's interval, for each number of components shown."""
+def _said(found: Comparison) -> list[str]:
+    """Conclusions of the test and of the corrected difference's interval, for each number of components."""
     lines = [""]
     for result in found.results:
-        if result.method == "PCA" and result.n_components in shown:
+        if result.method == "PCA":
             test = found.test and found.test[result.n_components].sentence
             said = [test or _NO_IDENTITIES, result.new_rows.sentence, *result.new_rows.remarks]
             said += influence_sentences(found, result.n_components)
@@ -251,15 +261,3 @@ def _difference(decisions: Decisions, name: str) -> str:
     if found.value is None:
         return f"too few rows ({found.rows})"
     return f"{fixed(found.value, 3)} ({fixed(found.low, 3)} to {fixed(found.high, 3)}; {found.rows:,})"
-
-
-def _spread(numbers: list[int]) -> list[int]:
-    """At most three: an early one, the middle, the last."""
-    if len(numbers) <= 3:
-        return numbers
-    return list(dict.fromkeys([numbers[1], numbers[(len(numbers) - 1) // 2], numbers[-1]]))
-
-
-def _listed(numbers: list[int]) -> str:
-    consecutive = len(numbers) > 2 and numbers == list(range(numbers[0], numbers[-1] + 1))
-    return f"{numbers[0]}-{numbers[-1]}" if consecutive else ", ".join(map(str, numbers))

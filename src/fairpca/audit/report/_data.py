@@ -11,6 +11,7 @@ import numpy as np
 from fairpca._display import p_text
 from fairpca._labels import label_text
 from fairpca.audit.report._feature_words import few_rows_sentence, influence_sentences, proxy_rows, proxy_sentence
+from fairpca.audit.report._verdict import verdict
 from fairpca.audit.report._words import summary
 from fairpca.model_selection import METHODS, Comparison, Frontier, MethodResult
 
@@ -43,6 +44,7 @@ def report_data(audit: Audit) -> dict[str, Any]:
         "groups": groups,
         "features": audit.feature_names,
         "dimensions": comparison.dimensions,
+        "start": _start(comparison),
         "methods": [_method(name) for name in comparison.methods],
         "results": {_key(result): _result(result) for result in comparison.results},
         "frontiers": {str(d): _frontier(curve) for d, curve in audit.frontiers.items()},
@@ -58,6 +60,12 @@ def report_data(audit: Audit) -> dict[str, Any]:
         "few_rows": few_rows_sentence(comparison),
         "label": None if comparison.label is None else comparison.label.as_dict(),
     }
+
+
+def _start(comparison: Comparison) -> int:
+    """The number of components that the page shows first: that of the verdict."""
+    said = verdict(comparison)
+    return comparison.dimensions[-1] if said is None else said.n_components
 
 
 def _key(result: MethodResult) -> str:

@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING
 from fairpca._labels import group_sizes
 from fairpca.audit.report._data import report_data, script_json
 from fairpca.audit.report._limits import limits
+from fairpca.audit.report._verdict import DEFINITIONS, Verdict, verdict
 from fairpca.audit.report._words import sample_sentence
 
 if TYPE_CHECKING:
@@ -28,6 +29,7 @@ def page(audit: Audit) -> str:
     no attribute that runs code, no request to any host.
     """
     style, script = _asset("style.css"), _asset("report.js")
+    said = verdict(audit.comparison)
     return Template(_asset("template.html")).substitute(
         policy=f"default-src 'none'; script-src {_hash(script)}; style-src {_hash(style)}; "
         "base-uri 'none'; form-action 'none'",
@@ -37,6 +39,8 @@ def page(audit: Audit) -> str:
         script=script,
         data=script_json(report_data(audit)),
         made=escape(_made(audit)),
+        verdict="" if said is None else _verdict(said),
+        definitions=escape(DEFINITIONS),
         limits=_items(limits(audit.comparison)),
         remarks=_items(audit.remarks),
         omitted=_items(audit.comparison.omitted),
@@ -50,6 +54,21 @@ def _asset(name: str) -> str:
 
 def _hash(text: str) -> str:
     return f"'sha256-{base64.b64encode(hashlib.sha256(text.encode()).digest()).decode()}'"
+
+
+def _verdict(said: Verdict) -> str:
+    """What was found, what can be done, three numbers, and what to do next."""
+    numbers = "".join(
+        f"<div><dt>{escape(name)}</dt><dd><b>{escape(value)}</b> <span>{escape(interval)}</span></dd></div>"
+        for name, value, interval in said.numbers
+    )
+    # The number in the detail of a claimed difference is the first of the three.
+    second = said.remedy if said.left else f"{said.detail} {said.remedy}"
+    third = f"{said.readable} {said.advice}"
+    return (
+        f'<p class="finding">{escape(said.finding)}</p><p>{escape(second)}</p><dl class="numbers">{numbers}</dl>'
+        f"<p>{escape(third)}</p>"
+    )
 
 
 def _overview(audit: Audit) -> str:

@@ -7,11 +7,8 @@
   const COLOURS = ["#0072b2", "#d55e00", "#009e73", "#cc79a7", "#e69f00", "#56b4e9", "#000000"];
   const MARKS = ["circle", "square", "triangle", "diamond", "cross", "down", "saltire"];
   const DASHES = ["", "7 4", "2 3", "9 3 2 3", "4 2"];
-  const state = { dimension: startDimension(), method: startMethod(), figure: "corrected_loss", allFeatures: false };
+  const state = { dimension: data.start, method: startMethod(), figure: "corrected_loss", allFeatures: false };
 
-  function startDimension() {
-    return data.dimensions.includes(5) ? 5 : data.dimensions[Math.floor((data.dimensions.length - 1) / 2)];
-  }
   function startMethod() {
     const names = data.methods.map((method) => method.name);
     return names.includes("FairPCA") ? "FairPCA" : names[names.length - 1];
