@@ -53,7 +53,7 @@ class Evaluation:
         return np.maximum(without_rounding(best - self.captured, self.totals), 0.0)
 
 
-def without_rounding(values: np.ndarray, totals: np.ndarray) -> np.ndarray:
+def without_rounding(values: np.ndarray, totals: np.ndarray | float) -> np.ndarray:
     """Zero where a value is only the rounding of numbers as large as ``totals``."""
     return np.where(np.abs(values) > ROUNDING * totals, values, 0.0)
 
@@ -70,12 +70,3 @@ def captured_variances(matrices: np.ndarray, basis: np.ndarray, encoder: np.ndar
         return captured
     oblique = basis - encoder
     return captured - np.einsum("pi,api->a", oblique, matrices @ oblique)
-
-
-def captured_form(basis: np.ndarray, encoder: np.ndarray | None = None) -> np.ndarray:
-    """The matrix F with ``<M_a, F>`` = :func:`captured_variances`: ``V V^T`` for an orthogonal projection."""
-    form = basis @ basis.T
-    if encoder is None:
-        return form
-    oblique = basis - encoder
-    return form - oblique @ oblique.T
