@@ -10,7 +10,6 @@ from typing import Any
 
 import numpy as np
 from sklearn.base import clone
-from sklearn.decomposition import PCA
 
 from fairpca._display import TableResult, number, p_text
 from fairpca._labels import label_text
@@ -22,7 +21,7 @@ from fairpca.inference._claims import Claim, components_text
 from fairpca.inference._fitting import fit_rows, fit_to_moments, is_fitted, needs_moments_only, uses_groups
 from fairpca.inference._movable import Movable, movable_parts
 from fairpca.inference._noise import Noise
-from fairpca.linalg import blas_threads, leading_sums, single_blas_thread
+from fairpca.linalg import blas_threads, leading_sums, single_blas_thread, top_eigenpairs
 from fairpca.metrics._components import fitted_encoder
 from fairpca.metrics.reconstruction import check_projector
 from fairpca.moments import GroupMoments
@@ -358,8 +357,9 @@ def _losses(source: RowSource, movable: Movable, clusters: Any, estimator: Any, 
     """Choose how the losses of a division are computed."""
     moments = movable.moments
     if estimator is None:
-        estimator = PCA()
-        n_components = check_dimensions(n_components, moments.n_features)
+        dimensions = check_dimensions(n_components, moments.n_features)
+        vectors = top_eigenpairs(moments.pooled_covariance(), max(dimensions))[1]
+        return _Losses("PCA", dimensions, fixed={d: (vectors[:, :d], None) for d in dimensions})
     name = type(estimator).__name__
     if is_fitted(estimator):
         basis = _given_basis(estimator, n_components, moments)
@@ -487,44 +487,45 @@ def _in_closed_form(source: RowSource, estimator: Any, dimensions: tuple[int, ..
     if estimator is not None:
         raise ValueError("n_permutations=0 gives the losses of ordinary PCA; leave estimator out, or permute.")
     counts = row_counts(source)
+    check_several_groups(counts, sum(counts.values()))
     moments, noise = _noise(source, counts)
+    sums = source.map_reduce(_Parts(noise, moments.counts, dimensions), _add_up)
     matrices, found = moments.second_moments(), {}
-    for d in dimensions:
+    for d, sums_of_d in zip(dimensions, sums, strict=True):
         losses = Evaluation(matrices, noise.vectors[:, :d]).losses
         by_group = {}
-        for label, weight, loss in zip(moments.labels, moments.counts, losses, strict=True):
-            rows = counts[label]
-            total, squares = source.map_reduce(_Parts(noise, rows, d), _add_up)
-            few = noise.rests_on_few_rows(total, squares, rows)
-            expected = noise.expected_loss(rows, d)
-            by_group[label] = GroupChance(rows, float(weight), float(loss), expected, few_rows=few)
+        for label, weight, loss, part in zip(moments.labels, moments.counts.tolist(), losses, sums_of_d, strict=True):
+            few, expected = noise.rests_on_few_rows(part, weight), noise.expected_loss(weight, d)
+            by_group[label] = GroupChance(counts[label], weight, float(loss), expected, few_rows=few)
         found[d] = LossTest(math.nan, by_group, float(np.ptp(losses)), math.nan, math.nan, d, 0)
     return _together(found)
 
 
 def _noise(source: RowSource, counts: dict[Any, int]) -> tuple[GroupMoments, Noise]:
     """From the rows if they are in memory, otherwise from random blocks of rows."""
-    check_several_groups(counts, sum(counts.values()))
     if isinstance(source, MemorySource):
         moments = accumulate(source.X, source.groups, source.weights)
         return moments, Noise.from_rows(source.X, moments, source.weights)
-    cells, k = RandomCells(tuple(counts), (_BLOCKS,) * len(counts), 0), len(counts)
-    numbers = np.arange(k * _BLOCKS)
-    folds = FoldMoments.of_cells(cell_moments(source, cells), numbers // _BLOCKS, numbers % _BLOCKS, tuple(counts))
+    blocks = cell_moments(source, RandomCells(tuple(counts), (_BLOCKS,) * len(counts), 0))
+    group, block = np.divmod(np.arange(len(counts) * _BLOCKS), _BLOCKS)
+    folds = FoldMoments.of_cells(blocks, group, block, tuple(counts))
     return folds.whole, Noise.from_blocks(folds.by_fold, folds.whole)
 
 
 @dataclass(frozen=True)
 class _Parts:
-    """Applied to a chunk: the sum of what its rows add to an expected loss, and the sum of the squares."""
+    """Applied to a chunk: the sums of what its rows add to expected losses, and of the squares of that.
+
+    Of shape (numbers of components, groups, 2).
+    """
 
     noise: Noise
-    size: float
-    n_components: int
+    weights: np.ndarray
+    dimensions: tuple[int, ...]
 
     def __call__(self, number: int, X: Any, groups: Groups, weights: np.ndarray | None) -> np.ndarray:
-        parts = self.noise.parts(X, weights, self.size, self.n_components)
-        return np.array([parts.sum(), parts @ parts])
+        parts = np.array([[self.noise.parts(X, weights, one, d) for one in self.weights] for d in self.dimensions])
+        return np.stack([parts.sum(axis=-1), (parts**2).sum(axis=-1)], axis=-1)
 
 
 def _add_up(parts: Sequence[np.ndarray]) -> np.ndarray:
