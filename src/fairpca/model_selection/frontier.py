@@ -300,15 +300,7 @@ class _Study:
     def _equal_between(self, before: BoundaryPoint, after: BoundaryPoint, sign: float) -> np.ndarray:
         """Where eigenvalues tie, the errors jump: follow the geodesic to the point where they are equal."""
         path = Geodesic(before.basis, after.basis)
-        forms = path.forms(self._joint.matrices)
-
-        def difference(t: float) -> float:
-            return sign * self._difference(self._totals - path.captured(forms, t))
-
-        if difference(0.0) * difference(1.0) >= 0:
-            ends = ((abs(difference(t)), t) for t in (0.0, 1.0))
-            return path.basis(min(ends)[1])
-        return path.basis(brentq(difference, 0.0, 1.0, xtol=1e-16, rtol=1e-15, disp=False))
+        return path.balanced(self._joint.matrices, lambda captured: sign * self._difference(self._totals - captured))
 
     def _difference(self, errors: np.ndarray) -> float:
         return float(errors[0] - errors[1])
