@@ -182,7 +182,7 @@ class _Search:
         self._open: list[_Piece] = []
         self.history: list[dict[str, Any]] = []
         self.steps, self.value = 0, np.inf
-        # The ends between which the best point is, if it is one where both functions are equal.
+        # The last ends between which the larger function changes.
         self._equal: tuple[BoundaryPoint, BoundaryPoint, BoundaryPoint | None] | None = None
         # Both ends of the cone and the axes between them, so that no supporting lines intersect at z_a < 0.
         first, last = (direction * boundary.scales for direction in problem.cone())
@@ -272,28 +272,28 @@ class _Search:
 
     def _visit_equal(
         self, left: BoundaryPoint, right: BoundaryPoint, weights: np.ndarray, *, slack: float = 0.0
-    ) -> bool:
+    ) -> None:
         """Visit the point between both ends where both functions are equal, or the end that comes nearest."""
         joint, scales = self._boundary.joint, self._boundary.scales
         path = Geodesic(left.basis, right.basis)
         basis = path.balanced(joint.matrices, lambda captured: self._excess((joint.traces - captured) / scales))
-        return self._visit(BoundaryPoint(weights, joint.errors(basis) / scales, basis), slack=slack) is self.best
+        self._visit(BoundaryPoint(weights, joint.errors(basis) / scales, basis), slack=slack)
 
     def _visit(self, point: BoundaryPoint, *, slack: float = 0.0) -> BoundaryPoint:
         value = self._problem.value(point.errors * self._boundary.scales)
         if value < self.value + slack:
-            self.value, self.best, self._equal = float(value), point, None
+            self.value, self.best = float(value), point
         return point
 
     def _push(
         self, left: BoundaryPoint, right: BoundaryPoint, beyond: BoundaryPoint | None = None, missed: bool = False
     ) -> None:
         apex = _apex(left, right)
-        # In a small triangle, the point where both functions are equal is as near to the boundary as is asked for.
-        if self._changes(left, right) and _FLAT < _triangle_area(left.errors, apex, right.errors) <= self._tol:
-            nearer = left if self._excess(left.errors) * self._excess(apex) < 0 else right
-            if self._visit_equal(left, right, nearer.weights):
-                self._equal = left, right, beyond
+        if self._changes(left, right) and (area := _triangle_area(left.errors, apex, right.errors)) > _FLAT:
+            self._equal = left, right, beyond
+            if area <= self._tol:  # the point where both are equal is as near to the boundary as is asked for
+                nearer = left if self._excess(left.errors) * self._excess(apex) < 0 else right
+                self._visit_equal(left, right, nearer.weights)
         bound = _least_maximum(np.stack([self._pieces(z) for z in (left.errors, apex, right.errors)]))
         if bound < self.value:
             heapq.heappush(self._open, _Piece(bound, next(self._order), left, right, beyond, missed))
