@@ -105,7 +105,7 @@ def test_weights_and_sparse(two_groups, rng):
 
 
 def test_bad_calls(two_groups):
-    X, groups = two_groups
+    X, _ = two_groups
     with pytest.raises(ValueError, match="orthonormal"):
         reconstruction_error(X, np.ones((1, 7)))
     with pytest.raises(ValueError, match="X has 7 features"):

@@ -53,9 +53,8 @@ def test_measured_decisions_are_those_of_the_classifier(labelled):
     split = divided(X, codes, y)
     estimator = PCA(2).fit(X[split.train])
     found, scores = held_out(estimator, split), estimator.transform(X)
-    classifier = make_pipeline(StandardScaler(), LogisticRegression(max_iter=1000)).fit(
-        scores[split.train], y[split.train]
-    )
+    classifier = make_pipeline(StandardScaler(), LogisticRegression(max_iter=1000))
+    classifier.fit(scores[split.train], y[split.train])
     decided = classifier.predict(scores[split.test])
     assert found.accuracy == accuracy_score(y[split.test], decided)
     given, rates = {"sensitive_features": codes[split.test]}, found.decisions.rates
