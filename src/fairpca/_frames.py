@@ -43,7 +43,7 @@ def feature_names_of(X: Any, given: Sequence[str] | None, count: int) -> list[st
     if given is None:
         given = getattr(X, "columns", getattr(X, "feature_names_in_", [f"x{j}" for j in range(count)]))
     if len(given) != count:
-        raise ValueError(f"feature_names has {len(given)} names, but there are {count} features: pass one per feature.")
+        raise ValueError(f"feature_names has {len(given)} names, but X has {count} features: pass one per feature.")
     return [str(name) for name in given]
 
 

@@ -54,7 +54,7 @@ def test_names_of_a_frame_and_wrong_names(rng):
     X = pandas.DataFrame(rng.normal(size=(60, 2)), columns=["age", "height"])
     groups = np.arange(60) % 2
     assert {one.by for one in proxies(X, sensitive_features=groups).readings} == {"age", "height"}
-    with pytest.raises(ValueError, match="feature_names has 1 names, but there are 2 features"):
+    with pytest.raises(ValueError, match="feature_names has 1 names, but X has 2 features"):
         proxies(X, sensitive_features=groups, feature_names=["age"])
 
 

@@ -68,7 +68,7 @@ def test_too_few_rows_of_a_class_are_told_in_values_and_json(rng):
     y = np.r_[np.repeat(["no", "yes"], [192, 8]), np.tile(["no", "yes"], 100)]
     found = compare(X, sensitive_features=groups, y=y, methods=["PCA"], n_components=[2], n_permutations=19)
     held_out = found["PCA", 2].held_out
-    assert held_out.decisions.rates.selected.gap > 0
+    assert not np.isnan(held_out.decisions.rates.selected.gap)
     assert np.isnan(held_out.decisions.rates.true_positive.gap)
     plain = json.loads(json.dumps(found.as_dict()))["results"][0]["held_out"]
     assert plain["decisions"]["positive"] == "yes"

@@ -63,10 +63,10 @@ def test_corrected_losses_of_random_groups_are_equal_on_average(rng):
         groups = np.where(np.arange(300) % 10 < 2, "few", "many")
         pca = PCA(3).fit(rng.normal(size=(500, 12)) * spread)
         losses = scorers._corrected_losses(pca, X, groups, None)
-        differences.append(losses["few"] - losses["many"])
+        differences.append(losses[0] - losses[1])
         gap = scorers.corrected_loss_gap(pca, X, sensitive_features=groups)
         assert gap == -abs(differences[-1])
-        assert scorers.worst_corrected_loss(pca, X, sensitive_features=groups) == -max(losses.values())
+        assert scorers.worst_corrected_loss(pca, X, sensitive_features=groups) == -losses.max()
     assert abs(np.mean(differences)) < 3 * np.std(differences) / np.sqrt(len(differences))
 
 
