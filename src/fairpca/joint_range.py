@@ -32,6 +32,7 @@ class RangePoint:
     captured: np.ndarray
     basis: np.ndarray
     below: np.ndarray
+    values: np.ndarray  # eigenvalues of the basis and of the vectors below
 
 
 @dataclass(frozen=True)
@@ -115,7 +116,9 @@ class JointRange:
         count = self.size if whole else min(self.size, d + EXTRA)
         values, vectors = top_eigenpairs(self.combine(weights), count, start=start)
         basis = np.ascontiguousarray(vectors[:, :d])
-        return RangePoint(weights, float(values[:d].sum()), self.captured(basis), basis, vectors[:, d : d + EXTRA])
+        return RangePoint(
+            weights, float(values[:d].sum()), self.captured(basis), basis, vectors[:, d : d + EXTRA], values
+        )
 
     def support(self, weights: np.ndarray) -> float:
         """``phi(w)`` alone, which takes eigenvalues only."""

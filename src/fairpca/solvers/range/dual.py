@@ -39,6 +39,8 @@ _ROUNDINGS = (8, 100)
 _ROUNDING_WORK = 1e7
 #: Roundings end if this many of them led to the same best value, up to this share of the gap.
 _AGREEING, _SAME = 3, 1e-3
+#: Eigenvalues that differ by less than this share of the largest count as tied.
+_TIED = 1e-6
 
 
 def minimise_on_range(
@@ -96,20 +98,34 @@ def _solve_many(
     tol: float,
     rng: np.random.Generator,
 ) -> SolverResult:
-    """Three or more matrices: the relaxation gives the bound, and rounding the best subspace of dimension d."""
-    fantope = fantope or solve_fantope(problem, joint, tol=_RELAXATION_SHARE * tol)
-    found = Incumbent(problem, joint)
-    found.n_iter = fantope.n_iter
+    """Three or more matrices: a local search, whose weights often prove that it is optimal.
+
+    If they do not, the relaxation gives the bound, and rounding the best subspace of dimension d.
+    """
+    found, in_errors = Incumbent(problem, joint), ErrorsView(problem, joint.traces)
 
     def try_weights(weights: np.ndarray) -> None:
         found.try_point(joint.point(weights / weights.sum() if problem.normalised else weights))
 
+    if fantope is None and problem.normalised:
+        point = joint.point(found.weights)
+        found.try_point(point)
+        if found.gap > tol and not _is_tied(point, joint.dimension):
+            end = refine_subspace(in_errors, joint, found.basis, found.weights)
+            found.n_iter = end.n_iter
+            found.try_basis(end.value, end.basis)
+            try_weights(end.multipliers)
+        _log.info("local search: value %.9g, bound %.9g, gap %.3g", found.value, found.bound, found.gap)
+        if found.gap <= tol:
+            return found.result(tol, Status.GAP)
+    fantope = fantope or solve_fantope(problem, joint, tol=_RELAXATION_SHARE * tol)
+    found.n_iter += fantope.n_iter
     try_weights(fantope.weights)
     found.try_point(joint.vertex(int(fantope.weights.argmax())))  # the only one that may be optimal
     _log.info("relaxation of %d matrices: bound %.9g", joint.n_matrices, found.bound)
     wanted = _prescribed(problem, fantope.weights, found.bound)
     relaxed = reduce_rank(joint.matrices, fantope.vectors, fantope.eigenvalues, wanted)
-    agreeing, in_errors = 0, ErrorsView(problem, joint.traces)
+    agreeing = 0
     for start in _roundings(relaxed, fantope.vectors[:, : joint.dimension], joint, rng):
         if found.gap <= tol or agreeing == _AGREEING:
             break
@@ -121,6 +137,11 @@ def _solve_many(
             try_weights(end.multipliers)
             try_weights(np.where(end.multipliers > 1e-7 * end.multipliers.max(), end.multipliers, 0.0))
     return found.result(tol, Status.GAP, relaxed)
+
+
+def _is_tied(point: RangePoint, d: int) -> bool:
+    """Whether the d-th and the next eigenvalue are equal, so that the subspace is arbitrary."""
+    return len(point.values) > d and bool(point.values[d - 1] - point.values[d] <= _TIED * np.abs(point.values).max())
 
 
 def _count_agreeing(count: int, value: float, found: Incumbent) -> int:

@@ -63,10 +63,10 @@ class OperatorRange(JointRange):
         krylov = self._krylov(weights, start)
         krylov.converge(_POINT * self._tol, self._max_iter)
         self._recent = [*self._recent[-1:], (weights, krylov)]
-        vectors = krylov.leading()[1]
+        values, vectors = krylov.leading()
         basis = np.ascontiguousarray(vectors[:, : self.dimension])
         below, unknown = vectors[:, self.dimension :], np.full(self.n_matrices, np.nan)
-        return RangePoint(weights, krylov.support(), unknown, basis, below)
+        return RangePoint(weights, krylov.support(), unknown, basis, below, values)
 
     def proven_support(self, point: RangePoint) -> float:
         for weights, krylov in self._recent:

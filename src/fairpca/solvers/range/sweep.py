@@ -155,7 +155,8 @@ def sweep_range(
 
     The larger matrix is expected to be of size one. If ``relative``, the gap is also relative to a value below one.
     """
-    scales = np.where(joint.traces > 0, joint.traces, 1.0)
+    sizes = np.abs(joint.traces)
+    scales = np.where(sizes > 0, sizes, 1.0)
     search = _Search(problem, _Boundary(joint, scales, visited), tol, relative)
     while search.gap > search.allowed and joint.calls < max_iter:
         search.refine()
