@@ -12,6 +12,7 @@ from scipy import sparse
 __all__ = [
     "check_not_lazy",
     "drop_columns",
+    "feature_names_of",
     "is_categorical",
     "is_column_name",
     "is_frame",
@@ -35,6 +36,15 @@ def check_not_lazy(name: str, values: Any) -> None:
     """Raise an error for a frame that is only a query so far."""
     if type(values).__name__ == "LazyFrame":
         raise TypeError(f"{name} is a LazyFrame, which has no rows yet: pass {name}.collect().")
+
+
+def feature_names_of(X: Any, given: Sequence[str] | None, count: int) -> list[str]:
+    """One name per feature: those given, the columns of a data frame, those of an estimator's fit, or x0, x1, ..."""
+    if given is None:
+        given = getattr(X, "columns", getattr(X, "feature_names_in_", [f"x{j}" for j in range(count)]))
+    if len(given) != count:
+        raise ValueError(f"feature_names has {len(given)} names, but X has {count} features: pass one per feature.")
+    return [str(name) for name in given]
 
 
 def is_column_name(value: Any) -> bool:
