@@ -106,11 +106,9 @@ class _BlockSums:
 
 def movable_parts(source: RowSource, clusters: Any, seed: int) -> Movable:
     """Rows or clusters in memory, unless blocks of rows save time; otherwise blocks."""
-    if not isinstance(source, CountedRows):
-        if clusters is not None:
-            raise ValueError("clusters are supported for rows in memory only; pass a random sample of the clusters.")
-        return _blocks(source, seed)
     members = check_clusters(clusters, source)
+    if not isinstance(source, CountedRows):
+        return _blocks(source, seed)
     many = source.X.shape[0] * source.n_features > MANY_NUMBERS
     if members is None and many and _MIN_BLOCKS * source.n_features**2 * 8 <= _BLOCK_BYTES:
         return _blocks(source, seed)

@@ -29,9 +29,6 @@ EIGENPROBLEMS = 20.0
 #: Random divisions into folds: the spread between them shows how much the fit varies, with one degree of freedom less.
 _N_DIVISIONS = 5
 
-#: The moments of the folds of all divisions are kept up to this many bytes; beyond that, only those of the first.
-_FOLD_BYTES = 1 << 31
-
 
 @dataclass(frozen=True)
 class InSample:
@@ -115,17 +112,15 @@ class Study:
         self.blocks: Blocks = make_blocks(source, n_folds, clusters, seed)
         self.n_folds = int(n_folds)
         self.labels = self.blocks.labels
-        codes = check_clusters(clusters, source) if isinstance(source, CountedRows) else None
-        self.rows: Rows = sample_of_rows(source, self.blocks, codes)
-        kept = self.blocks.moments(source)
-        size = _N_DIVISIONS * self.n_folds * len(self.labels) * source.n_features**2 * 8
+        self.rows: Rows = sample_of_rows(source, self.blocks, check_clusters(clusters, source))
+        cells = self.blocks.moments(source)
         self.divisions = [
             Division(
-                partial(self.blocks.fold_moments, source, kept, self.n_folds, number),
+                partial(self.blocks.fold_moments, source, cells, self.n_folds, number),
                 self.labels,
                 range(self.n_folds),
                 n_folds,
-                kept=number == 0 or size <= _FOLD_BYTES,
+                kept=number == 0 or cells is not None,
             )
             for number in range(_N_DIVISIONS)
         ]

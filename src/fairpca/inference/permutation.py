@@ -21,14 +21,14 @@ from fairpca.inference._claims import Claim, components_text
 from fairpca.inference._fitting import fit_rows, fit_to_moments, is_fitted, needs_moments_only, uses_groups
 from fairpca.inference._movable import Movable, movable_parts
 from fairpca.inference._noise import Noise
-from fairpca.linalg import blas_threads, leading_sums, single_blas_thread, top_eigenpairs
+from fairpca.linalg import blas_threads, single_blas_thread
 from fairpca.metrics._components import fitted_encoder
 from fairpca.metrics.reconstruction import check_projector
 from fairpca.moments import GroupMoments
 from fairpca.moments._accumulate import accumulate
 from fairpca.moments._folds import FoldMoments
 from fairpca.moments._sources import MemorySource, RandomCells, RowSource, cell_moments, row_counts
-from fairpca.problems.evaluation import Evaluation, without_rounding
+from fairpca.problems.evaluation import Projection, leading_projections, losses_by_dimension, without_rounding
 
 __all__ = ["GroupChance", "LossTest", "loss_test"]
 
@@ -317,10 +317,6 @@ def loss_test(
     return _summarise(observed, random, losses, movable, row_counts(source))
 
 
-#: Basis and, where scores are not those of an orthogonal projection, encoder.
-Projection = tuple[np.ndarray, "np.ndarray | None"]
-
-
 @dataclass
 class _Losses:
     """Losses of every group under a division: of ``fixed`` projections, or of estimators that are fitted to it."""
@@ -332,13 +328,10 @@ class _Losses:
 
     def of(self, codes: np.ndarray, moments: GroupMoments) -> np.ndarray:
         """Of shape (numbers of components, groups); ``codes`` are the groups of what is moved."""
-        matrices = moments.second_moments()
-        best = leading_sums(matrices, max(self.dimensions))
-        found = []
-        for d in self.dimensions:
-            basis, encoder = self.fixed[d] if self.fit is None else _projection(self.fit(d, moments, codes))
-            found.append(Evaluation(matrices, basis, encoder, best[:, d - 1]).losses)
-        return np.stack(found)
+        projections = self.fixed
+        if self.fit is not None:
+            projections = {d: _projection(self.fit(d, moments, codes)) for d in self.dimensions}
+        return losses_by_dimension(moments.second_moments(), projections)
 
     def of_batch(self, movable: Movable, count: int, seed: np.random.SeedSequence) -> np.ndarray:
         """Of random divisions, of shape (count, numbers of components, groups)."""
@@ -358,8 +351,7 @@ def _losses(source: RowSource, movable: Movable, clusters: Any, estimator: Any, 
     moments = movable.moments
     if estimator is None:
         dimensions = check_dimensions(n_components, moments.n_features)
-        vectors = top_eigenpairs(moments.pooled_covariance(), max(dimensions))[1]
-        return _Losses("PCA", dimensions, fixed={d: (vectors[:, :d], None) for d in dimensions})
+        return _Losses("PCA", dimensions, fixed=leading_projections(moments.pooled_covariance(), dimensions))
     name = type(estimator).__name__
     if is_fitted(estimator):
         basis = _given_basis(estimator, n_components, moments)
@@ -490,14 +482,14 @@ def _in_closed_form(source: RowSource, estimator: Any, dimensions: tuple[int, ..
     check_several_groups(counts, sum(counts.values()))
     moments, noise = _noise(source, counts)
     sums = source.map_reduce(_Parts(noise, moments.counts, dimensions), _add_up)
-    matrices, found = moments.second_moments(), {}
-    for d, sums_of_d in zip(dimensions, sums, strict=True):
-        losses = Evaluation(matrices, noise.vectors[:, :d]).losses
+    projections = leading_projections(moments.pooled_covariance(), dimensions)
+    losses, found = losses_by_dimension(moments.second_moments(), projections), {}
+    for i, d in enumerate(dimensions):
         by_group = {}
-        for label, weight, loss, part in zip(moments.labels, moments.counts.tolist(), losses, sums_of_d, strict=True):
+        for label, weight, loss, part in zip(moments.labels, moments.counts.tolist(), losses[i], sums[i], strict=True):
             few, expected = noise.rests_on_few_rows(part, weight), noise.expected_loss(weight, d)
             by_group[label] = GroupChance(counts[label], weight, float(loss), expected, few_rows=few)
-        found[d] = LossTest(math.nan, by_group, float(np.ptp(losses)), math.nan, math.nan, d, 0)
+        found[d] = LossTest(math.nan, by_group, float(np.ptp(losses[i])), math.nan, math.nan, d, 0)
     return _together(found)
 
 

@@ -3,13 +3,17 @@
 from __future__ import annotations
 
 import functools
+from collections.abc import Collection, Mapping
 
 import numpy as np
 
+from fairpca.linalg import leading_sums, top_eigenpairs
 from fairpca.problems.balanced import best_captured
 
 #: Values below this share of the variance are rounding, and count as zero.
 ROUNDING = 1e-12
+#: Basis and, where scores are not those of an orthogonal projection, encoder: see :func:`captured_variances`.
+Projection = tuple[np.ndarray, "np.ndarray | None"]
 
 
 class Evaluation:
@@ -51,6 +55,20 @@ class Evaluation:
         """What sharing the projection costs each group, against the most that any projection of this rank captures."""
         best = best_captured(self._matrices, self._basis.shape[1]) if self._best is None else self._best
         return np.maximum(without_rounding(best - self.captured, self.totals), 0.0)
+
+
+def losses_by_dimension(matrices: np.ndarray, projections: Mapping[int, Projection]) -> np.ndarray:
+    """Losses under several projections, by their numbers of components: of shape (n_projections, k)."""
+    best = leading_sums(matrices, max(projections))
+    return np.stack(
+        [Evaluation(matrices, *projection, best=best[:, d - 1]).losses for d, projection in projections.items()]
+    )
+
+
+def leading_projections(covariance: np.ndarray, dimensions: Collection[int]) -> dict[int, Projection]:
+    """Those of ordinary PCA, by their numbers of components."""
+    vectors = top_eigenpairs(covariance, max(dimensions))[1]
+    return {d: (vectors[:, :d], None) for d in dimensions}
 
 
 def without_rounding(values: np.ndarray, totals: np.ndarray | float) -> np.ndarray:
