@@ -11,12 +11,16 @@ from typing import Any
 
 import numpy as np
 
-__all__ = ["as_array", "as_rows", "is_tensor", "one_per_row"]
+__all__ = ["as_array", "as_rows", "is_tensor", "on_another_device", "one_per_row"]
 
 
 def is_tensor(values: Any) -> bool:
     torch = sys.modules.get("torch")
     return torch is not None and isinstance(values, torch.Tensor)
+
+
+def on_another_device(values: Any) -> bool:
+    return is_tensor(values) and values.device.type != "cpu"
 
 
 def as_array(values: Any) -> Any:

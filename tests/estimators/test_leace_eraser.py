@@ -76,7 +76,7 @@ def test_it_is_the_erasure_of_LeacePCA(scene):
 
 
 def brute_force(S, removed, kept):
-    """The P of least tr((P - I) S (P - I)^T) with P removed = 0 and P kept = kept, from the conditions on all entries."""
+    """The P of least tr((P - I) S (P - I)^T) with P removed = 0 and P kept = kept, by the conditions on all entries."""
     p, limits = len(S), np.hstack([removed, kept])
     targets = np.hstack([np.zeros_like(removed), kept])
     size, rows = p * p, limits.shape[1] * p

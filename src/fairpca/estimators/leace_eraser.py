@@ -10,7 +10,7 @@ from sklearn.base import OneToOneFeatureMixin
 from sklearn.utils.validation import check_is_fitted
 
 from fairpca._archive import DAMAGE
-from fairpca._containers import as_rows, is_tensor, one_per_row
+from fairpca._containers import as_rows, is_tensor, on_another_device, one_per_row
 from fairpca._continuous import check_beside, columns_by_name
 from fairpca._files import replace_file
 from fairpca._frames import is_frame
@@ -332,7 +332,7 @@ class LeaceEraser(OneToOneFeatureMixin, AddsRows, FloatTransformer):
         )
         if continuous is not None and columns_by_name(continuous) is None:
             continuous = one_per_row("continuous", continuous, X)
-        if is_tensor(X) and X.device.type != "cpu":
+        if on_another_device(X):
             rows = X.detach().reshape(-1, X.shape[-1])
             check_matrix(self, np.zeros((2, X.shape[-1])), reset=reset)
         else:
