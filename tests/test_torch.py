@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import copy
+import json
 import pickle
 import subprocess
 import sys
@@ -14,6 +15,7 @@ from fairpca import FairPCA, KernelParityPCA, LeaceEraser, LeacePCA, ParityPCA
 from fairpca.moments import group_moments
 
 torch = pytest.importorskip("torch", reason="needs torch: make test-torch")
+safetensors = pytest.importorskip("safetensors.numpy", reason="needs safetensors: make test-torch")
 
 WIDTHS = ["float16", "bfloat16", "float32", "float64"]
 
@@ -154,6 +156,48 @@ def test_moments_take_tensors(tokens):
     found = group_moments(rows, sensitive_features=site.repeat_interleave(7))
     expected = group_moments(rows.double().numpy(), sensitive_features=site.repeat_interleave(7).numpy())
     np.testing.assert_allclose(found.scatters, expected.scatters, rtol=1e-6, atol=1e-6)
+
+
+def test_safetensors_hold_the_map_and_what_describes_it(tokens, tmp_path):
+    X, site = tokens
+    label, half = np.where(np.arange(60) % 2, "high", "low"), np.arange(60) < 30
+    eraser = LeaceEraser(preserve="label").fit(X, label, sensitive_features={"site": site.numpy(), "half": half})
+    path = eraser.save(tmp_path / "eraser.safetensors")
+    assert set(safetensors.load_file(path)) == {"mean", "directions", "coefficients"}
+    loaded = LeaceEraser.load(path)
+    torch.testing.assert_close(loaded.transform(X), eraser.transform(X), rtol=0, atol=0)
+    assert loaded.groups_.tolist() == eraser.groups_.tolist()
+    assert loaded.group_counts_.tolist() == eraser.group_counts_.tolist()
+    assert (loaded.get_params(), loaded.preserved_) == (eraser.get_params(), ["high", "low"])
+    assert (loaded.distortion_, loaded.map_norm_) == (eraser.distortion_, eraser.map_norm_)
+    with pytest.raises(ValueError, match="no sums to which rows could be added"):
+        loaded.partial_fit(X, label, sensitive_features=site)
+    with pytest.raises(FileNotFoundError):
+        LeaceEraser.load(tmp_path / "absent.safetensors")
+
+
+def test_names_of_columns_are_saved(tokens, tmp_path):
+    pandas = pytest.importorskip("pandas")
+    X, site = tokens
+    frame = pandas.DataFrame(X[:, 0].numpy(), columns=[f"f{j}" for j in range(10)])
+    eraser = LeaceEraser().fit(frame, sensitive_features=site)
+    loaded = LeaceEraser.load(eraser.save(tmp_path / "eraser.safetensors"))
+    pandas.testing.assert_frame_equal(loaded.transform(frame), eraser.transform(frame))
+
+
+def test_a_damaged_file_is_refused(tokens, tmp_path):
+    X, site = tokens
+    path = LeaceEraser().fit(X, sensitive_features=site).save(tmp_path / "eraser.safetensors")
+    whole, parts = path.read_bytes(), safetensors.load_file(path)
+    about = json.loads(whole[8 : 8 + int.from_bytes(whole[:8], "little")])["__metadata__"]
+    damaged = [b"", whole[:100], b"nothing", safetensors.save(parts), safetensors.save(parts, {"fairpca": "[1, 2]"})]
+    damaged += [whole.replace(b"distortion_", b"distortions"), whole.replace(b"preserve", b"perverse")]
+    for wrong in ({"mean": parts["mean"][:5]}, {"mean": np.full(10, np.nan)}, {"directions": parts["mean"]}):
+        damaged.append(safetensors.save(parts | wrong, about))
+    for content in damaged:
+        path.write_bytes(content)
+        with pytest.raises(ValueError, match=r"not what LeaceEraser\.save writes"):
+            LeaceEraser.load(path)
 
 
 def test_torch_is_not_imported_for_arrays():

@@ -10,7 +10,7 @@ from sklearn.base import OneToOneFeatureMixin
 from sklearn.utils.validation import check_is_fitted
 
 from fairpca._archive import DAMAGE
-from fairpca._containers import as_rows, is_tensor, on_another_device, one_per_row
+from fairpca._containers import as_rows, on_another_device, one_per_row
 from fairpca._continuous import check_beside, columns_by_name
 from fairpca._files import replace_file
 from fairpca._frames import is_frame
@@ -202,7 +202,7 @@ class LeaceEraser(OneToOneFeatureMixin, AddsRows, FloatTransformer):
     def transform(self, X: Any) -> Any:
         """The rows without linear traces of the group: same shape, kind, type and device; lazy for Dask."""
         check_is_fitted(self)
-        return self._erase_tensor(detached(X)) if is_tensor(X) else self._erase(X)
+        return self._erase_on_device(detached(X)) if on_another_device(X) else self._erase(X)
 
     def to_torch(self, dtype: Any = None) -> Any:
         """The map as a :class:`torch.nn.Module`, for use inside a model: it takes tensors of shape [..., p].
@@ -404,7 +404,7 @@ class LeaceEraser(OneToOneFeatureMixin, AddsRows, FloatTransformer):
         names = list(features.columns)
         return type(X)(erased, index=X.index, columns=names) if hasattr(X, "iloc") else type(X)(erased, schema=names)
 
-    def _erase_tensor(self, X: Any) -> Any:
+    def _erase_on_device(self, X: Any) -> Any:
         torch = require("torch", "transform")
         check_matrix(self, np.zeros((1, X.shape[-1])), reset=False)
         X = X if X.is_floating_point() else X.double()

@@ -30,7 +30,7 @@ def accumulate_tensor(X: Any, values: np.ndarray, sample_weight: np.ndarray | No
         count = float(weights[part].sum())
         if not count:
             continue
-        beside, weight = (torch.as_tensor(one[part]).to(X.device, wide) for one in (values, weights))
+        beside, weight = (torch.tensor(one[part], dtype=wide, device=X.device) for one in (values, weights))
         rows = torch.cat([X[part].to(wide), beside], 1)
         mean = weight @ rows / count
         rows = (rows - mean) * weight.sqrt()[:, None]
