@@ -66,10 +66,8 @@ def batches(rows: int, p: int, width: str, seed: int = 0) -> Iterator[tuple[Any,
     for start in range(0, rows, BATCH):
         size = min(BATCH, rows - start)
         groups = torch.randint(0, GROUPS, (size,), generator=generator)
-        yield (
-            (torch.randn(size, p, generator=generator) @ mixing + offsets[groups] + 1.0).to(getattr(torch, width)),
-            groups,
-        )
+        rows = torch.randn(size, p, generator=generator) @ mixing + offsets[groups] + 1.0
+        yield rows.to(getattr(torch, width)), groups
 
 
 def fitter(p: int, dtype: Any) -> Any:
@@ -160,7 +158,7 @@ Data = tuple[np.ndarray, np.ndarray, np.ndarray]
 
 
 def simulated(split: int) -> tuple[Data, Data]:
-    """Two sites that differ in the mean and in the spread of five of 20 features; a label that is related to the site."""
+    """Two sites that differ in the mean and in the spread of five of 20 features, and a label related to the site."""
     rng = np.random.default_rng([34, split])
     mixing = np.random.default_rng(34).normal(size=(20, 20)) / np.sqrt(20)
 
@@ -232,7 +230,7 @@ def remedies() -> dict[str, Callable[[Data], Callable[[np.ndarray], np.ndarray]]
 
 
 def readers(options: Any) -> None:
-    columns = ["linear", "rbf", "boosting", "level", "label", "purity"]
+    columns = ["linear", "rbf", "boosting", "level", "label", "kept head", "purity"]
     for name, draw in (("simulated", simulated), ("texts", texts)):
         table: dict[str, list[list[float]]] = {remedy: [] for remedy in remedies()}
         for split in range(options.splits):
@@ -255,18 +253,27 @@ def readers(options: Any) -> None:
 
 
 def judged(change: Callable[[np.ndarray], np.ndarray], train: Data, test: Data) -> list[float]:
-    """The largest AUC of each reader over pairs of groups, their level by chance, label accuracy, and purity."""
+    """The largest AUC of each reader over pairs of groups, their level by chance, and what is kept.
+
+    That is the accuracy of a label by a classifier trained on the changed rows, and by one trained on rows as they were;
+    and how pure clusters are: the share of rows whose source is the most frequent one of their cluster.
+    """
     first, second = change(train[0]), change(test[0])
     found = [
         readability(second, sensitive_features=test[1], train=(first, train[1]), family=family)
         for family in ("linear", "rbf", "boosting")
     ]
-    task = make_pipeline(StandardScaler(), LogisticRegression(max_iter=1000)).fit(first, train[2])
+    task, head = (
+        make_pipeline(StandardScaler(), LogisticRegression(max_iter=1000)).fit(rows, train[2])
+        for rows in (first, train[0])
+    )
+    kept = head.score(second, test[2]) if second.shape == test[0].shape else np.nan
     k = len(np.unique(test[1]))
     clusters = KMeans(k, n_init=10, random_state=0).fit_predict(second)
     counts = np.array([[np.sum((clusters == c) & (test[1] == one)) for one in np.unique(test[1])] for c in range(k)])
     level = max(one.level for one in found)
-    return [*(one.auc for one in found), level, task.score(second, test[2]), counts.max(axis=1).sum() / counts.sum()]
+    purity = counts.max(axis=1).sum() / len(second)
+    return [*(one.auc for one in found), level, task.score(second, test[2]), kept, purity]
 
 
 if __name__ == "__main__":
