@@ -255,8 +255,8 @@ def readers(options: Any) -> None:
 def judged(change: Callable[[np.ndarray], np.ndarray], train: Data, test: Data) -> list[float]:
     """The largest AUC of each reader over pairs of groups, their level by chance, and what is kept.
 
-    That is the accuracy of a label by a classifier trained on the changed rows, and by one trained on rows as they were;
-    and how pure clusters are: the share of rows whose source is the most frequent one of their cluster.
+    That is the accuracy of a label by a classifier trained on the changed rows, and by one trained on rows as they
+    were; and how pure clusters are: the share of rows whose source is the most frequent one of their cluster.
     """
     first, second = change(train[0]), change(test[0])
     found = [
