@@ -353,6 +353,23 @@ def test_moments_that_do_not_fit_into_memory_are_formed_again(two_groups, monkey
             assert (ours, ours.low, ours.joint_high) == pytest.approx((theirs, theirs.low, theirs.joint_high))
 
 
+@pytest.mark.parametrize("estimator", [PCA(2), FairPCA(2)], ids=lambda estimator: type(estimator).__name__)
+def test_the_unit_of_weights_changes_nothing(estimator, two_groups, rng):
+    X, groups = two_groups
+    weights = rng.uniform(0.5, 2.0, len(X))
+    plain, small, large = (
+        cross_validate_groups(estimator, X, sensitive_features=groups, sample_weight=unit * weights, cv=5)
+        for unit in (1.0, 0.1, 1000.0)
+    )
+    for other in (small, large):
+        assert other.counts == plain.counts
+        for name in ("error", "loss", "corrected_loss", "change"):
+            for ours, theirs in zip(getattr(other, name).values(), getattr(plain, name).values(), strict=True):
+                assert (ours, ours.low, ours.joint_high) == pytest.approx(
+                    (theirs, theirs.low, theirs.joint_high), rel=1e-5, abs=1e-9, nan_ok=True
+                )
+
+
 def test_small_groups_and_dominating_rows_are_flagged(rng):
     X, groups = rng.normal(size=(120, 30)), np.repeat([0, 1], [20, 100])
     few = cross_validate_groups(PCA(2), X, sensitive_features=groups, cv=4)
