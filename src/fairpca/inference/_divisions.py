@@ -208,7 +208,8 @@ class Division:
 
 
 def _leading(matrix: np.ndarray, n_components: int) -> np.ndarray:
-    return top_eigenpairs(matrix, n_components)[1]
+    """Contiguous, as a copy in another process is, so that rounding is the same there."""
+    return np.ascontiguousarray(top_eigenpairs(matrix, n_components)[1])
 
 
 def values_of(squares: np.ndarray, own_weight: np.ndarray) -> np.ndarray:
