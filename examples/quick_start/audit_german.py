@@ -1,4 +1,5 @@
 """Does ordinary PCA represent women and men differently?
+======================================================
 
 The first thing to do with a table and a sensitive feature: compare methods group by group, and look at what holds on
 *new rows*. The data are the bundled German credit data, 1000 applicants (a demonstration only: the code of the sex in
@@ -6,7 +7,7 @@ this file is not reliable, Grömping 2019).
 """
 
 # %%
-# `compare` fits each method to all rows, and again without each of ten folds. `claims` is everything that it states of
+# ``compare`` fits each method to all rows, and again without each of ten folds. ``claims`` is everything that it states of
 # the groups; claims of one kind hold together.
 import matplotlib.pyplot as plt
 import numpy as np
