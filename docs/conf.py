@@ -1,4 +1,4 @@
-"""The site, built by ``make docs`` into build/site. Nothing is asked of another machine, when it is built or when it is read."""
+"""The site: ``make docs`` builds it into build/site. Neither building nor reading it needs a network."""
 
 import sys
 from pathlib import Path
@@ -53,11 +53,11 @@ sphinx_gallery_conf = {
     "abort_on_example_error": True,
     "download_all_examples": False,
     "image_srcset": ["2x"],
-    "min_reported_time": 5,
-    "remove_config_comments": True,
     "show_memory": False,
+    "write_computation_times": False,
     "show_signature": False,
     "thumbnail_size": (400, 280),
+    "within_subsection_order": "FileNameSortKey",
 }
 
 html_theme = "pydata_sphinx_theme"
