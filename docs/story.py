@@ -31,7 +31,7 @@ def table(found: Comparison) -> str:
     def interval(one: Any) -> str:
         return f"{number(one)} ({number(one.joint_low)} to {number(one.joint_high)})"
 
-    heads = "| ten components, new rows | error, PCA | error, `FairPCA` | loss, PCA | loss, `FairPCA` |"
+    heads = "| ten components, new rows | error: PCA | FairPCA | loss: PCA | FairPCA |"
     lines = [heads, "|---|---|---|---|---|"]
     for group, who in WHO.items():
         cells = [number(one.error.by_group[group]) for one in (ordinary, balanced)]
