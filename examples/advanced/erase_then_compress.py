@@ -1,7 +1,8 @@
 """Erase, then compress: what do I gain over leaving out directions?
+=================================================================
 
 Search over embeddings often stores a few dimensions of each. Erasing first and compressing then keeps more of the
-variance than an orthogonal projection with equal group means, and `LeacePCA` does both in one map.
+variance than an orthogonal projection with equal group means, and ``LeacePCA`` does both in one map.
 """
 
 # %%

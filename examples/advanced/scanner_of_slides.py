@@ -1,4 +1,5 @@
 """How do I remove the scanner from slide embeddings?
+==================================================
 
 Embeddings of the same tissue differ between scanners, so that neighbours share a scanner rather than a diagnosis. The
 scanner is erased; what links the embeddings to the diagnosis is kept. These embeddings are simulated.
@@ -23,7 +24,7 @@ X[scanner == 3, :4] *= 1.7
 old, new = slice(0, 2000), slice(2000, 4000)
 
 # %%
-# Both maps are fitted to the first half. `preserve="label"` changes a little more, and keeps the covariance with the
+# Both maps are fitted to the first half. ``preserve="label"`` changes a little more, and keeps the covariance with the
 # diagnosis exactly.
 maps = {"as they are": lambda rows: rows}
 for name, eraser in (("erased", LeaceEraser()), ("erased, diagnosis kept", LeaceEraser(preserve="label"))):

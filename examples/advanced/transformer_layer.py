@@ -1,4 +1,5 @@
 """How do I erase a group inside a transformer layer?
+==================================================
 
 Hidden states have the shape [batch, tokens, features]. An eraser learns from batches of them, one group per text, and
 its map is applied wherever the states pass. The layer here is a small one in numpy, with states in half precision.
@@ -13,7 +14,7 @@ from fairpca import LeaceEraser
 from fairpca.metrics import readability
 
 rng = np.random.default_rng(0)
-weights = {name: rng.normal(size=(32, 32)) / 6 for name in ("query", "key", "value")}
+weights = rng.normal(size=(3, 32, 32)) / 6
 
 
 def texts(n):
@@ -25,7 +26,7 @@ def texts(n):
 
 
 def attention(states, mask):
-    query, key, value = (states.astype(np.float32) @ weights[name] for name in ("query", "key", "value"))
+    query, key, value = (states.astype(np.float32) @ one for one in weights)
     scores = np.where(mask[:, None, :], query @ key.transpose(0, 2, 1), -np.inf)
     shares = np.exp(scores - scores.max(axis=2, keepdims=True))
     return (states + shares / shares.sum(axis=2, keepdims=True) @ value).astype(np.float16)
@@ -33,7 +34,7 @@ def attention(states, mask):
 
 # %%
 # One pass over the training texts, batch by batch. The language of a text counts for all of its tokens; a weight of 0
-# leaves out padding. With torch, pass tensors, and use `eraser.to_torch()` as a module of the model.
+# leaves out padding. With torch, pass tensors, and use ``eraser.to_torch()`` as a module of the model.
 eraser = LeaceEraser()
 for _ in range(20):
     states, mask, language, _ = texts(50)
@@ -45,10 +46,9 @@ print(f"{eraser.n_samples_seen_} tokens, {eraser.distortion_:.2%} of their varia
 states, mask, language, _ = texts(300)
 before = attention(states, mask)
 after = eraser.transform(before)
-print(after.dtype, after.shape)
 every = np.repeat(language[:, None], 30, axis=1)[mask]
 found = [readability(one[mask].astype(float), sensitive_features=every, family="linear") for one in (before, after)]
-print(*found, sep="\n")
+print(after.dtype, after.shape, *found, sep="\n")
 
 # %%
 figure, ax = plt.subplots(layout="constrained")
