@@ -112,20 +112,6 @@ class ArrowFile:
             with self._parquet([name for name in categories if name in names]) as file:
                 yield from file.iter_batches(rows, self._row_groups, names, use_threads=use_threads)
 
-    def null_counts(self) -> dict[str, int]:
-        """Missing values per column, where the file's statistics contain them; NaN is not counted as missing."""
-        if self._kind != "Parquet":
-            return {}
-        counts: dict[str, int] = {}
-        metadata = self._metadata
-        # Empty row groups have no statistics.
-        filled = [g for g in range(metadata.num_row_groups) if metadata.row_group(g).num_rows]
-        for j in range(metadata.num_columns):
-            parts = [metadata.row_group(g).column(j).statistics for g in filled]
-            if all(part is not None and part.has_null_count for part in parts):
-                counts[metadata.schema.column(j).path] = sum(part.null_count for part in parts)
-        return counts
-
     def sha256(self) -> str:
         """Checksum of the file, read block by block."""
         with self.path.open("rb") as stream:

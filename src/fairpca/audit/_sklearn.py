@@ -14,8 +14,6 @@ from fairpca.audit.preparation import Preparation
 from fairpca.audit.rare import POOLED_LEVEL
 from fairpca.audit.texts import MISSING_LEVEL
 
-__all__ = ["column_transformer"]
-
 
 def column_transformer(preparation: Preparation) -> ColumnTransformer:
     """One entry per column, so that the features come in the same order."""
@@ -26,8 +24,8 @@ def column_transformer(preparation: Preparation) -> ColumnTransformer:
         parts.append(("numbers", _pipeline(*filled, *scaled), list(preparation.numeric)))
     for name in preparation.levels:
         parts.append((f"levels of {name}", _pipeline(*_levels(preparation, name), *scaled), [name]))
-    for name, gaps in preparation.imputed.items():
-        rare = gaps.rows < preparation.min_level
+    for name, rows in preparation.imputed.items():
+        rare = rows < preparation.min_level
         indicator = MissingIndicator(features="all", sparse=False)
         parts.append(
             (f"gaps of {name}", _pipeline(indicator, *([StandardScaler(with_std=not rare)] if scaled else [])), [name])
@@ -46,7 +44,7 @@ def _levels(preparation: Preparation, name: str) -> list[Any]:
     if POOLED_LEVEL not in levels or name not in preparation.pooled:
         return [filled, OneHotEncoder(categories=[np.array(levels, dtype=object)], handle_unknown="ignore",
                                       sparse_output=False)]  # fmt: skip
-    every = sorted({*levels, *preparation.pooled[name].rare} - {POOLED_LEVEL})
+    every = sorted({*levels, *preparation.pooled[name]} - {POOLED_LEVEL})
     encoder = OneHotEncoder(
         categories=[np.array(every, dtype=object)], min_frequency=preparation.min_level,
         handle_unknown="infrequent_if_exist", sparse_output=False,

@@ -16,8 +16,6 @@ from fairpca.audit.errors import TableError
 from fairpca.audit.table import Table, check_unique, sliced
 from fairpca.audit.texts import MissingTokens
 
-__all__ = ["CsvTable"]
-
 #: Bytes of a CSV file that are parsed at a time, unless its header is longer.
 _BLOCK_BYTES = 1 << 20
 #: A longer line is no line of a table.

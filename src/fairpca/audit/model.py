@@ -13,12 +13,11 @@ from sklearn.base import BaseEstimator, TransformerMixin
 
 from fairpca._progress import Report
 from fairpca.audit.preparation import Preparation, some
+from fairpca.audit.rare import POOLED_LEVEL
 from fairpca.audit.read import read_table
 from fairpca.audit.survey import Column, survey
 from fairpca.audit.table import Table, silent
 from fairpca.persistence import read_model, save_model
-
-__all__ = ["PreparedModel", "Scores", "load"]
 
 #: Values of a table that are processed at a time.
 _BATCH_NUMBERS = 2_000_000
@@ -248,5 +247,5 @@ class Scores:
 
     def _new_levels(self, name: str, levels: list[str]) -> str:
         shown = ", ".join(map(repr, levels[:_SHOWN_LEVELS]))
-        treated = "as a rare level" if self._preparation.pools_new_levels(name) else "as none of its levels"
+        treated = "as a rare level" if POOLED_LEVEL in self._preparation.levels[name] else "as none of its levels"
         return f"column {name!r} has values the model has not seen ({shown}); they are encoded {treated}."

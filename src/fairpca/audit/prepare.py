@@ -8,7 +8,7 @@ is then left out, the pass is repeated without it.
 
 from __future__ import annotations
 
-from collections import Counter, deque
+from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Any
@@ -16,31 +16,27 @@ from typing import Any
 import numpy as np
 
 from fairpca._progress import Report
-from fairpca._validation import groups_from_codes
+from fairpca._validation import check_choice, check_number
 from fairpca.audit.checks import (
-    MAX_GROUPS,
     MAX_LEVELS,
     MIN_GROUP_ROWS,
     Roles,
     check_class_counts,
     check_few_classes,
     check_group_counts,
-    check_options,
-    no_complete_rows_error,
+    dropped_columns,
 )
 from fairpca.audit.errors import Remedy, TableError
-from fairpca.audit.features import Features, kept_tokens, notes
-from fairpca.audit.preparation import Imputed, Preparation
-from fairpca.audit.rare import rows_of_min_level
+from fairpca.audit.features import candidates, chosen, notes, parts, without
+from fairpca.audit.preparation import Preparation
+from fairpca.audit.rare import check_min_level, rows_of_min_level
 from fairpca.audit.read import read_table
-from fairpca.audit.rows import GROUPS, MOST_SMALL_GROUPS, Pass, Plan, Rows
+from fairpca.audit.rows import GROUPS, Pass, Rows, Source
 from fairpca.audit.sample import RowSample
 from fairpca.audit.table import Table, silent
 from fairpca.audit.texts import decided_classes
 from fairpca.moments import AttributeMoments, GroupMoments
-from fairpca.moments._streams import RowBlock, moments_from_blocks
-
-__all__ = ["STREAM_NUMBERS", "Prepared", "prepare"]
+from fairpca.moments._streams import moments_from_blocks
 
 #: Tables of more numbers (rows x columns) than this are streamed: in memory, a few copies would take a gigabyte.
 STREAM_NUMBERS = 20_000_000
@@ -197,192 +193,163 @@ def prepare(
     >>> prepare(people, "sex").feature_names
     ['x', 'city=a', 'city=b']
     """
-    sensitive = [sensitive] if isinstance(sensitive, str) else list(sensitive)
-    check_options(sensitive, label, min_level, positive, merge_small, impute)
+    sensitive = (sensitive,) if isinstance(sensitive, str) else tuple(sensitive)
+    if not sensitive:
+        raise TableError("No sensitive column was given", Remedy("name at least one", "sensitive"))
+    check_min_level(min_level)
+    check_number("merge_small", merge_small, at_least=0, integer=True)
+    if positive is not None and label is None:
+        problem = f"The positive class {positive!r} was given without a label"
+        raise TableError(problem, Remedy("name the column of classes", "label"))
+    if impute is not None:
+        check_choice("impute", impute, ("median",))
     table = data if isinstance(data, Table) else read_table(data)
-    dropped = [drop] if isinstance(drop, str) else list(drop)
-    roles = Roles.of(
-        table, sensitive, dropped, label=label, clusters=clusters, weights=weights, merge=merge or {},
-        continuous=tuple(continuous),
-    )  # fmt: skip
-    plan = Plan.of(table, roles, max_levels, progress or silent)
+    dropped = dropped_columns(table, [drop] if isinstance(drop, str) else drop)
+    roles = Roles(sensitive, label, clusters, weights, dropped, tuple(continuous), merge or {})
+    roles.check(table)
+    columns, record = candidates(table, roles, max_levels, progress or silent)
     if table.n_rows == 0:
         raise TableError(f"{table.name} has no rows")
+    source = Source(table, roles, columns, progress or silent, impute is not None)
     large = (table.n_rows or 0) * len(table.types) > STREAM_NUMBERS
-    plan = replace(plan, impute=impute is not None)
-    study = _Study(plan, merge_small, large if stream is None else stream, sample_rows, seed)
-    study.run()
-    return study.prepared(standardise, min_level, positive)
+    study = _Study(source, replace(record, standardised=standardise), large if stream is None else stream, seed)
+    study.run(merge_small, sample_rows)
+    return study.prepared(min_level, positive, sample_rows)
 
 
 class _Study:
     """The passes over a table, and the result."""
 
-    def __init__(self, plan: Plan, merge_small: int, streamed: bool, sample_rows: int, seed: int) -> None:
-        self.plan, self._merge_small, self._streamed, self._seed = plan, merge_small, streamed, seed
-        self._sample_rows = sample_rows
+    def __init__(self, source: Source, record: Preparation, streamed: bool, seed: int) -> None:
+        self.source, self.record, self._streamed, self._seed = source, record, streamed, seed
         self.moments: GroupMoments | None = None
 
-    def run(self) -> None:
-        """Read the rows until no row is dropped for a column that is not a feature."""
-        unfit: Mapping[str, str] = {}
+    def run(self, merge_small: int, sample_rows: int) -> None:
+        """Read the rows until no row is dropped for a column that is not a feature.
+
+        If small groups are to be merged, or gaps to be filled in, a first pass says which, and by what.
+        """
+        roles, undecided = self.source.roles, merge_small > 0 or self.source.impute
         while True:
-            self.plan = self.plan.without(unfit)
-            if self._merge_small or self.plan.impute:
-                self._count_first()
-            self.rows = Pass(self.plan, MOST_SMALL_GROUPS if self._merge_small or not self._streamed else MAX_GROUPS)
             # No more rows than would be read into memory anyway.
-            most = max(STREAM_NUMBERS // len(self.plan.raw_features), 1)
-            self.sample = self._sample(min(self._sample_rows or _ROWS_FOR_NOTES, most))
-            blocks = self._sampled_blocks()
-            if self._streamed:
-                self.moments = moments_from_blocks(map(self._row_block, blocks), self.plan.raw_features)
+            most = max(STREAM_NUMBERS // len(self.record.keys), 1)
+            wanted = most if undecided and self.source.impute else min(sample_rows or _ROWS_FOR_NOTES, most)
+            self.rows = rows = Pass(self.source, self.record)
+            self.sample = RowSample(wanted if self._streamed else None, self._seed)
+            if self._streamed and not undecided:
+                names = [*self.record.feature_names, *roles.continuous]
+                self.moments = moments_from_blocks(map(rows.block, self._sampled(rows)), names)
             else:
-                deque(blocks, maxlen=0)
-            if not (unfit := self.rows.unfit()):
-                break
-        if not self.rows.group_rows:
-            if self.rows.zero_weights:
-                problem = f"The weights {self.plan.roles.weights!r} of {self.plan.table.name} are zero in every row"
-                raise TableError(problem, Remedy("name another column", "weights"))
-            raise no_complete_rows_error(self.plan.table.name)
+                for _ in self._sampled(rows):
+                    pass
+            if unfit := rows.unfit():
+                self.record = without(self.record, unfit)
+                continue
+            self._check_any_row(rows)
+            if not undecided:
+                return
+            small = {label: count for label, count in sorted(rows.group_rows.items()) if count < merge_small}
+            gaps = {name: count for name, count in rows.missing.items() if count}
+            self.record = replace(self.record, merged=small, fills=self._medians(), imputed=gaps)
+            undecided = False
 
-    def _sample(self, size: int) -> RowSample:
-        return RowSample(size if self._streamed else None, self._seed)
+    def _sampled(self, rows: Pass) -> Iterator[Rows]:
+        for block in rows:
+            self.sample.add(block)
+            yield block
 
-    def _count_first(self) -> None:
-        """Take a pass to find the groups to be merged, and the medians."""
-        plan = self.plan = replace(self.plan, merged={}, fills={}, indicators=())
-        first, fills = Pass(plan, MOST_SMALL_GROUPS), {}
-        sample = self._sample(max(STREAM_NUMBERS // max(len(plan.numeric), 1), 1))
-        for rows in first:
-            if plan.impute:
-                sample.add({name: rows[name] for name in (*plan.numeric, plan.roles.weights or GROUPS)})
-        if plan.impute and first.group_rows:
-            found = sample.rows()
-            weights = None if plan.roles.weights is None else found[plan.roles.weights]
-            fills = {name: _median(found[name], weights) for name in plan.numeric}
-        self.plan = replace(
-            plan, fills=fills, indicators=tuple(name for name in fills if first.missing[name]),
-            merged={label: count for label, count in sorted(first.group_rows.items()) if count < self._merge_small},
-        )  # fmt: skip
+    def _check_any_row(self, rows: Pass) -> None:
+        file, weights = self.source.table.name, self.source.roles.weights
+        if rows.zero_weights and not rows.group_rows:
+            problem = f"The weights {weights!r} of {file} are zero in every row"
+            raise TableError(problem, Remedy("name another column", "weights"))
+        if not rows.group_rows:
+            remedy = Remedy("drop the columns with the most", "drop")
+            raise TableError(f"Every row of {file} has a missing value", "fill them in", remedy)
 
-    def _sampled_blocks(self) -> Iterator[Rows]:
-        for rows in self.rows:
-            self.sample.add(rows)
-            yield rows
+    def _medians(self) -> dict[str, float]:
+        if not self.source.impute:
+            return {}
+        rows, weights = self.sample.rows(), self.source.roles.weights
+        factors = None if weights is None else rows[weights]
+        return {name: _median(rows[name], factors) for name in self.record.numeric}
 
-    def _row_block(self, rows: Rows) -> RowBlock:
-        """The features of all levels; what is too large to be summed may still turn out to be no feature."""
-        plan, roles = self.plan, self.plan.roles
-        filled = [
-            np.zeros_like(rows[name]) if name in self.rows.too_large
-            else np.where(np.isnan(rows[name]), plan.fills[name], rows[name]) if name in plan.fills else rows[name]
-            for name in plan.numeric
-        ]  # fmt: skip
-        filled += [np.isnan(rows[name]).astype(np.float32) for name in plan.indicators]
-        for name, levels in plan.levels.items():
-            filled += [(rows[name] == position).astype(np.float32) for position in range(len(levels))]
-        groups = groups_from_codes(rows[GROUPS], self.rows.ids[GROUPS].labels)
-        weights = None if roles.weights is None else rows[roles.weights]
-        return RowBlock([*filled, *(rows[name] for name in roles.continuous)], groups, weights)
-
-    def prepared(self, standardise: bool, min_level: float | None, positive: str | None) -> Prepared:
-        plan, rows = self.plan, self.rows
-        counts = dict(sorted(rows.group_rows.items()))
-        check_group_counts(plan.roles.sensitive, counts)
+    def prepared(self, min_level: float | None, positive: str | None, sample_rows: int) -> Prepared:
+        """The rows, or their moments and a sample, with the record."""
+        source, roles, rows, raw = self.source, self.source.roles, self.rows, self.record
+        groups, n_rows = dict(sorted(rows.group_rows.items())), rows.group_rows.total()
+        check_group_counts(roles, groups)
         values, classes = self._decided(positive)
-        least = rows_of_min_level(min_level, sum(counts.values()))
-        features = Features.of(plan, rows, least)
-        numeric = features.numeric
-        preparation = Preparation(
-            file=plan.table.name, delimiter=plan.table.delimiter, missing=plan.table.missing.all, rows=rows.n_rows,
-            groups=counts, numeric=tuple(numeric), levels=features.levels, standardised=standardise,
-            not_features=plan.roles.not_features, left_out=plan.left_out | features.left_out,
-            commas={name: commas for name in numeric if (commas := plan.columns[name].commas)},
-            kept_tokens=kept_tokens(plan), dropped=rows.dropped, min_level=least,
-            pooled={name: pool for name, pool in features.pools.items() if pool.rare},
-            imputed={name: Imputed(plan.fills[name], rows.missing[name])
-                     for name in plan.indicators if name in numeric},
-            merged=plan.merged, label=plan.roles.label, classes=classes, weights=plan.roles.weights,
-            zero_weights=rows.zero_weights, fills={name: fill for name, fill in plan.fills.items() if name in numeric},
+        record = replace(
+            chosen(rows, rows_of_min_level(min_level, n_rows)), rows=rows.n_rows, groups=groups, classes=classes,
+            dropped=rows.dropped, zero_weights=rows.zero_weights,
         )  # fmt: skip
-        return self._result(preparation, features, values)
+        found = self.sample.rows()
+        X = record.features(found, rows.levels(found))
+        weights = None if roles.weights is None else found[roles.weights] / found[roles.weights].mean()
+        moments = self.moments
+        if moments is None:
+            means = np.average(X, axis=0, weights=weights)
+            variances = np.average((X - means) ** 2, axis=0, weights=weights)
+        else:
+            factor = 1.0 if weights is None else n_rows / moments.total_count  # so that their average is 1
+            moments = replace(moments, counts=moments.counts * factor, scatters=moments.scatters * factor)
+            others = [[len(raw.keys) + j] for j in range(len(roles.continuous))]
+            moments = moments.sum_columns([*parts(record, raw), *others])
+            means, variances = moments.pooled_mean[: X.shape[1]], moments.pooled_variances()[: X.shape[1]]
+        scales = np.where(variances > 0, np.sqrt(variances), 1.0)
+        # The indicator of a few missing values keeps its own units, so that a handful of rows cannot dominate.
+        gaps = [
+            level is not None and record.imputed.get(name, n_rows) < record.min_level for name, level in record.keys
+        ]
+        scales[gaps] = 1.0
+        if not record.standardised:
+            means, scales = np.zeros_like(means), np.ones_like(scales)
+        sampled = ""
+        if self._streamed and sample_rows:
+            sampled = (
+                f"read batch by batch; a random sample of {len(X):,} of {n_rows:,} rows (seed {self._seed}) is used "
+                "where rows are needed"
+            )
+        record = replace(
+            record, notes=tuple(notes(rows, record, found)), sampled=sampled, offsets=tuple(means.tolist()),
+            scales=tuple(scales.tolist()),
+        )  # fmt: skip
+        X -= means
+        X /= scales
+        y = None if roles.label is None else self._classes(values, found)
+        labels = np.array(list(rows.ids[GROUPS].of))[found[GROUPS]]
+        if moments is not None and sample_rows:
+            _check_sample(record, labels, y)
+        shown = slice(None if moments is None or sample_rows else 0)
+        return Prepared(
+            X[shown], labels[shown], None if y is None else y[shown],
+            None if roles.clusters is None else found[roles.clusters][shown],
+            None if weights is None else weights[shown],
+            None if moments is None else _standardised(moments, means, scales, roles.continuous),
+            record, source.table, {name: found[name][shown] for name in roles.continuous},
+        )  # fmt: skip
 
     def _decided(self, positive: str | None) -> tuple[dict[str, Any], tuple[str, ...]]:
         """The value of each class, and their names in ascending order."""
-        label, found = self.plan.roles.label, sorted(self.rows.class_rows)
+        label, counts = self.source.roles.label, self.rows.class_rows
         if label is None:
             return {}, ()
-        check_few_classes(label, len(found))
-        values, names = decided_classes(label, found, positive)
+        check_few_classes(label, len(counts))
+        values, names = decided_classes(label, sorted(counts), positive)
         rows = Counter[Any]()
-        for text, value in zip(found, values.tolist(), strict=True):
-            rows[value] += self.rows.class_rows[text]
+        for text, count in counts.items():
+            rows[values[text]] += count
         check_class_counts(label, dict(zip(names, (rows[value] for value in sorted(rows)), strict=True)))
-        return dict(zip(found, values.tolist(), strict=True)), names
+        return values, names
 
-    def _result(self, preparation: Preparation, features: Features, values: dict[str, Any]) -> Prepared:
-        plan, roles, moments, rows = self.plan, self.plan.roles, self.moments, self.sample.rows()
-        X = preparation.features(rows, {name: (rows[name], levels) for name, levels in plan.levels.items()})
-        weights = None if roles.weights is None else rows[roles.weights] / rows[roles.weights].mean()
-        if moments is not None:
-            if weights is not None:
-                factor = self.rows.group_rows.total() / moments.total_count
-                moments = replace(moments, counts=moments.counts * factor, scatters=moments.scatters * factor)
-            first = len(plan.raw_features) - len(roles.continuous)
-            moments = moments.sum_columns([*features.parts, *([first + j] for j in range(len(roles.continuous)))])
-        means, deviations = _of_rows(X, weights) if moments is None else _of_moments(moments, X.shape[1])
-        if not preparation.standardised:
-            means, deviations = np.zeros_like(means), np.zeros_like(means)
-        scales = np.where(deviations > 0, deviations, 1.0)
-        # The indicator of a few missing values keeps its own units, so that a handful of rows cannot dominate.
-        rare = [self.rows.missing[name] < preparation.min_level for name in preparation.imputed]
-        scales[len(scales) - len(rare) :][rare] = 1.0
-        preparation = replace(
-            preparation, notes=tuple(notes(self.rows, preparation, rows)), offsets=tuple(means.tolist()),
-            scales=tuple(scales.tolist()), sampled=self._sampled(len(X)),
-        )  # fmt: skip
-        label = self._classes(values, rows) if values else None
-        groups = np.array(self.rows.ids[GROUPS].labels)[rows[GROUPS]]
-        joint = None if moments is None else _joint(moments, means, scales, roles.continuous)
-        if joint is not None and not self._sample_rows:
-            return Prepared(X[:0], groups[:0], None, None, None, joint, preparation, plan.table, {})
-        if joint is not None:
-            _check_sample(preparation, groups, label)
-        X -= means
-        X /= scales
-        persons = None if roles.clusters is None else rows[roles.clusters]
-        continuous = {name: rows[name] for name in roles.continuous}
-        return Prepared(X, groups, label, persons, weights, joint, preparation, plan.table, continuous)
-
-    def _classes(self, values: dict[str, Any], rows: Rows) -> np.ndarray:
+    def _classes(self, values: dict[str, Any], found: Rows) -> np.ndarray:
         """The class of each row; texts that only occur in rows that are not used have none."""
-        found, label = list(values), self.plan.roles.label
-        position = [found.index(text) if text in values else 0 for text in self.rows.ids[label].labels]
-        return np.array(list(values.values()))[np.array(position)[rows[label]]]
-
-    def _sampled(self, count: int) -> str:
-        if not self._streamed or not self._sample_rows:
-            return ""
-        return (
-            f"read batch by batch; a random sample of {count:,} of {self.rows.group_rows.total():,} rows (seed "
-            f"{self._seed}) is used where rows are needed"
-        )
+        label, unused = self.source.roles.label, next(iter(values.values()))
+        return np.array([values.get(text, unused) for text in self.rows.ids[label].of])[found[label]]
 
 
-def _of_rows(X: np.ndarray, weights: np.ndarray | None) -> tuple[np.ndarray, np.ndarray]:
-    """Mean and standard deviation of each feature."""
-    means = X.mean(axis=0) if weights is None else weights @ X / weights.sum()
-    deviations = X.std(axis=0) if weights is None else np.sqrt(weights @ (X - means) ** 2 / weights.sum())
-    return means, deviations
-
-
-def _of_moments(moments: GroupMoments, n_features: int) -> tuple[np.ndarray, np.ndarray]:
-    return moments.pooled_mean[:n_features], np.sqrt(moments.pooled_variances()[:n_features])
-
-
-def _joint(
+def _standardised(
     moments: GroupMoments, means: np.ndarray, scales: np.ndarray, continuous: tuple[str, ...]
 ) -> GroupMoments | AttributeMoments:
     """The moments of the standardised features, with those of continuous sensitive columns if there are any."""

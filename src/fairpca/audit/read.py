@@ -20,8 +20,6 @@ from fairpca.audit.errors import Remedy, TableError
 from fairpca.audit.table import Table, check_unique, silent, sliced
 from fairpca.audit.texts import MissingTokens, value_text
 
-__all__ = ["read_table"]
-
 _FRAME = "the data frame"
 
 
@@ -105,9 +103,6 @@ class _ArrowTable(Table):
     def sha256(self) -> str:
         return self._file.sha256()
 
-    def null_counts(self) -> dict[str, int]:
-        return self._file.null_counts()
-
 
 class _FrameTable(Table):
     """Columns in memory: one batch. With a delimiter, its texts are read like those of a CSV file."""
@@ -182,7 +177,3 @@ class _Several(Table):
 
     def sha256(self) -> str:
         return hashlib.sha256("".join(part.sha256() for part in self._parts).encode()).hexdigest()
-
-    def null_counts(self) -> dict[str, int]:
-        counts = [part.null_counts() for part in self._parts]
-        return {name: sum(one[name] for one in counts) for name in self.types if all(name in one for one in counts)}

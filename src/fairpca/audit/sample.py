@@ -6,8 +6,6 @@ from typing import Any
 
 import numpy as np
 
-__all__ = ["RowSample"]
-
 Arrays = dict[Any, np.ndarray]
 _KEY = ("key",)
 
@@ -30,21 +28,18 @@ class RowSample:
     """
 
     def __init__(self, size: int | None, seed: int) -> None:
-        self._size, self._rng = size, np.random.default_rng(seed)
-        self._limit = 0.0 if size == 0 else np.inf
+        self._size, self._rng, self._limit = size, np.random.default_rng(seed), np.inf
         self._parts: list[Arrays] = []
 
     def add(self, arrays: Arrays) -> None:
         """Add the rows of a block: the first axis of each array."""
-        if self._size is None:
-            self._parts.append(arrays)
-            return
-        keys = self._rng.random(len(next(iter(arrays.values()))))
-        chosen = np.flatnonzero(keys < self._limit)
-        if len(chosen) or not self._parts:
-            self._parts.append({name: array[chosen] for name, array in (arrays | {_KEY: keys}).items()})
-            if sum(len(part[_KEY]) for part in self._parts) > 1.5 * self._size:
-                self.rows()
+        if self._size is not None:
+            keys = self._rng.random(len(next(iter(arrays.values()))))
+            chosen = np.flatnonzero(keys < self._limit)
+            arrays = {name: array[chosen] for name, array in (arrays | {_KEY: keys}).items()}
+        self._parts.append(arrays)
+        if self._size is not None and sum(len(part[_KEY]) for part in self._parts) > 1.5 * self._size:
+            self.rows()
 
     def rows(self) -> Arrays:
         """The arrays of the sample, in the order of the rows."""
@@ -52,6 +47,6 @@ class RowSample:
         if self._size is not None and len(whole[_KEY]) > self._size:
             kept = np.sort(np.argpartition(whole[_KEY], self._size)[: self._size])
             whole = {name: values[kept] for name, values in whole.items()}
-            self._limit = whole[_KEY].max(initial=0.0)
+            self._limit = whole[_KEY].max()
         self._parts = [whole]
         return whole

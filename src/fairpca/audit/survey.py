@@ -19,8 +19,6 @@ from fairpca.audit.errors import Remedy, TableError
 from fairpca.audit.table import Table, silent
 from fairpca.audit.texts import (
     COMMAS,
-    MISSING_LEVEL,
-    MissingTokens,
     is_date,
     is_number,
     meanings_of_commas,
@@ -29,8 +27,6 @@ from fairpca.audit.texts import (
     value_text,
 )
 from fairpca.audit.watch import unfit_reason
-
-__all__ = ["Column", "is_numeric_type", "survey"]
 
 #: Different texts that are counted; a category has fewer.
 _MOST_TEXTS = 100_000
@@ -45,80 +41,71 @@ class Column:
     Attributes
     ----------
     numeric : bool
-        Whether every known text is a number.
+        Whether every known text of a CSV file is a number.
     texts : Counter
         The rows of each text, None for missing ones; incomplete for a measurement.
     spellings : dict of str to set of str
         Of a column of groups or classes: how each text is written in the file, with the blanks around it.
     """
 
-    def __init__(self, table: Table, name: str, *, label: bool = False) -> None:
+    def __init__(self, table: Table, name: str, *, label: bool = False, measured: bool = True) -> None:
         self._table, self.name, self._label = table, name, label
         self._typed = table.delimiter is not None and is_text_type(table.types[name])
-        self.numeric, self._meanings = self._typed, set(COMMAS) if self._typed else set[str]()
+        self.numeric = self._typed and measured and not label
+        self._meanings = set(COMMAS) if self._typed and not label else set[str]()
         self.texts, self.spellings = Counter[str | None](), dict[str, set[str]]()
         self.n_rows = self.n_known = 0
-        self._skipped = self._careful = False
+        self._skipped = False
         #: Whether all known texts are numbers as Python writes them: pandas turns 1 into 1.0 if a value is missing.
         self._python_numbers = label and self._typed
 
     @property
     def to_survey(self) -> bool:
         """Whether the column's texts have to be seen before its rows can be used."""
-        return self._typed or not (self._label or is_numeric_type(self._table.types[self.name]))
+        return self._typed or self._label or not is_numeric_type(self._table.types[self.name])
 
     @property
-    def too_many(self) -> bool:
-        return len(self.texts) > _MOST_TEXTS
+    def incomplete(self) -> bool:
+        """Whether texts were taken for numbers, and a later one is none: they must be read again."""
+        return self._skipped and not self.numeric
 
-    def add(self, column: Any) -> bool:
-        """Add the rows of a batch; False if the column must be read again, with all of its texts."""
+    def add(self, column: Any) -> None:
+        """Add the rows of a batch."""
         self.n_rows += len(column)
-        if self.numeric and not self._label and (values := self._as_numbers(column)) is not None:
+        if self.numeric and (values := self._as_numbers(column)) is not None:
             self._skipped = True
             self.n_known += int(np.isfinite(values).sum())
-            return True
+            return
         codes, texts = self._distinct(column)
-        counts = np.bincount(codes, minlength=len(texts)).tolist()
-        self.n_known += sum(count for text, count in zip(texts, counts, strict=True) if text is not None)
-        if not self.too_many:
-            self.texts.update({text: count for text, count in zip(texts, counts, strict=True) if count})
-        self._narrow([text for text in texts if text is not None])
-        return not self._skipped or self._careful
-
-    def again(self) -> Column:
-        """The same column before its first row, to be read with all of its texts."""
-        fresh = Column(self._table, self.name, label=self._label)
-        fresh._careful, fresh.numeric = True, False
-        return fresh
-
-    def _narrow(self, known: list[str]) -> None:
-        """What the column may still be, after these texts."""
+        for text, count in zip(texts, np.bincount(codes, minlength=len(texts)).tolist(), strict=True):
+            self.n_known += 0 if text is None else count
+            if count and len(self.texts) <= _MOST_TEXTS:
+                self.texts[text] += count
+        known = [text for text in texts if text is not None]
         if self._typed and any(len(text) > _MOST_LETTERS for text in known):
             problem = f"{self._table.name} is not valid CSV (field larger than field limit ({_MOST_LETTERS}))"
             raise TableError(problem, "correct it")
-        if self.numeric and not all(map(is_number, known)):
-            self.numeric = False
-        if self._meanings:
-            self._meanings &= meanings_of_commas(known)
+        self.numeric = self.numeric and all(map(is_number, known))
+        self._meanings &= meanings_of_commas(known) if self._meanings else set()
         self._python_numbers = self._python_numbers and all(is_number(one) and repr(float(one)) == one for one in known)
 
     @property
     def commas(self) -> str:
         """What the commas in the numbers mean; empty if there are none, 'unclear' if they may mean both."""
-        if self.numeric or self._label or not self._meanings or not self.n_known:
+        if self.numeric or not self._meanings or not self.n_known:
             return ""
         if len(self._meanings) == 1:
             return next(iter(self._meanings))
         return "unclear" if self._table.delimiter == "," else "decimal points"  # commas between values are never both
 
     @property
-    def levels(self) -> tuple[str, ...]:
-        return tuple(sorted({MISSING_LEVEL if text is None else text for text in self.texts}))
-
-    @property
     def is_number(self) -> bool:
         return self.numeric or self.commas in COMMAS or is_numeric_type(self._table.types[self.name])
+
+    @property
+    def counts(self) -> Counter[str]:
+        """The rows of each label."""
+        return Counter({self._shown(text): count for text, count in self.texts.items() if text is not None})
 
     @property
     def a_date(self) -> str | None:
@@ -136,16 +123,18 @@ class Column:
                 "decimal separator",
                 "write them with a decimal point",
             )
-        if self.is_number or len(self.texts) <= max_levels:
+        n_levels = len(self.texts)
+        if self.is_number or n_levels <= max_levels:
             return None
-        count = f"more than {_MOST_TEXTS:,}" if self.too_many else f"{len(self.texts)}"
+        many = n_levels > _MOST_TEXTS
+        count = f"more than {_MOST_TEXTS:,}" if many else f"{n_levels}"
         if (date := self.a_date) is not None:
             problem = f"Column {name!r} holds {count} dates such as {date!r}"
             return TableError(problem, "derive a number such as the year")
         return TableError(
             f"Column {name!r} is text with {count} different values, too many to one-hot encode (limit {max_levels})",
             "group its values",
-            Remedy("raise the limit", "max_levels", "" if self.too_many else f"{len(self.texts)}"),
+            Remedy("raise the limit", "max_levels", "" if many else count),
         )
 
     def unfit_reason(self) -> str | None:
@@ -155,20 +144,26 @@ class Column:
     def codes(self, column: Any) -> tuple[np.ndarray, list[str | None]]:
         """Codes and texts of a batch, without a Python object per row; the last text is None, for missing values."""
         codes, texts = self._distinct(column)
-        if self._python_numbers:
-            texts = [None if text is None else number_text(float(text)) for text in texts]
-        return codes, texts
+        return codes, [None if text is None else self._shown(text) for text in texts]
 
     def values(self, column: Any) -> np.ndarray:
-        """The numbers of a batch, NaN where missing."""
+        """The numbers of a batch, NaN where missing; float32 stays, other numbers become float64."""
+        import pyarrow
+        from pyarrow import types
+
         if is_numeric_type(column.type):
-            return _numbers_of(column, self._table.missing)
-        values = self._as_numbers(column, self.commas)
-        if values is not None:
+            if types.is_dictionary(column.type):
+                column = column.cast(column.type.value_type)
+            narrow = types.is_float32(column.type) or types.is_float16(column.type)
+            numbers = column.cast(pyarrow.float32() if narrow else pyarrow.float64(), safe=False)
+            return self._table.missing.without(numbers.to_numpy(zero_copy_only=False))
+        if (values := self._as_numbers(column, self.commas)) is not None:
             return values
         codes, texts = self._distinct(column)
-        numbers = [_number(text, self._table.name, self.name) for text in texts]
-        return self._table.missing.without(np.array(numbers))[codes]
+        return self._table.missing.without(np.array(list(map(self._number, texts))))[codes]
+
+    def _shown(self, text: str) -> str:
+        return number_text(float(text)) if self._python_numbers else text
 
     def _as_numbers(self, column: Any, commas: str = "") -> np.ndarray | None:
         """The numbers of a batch of texts; None if one of them is none."""
@@ -179,18 +174,29 @@ class Column:
             values = plain_numbers(self._table.missing.clean(column), commas)
         return None if values is None else self._table.missing.without(values)
 
+    def _number(self, text: str | None) -> float:
+        """The number that a text means; booleans of a Parquet file are True and False in a CSV file."""
+        if text is None:
+            return math.nan
+        if is_number(text):
+            return float(text)
+        if text.lower() not in ("true", "false"):
+            problem = f"{self._table.name}: column {self.name!r} must contain numbers, but contains {text!r}"
+            raise TableError(problem, "correct it", Remedy("declare it missing", "missing"))
+        return float(text.lower() == "true")
+
     def _distinct(self, column: Any) -> tuple[np.ndarray, list[str | None]]:
         encoded = column if hasattr(column, "dictionary") else column.dictionary_encode()
         codes = encoded.indices.fill_null(len(encoded.dictionary)).to_numpy(zero_copy_only=False).astype(np.int64)
         tokens = self._table.missing
-        if self._typed:
-            texts = tokens.clean(encoded.dictionary, label=self._label).to_pylist()
-            if self._label:
-                for text, written in zip(texts, encoded.dictionary.to_pylist(), strict=True):
-                    self.spellings.setdefault(text, set()).add(written)
-            return codes, [*texts, None]
-        texts = [value_text(value) for value in python_values(encoded.dictionary)]
-        return codes, [*(None if tokens.names(text) else text for text in texts), None]
+        if not self._typed:
+            found = map(value_text, python_values(encoded.dictionary))
+            return codes, [*(None if tokens.names(text) else text for text in found), None]
+        texts = tokens.clean(encoded.dictionary, label=self._label).to_pylist()
+        for text, written in zip(texts, encoded.dictionary.to_pylist() if self._label else [], strict=False):
+            if text is not None:
+                self.spellings.setdefault(text, set()).add(written)
+        return codes, [*texts, None]
 
 
 def survey(
@@ -200,11 +206,11 @@ def survey(
     columns = {name: Column(table, name, label=name in labels) for name in dict.fromkeys(names)}
     wanted = [name for name, column in columns.items() if column.to_survey]
     while wanted:
-        again = set[str]()
         for batch in table.batches(wanted, max(_BATCH_NUMBERS // len(wanted), 1), progress, "finding levels"):
-            again |= {name for name in wanted if not columns[name].add(batch.column(name))}
-        columns |= {name: columns[name].again() for name in again}
-        wanted = [name for name in wanted if name in again]
+            for name in wanted:
+                columns[name].add(batch.column(name))
+        wanted = [name for name in wanted if columns[name].incomplete]
+        columns |= {name: Column(table, name, measured=False) for name in wanted}
     return columns
 
 
@@ -221,25 +227,3 @@ def is_numeric_type(kind: Any) -> bool:
 def is_text_type(kind: Any) -> bool:
     """Whether an Arrow type holds strings, encoded as a dictionary or not."""
     return str(getattr(kind, "value_type", kind)) in ("string", "large_string", "string_view")
-
-
-def _numbers_of(column: Any, missing: MissingTokens) -> np.ndarray:
-    """float32 stays, other numbers become float64."""
-    import pyarrow
-    from pyarrow import types
-
-    if types.is_dictionary(column.type):
-        column = column.cast(column.type.value_type)
-    narrow = types.is_float32(column.type) or types.is_float16(column.type)
-    kind = pyarrow.float32() if narrow else pyarrow.float64()
-    return missing.without(column.cast(kind, safe=False).to_numpy(zero_copy_only=False))
-
-
-def _number(text: str | None, file: str, name: str) -> float:
-    """The number that a text means; booleans of a Parquet file are True and False in a CSV file."""
-    if text is None:
-        return math.nan
-    if not is_number(text) and text.lower() not in ("true", "false"):
-        problem = f"{file}: column {name!r} must contain numbers, but contains {text!r}"
-        raise TableError(problem, "correct it", Remedy("declare it missing", "missing"))
-    return float(text) if is_number(text) else float(text.lower() == "true")

@@ -10,8 +10,6 @@ from fairpca._progress import Report
 from fairpca.audit.errors import TableError
 from fairpca.audit.texts import MissingTokens
 
-__all__ = ["Table", "check_unique", "silent", "sliced"]
-
 
 class Table:
     """A table that is read in batches, as often as needed.
@@ -31,6 +29,8 @@ class Table:
         Of a CSV file, in which what a text means follows from all texts of the column.
     row_index : tuple of str
         The index columns of a pandas data frame.
+    trimmed : list of str
+        Names in a CSV file whose blanks were removed.
     n_rows : int or None
         None as long as it is not known.
 
@@ -48,6 +48,7 @@ class Table:
 
     delimiter: str | None = None
     row_index: tuple[str, ...] = ()
+    trimmed: Sequence[str] = ()
     n_rows: int | None = None
 
     def __init__(self, name: str, types: dict[str, Any], missing: MissingTokens) -> None:
@@ -60,10 +61,6 @@ class Table:
     def sha256(self) -> str:
         """The fingerprint of the file; empty for a data frame."""
         return ""
-
-    def null_counts(self) -> dict[str, int]:
-        """Missing values per column, as far as the file says; NaN is not counted."""
-        return {}
 
     def check_column(self, name: str, purpose: str) -> None:
         """Raise an error that lists the available columns unless there is one of this name."""

@@ -14,21 +14,6 @@ import numpy as np
 
 from fairpca.audit.errors import Remedy, TableError
 
-__all__ = [
-    "COMMAS",
-    "KEPT_IN_LABELS",
-    "MISSING_LEVEL",
-    "MISSING_TOKENS",
-    "MissingTokens",
-    "decided_classes",
-    "is_date",
-    "is_number",
-    "meanings_of_commas",
-    "number_text",
-    "plain_numbers",
-    "value_text",
-]
-
 MISSING_LEVEL = "(missing)"
 #: Texts of a CSV file that mean "missing", in upper or lower case; an empty cell always does.
 MISSING_TOKENS = ("?", "NA", "N/A", "NaN", "null", "None")
@@ -43,7 +28,7 @@ _PATTERNS = {
 }
 _DATE = re.compile(r"(?:\d{4}[-/.]\d{1,2}[-/.]\d{1,2}|\d{1,2}[-/.]\d{1,2}[-/.](?:\d{4}|\d{2}))(?:[T ]\d{1,2}:\d{2}.*)?")
 #: Whole numbers below this are exact in double precision.
-_EXACT_INTEGERS = 2.0**53
+EXACT_INTEGERS = 2.0**53
 #: What Python's str.strip removes.
 _BLANKS = "".join(character for character in map(chr, range(0x3001)) if character.isspace())
 
@@ -205,7 +190,7 @@ def number_text(value: float) -> str:
     return str(int(value)) if value == int(value) else repr(value)
 
 
-def decided_classes(label: str, found: Sequence[str], positive: str | None) -> tuple[np.ndarray, tuple[str, ...]]:
+def decided_classes(label: str, found: Sequence[str], positive: str | None) -> tuple[dict[str, Any], tuple[str, ...]]:
     """The value of each class in ``found``, and the names of the classes in ascending order; the last is positive.
 
     If all classes are numbers, so are the values: 10 comes after 9. With a ``positive`` class, the values are 0 and 1,
@@ -215,30 +200,21 @@ def decided_classes(label: str, found: Sequence[str], positive: str | None) -> t
     --------
     >>> from fairpca.audit.texts import decided_classes
     >>> decided_classes("risk", ["bad", "good"], "bad"), decided_classes("score", ["10", "9"], None)
-    ((array([1, 0]), ('good', 'bad')), (array([10,  9]), ('9', '10')))
+    (({'bad': 1, 'good': 0}, ('good', 'bad')), ({'10': 10, '9': 9}, ('9', '10')))
     """
+    numbers = {text: float(text) for text in found if is_number(text) and math.isfinite(float(text))}
     if positive is None:
-        values = _class_values(found)
-        return values, tuple(found[i] for i in np.argsort(values, kind="stable"))
-    wanted = next((text for text in found if text == positive or _equal_numbers(text, positive)), None)
+        if len(set(numbers.values())) < len(found):  # '1' and '01' are two classes
+            return {text: text for text in found}, tuple(sorted(found))
+        whole = all(number == round(number) and abs(number) < EXACT_INTEGERS for number in numbers.values())
+        values = {text: int(number) if whole else number for text, number in numbers.items()}
+        return values, tuple(sorted(found, key=values.__getitem__))
+    same = float(positive) if is_number(positive) else math.nan
+    wanted = next((text for text in found if text == positive or numbers.get(text) == same), None)
     if wanted is None:
         known = ", ".join(map(repr, found[:12]))
         problem = f"The label {label!r} has no class {positive!r}; it has {known}{', ...' if len(found) > 12 else ''}"
         raise TableError(problem, Remedy("name one of them", "positive"))
     rest = [text for text in found if text != wanted]
     name = rest[0] if len(rest) == 1 else f"not {wanted}"
-    return np.array([int(text == wanted) for text in found]), (name, wanted) if rest else (wanted,)
-
-
-def _class_values(found: Sequence[str]) -> np.ndarray:
-    """Classes as numbers if all of them are, whole numbers as integers; otherwise as text."""
-    if all(map(is_number, found)):
-        numbers = np.array([float(text) for text in found])
-        if np.isfinite(numbers).all() and len(np.unique(numbers)) == len(found):  # '1' and '01' are two classes
-            whole = (numbers == np.round(numbers)).all() and np.abs(numbers).max(initial=0) < _EXACT_INTEGERS
-            return numbers.astype(np.int64) if whole else numbers
-    return np.array(found, dtype=object)
-
-
-def _equal_numbers(first: str, second: str) -> bool:
-    return is_number(first) and is_number(second) and float(first) == float(second)
+    return {text: int(text == wanted) for text in found}, (name, wanted) if rest else (wanted,)

@@ -4,35 +4,40 @@ from __future__ import annotations
 
 import math
 import re
-import zlib
+from collections.abc import Collection, Iterable
 
 import numpy as np
 
 from fairpca.audit.checks import MAX_GROUPS
-
-__all__ = ["CONSTANT", "FewValues", "SeenNumbers", "missing_reason", "unfit_reason"]
+from fairpca.audit.texts import EXACT_INTEGERS
 
 CONSTANT = "it is constant"
+REVEALS_GROUP = "it reveals the group"
 #: Names of row numbers and identifiers; a column without a name is called "column 1" and so on, "Unnamed: 0" by pandas.
 _NAMES = re.compile(
     r"(unnamed: ?\d+|column \d+|_?id|_?index|idx|level_0|__index_level_\d+__|row|rownames?|"
     r"(row|record|case)[ _.-]?(id|index|no|nr|num|number))"
 )
-#: Whole numbers below this are exact in double precision.
-_EXACT_INTEGERS = 2.0**53
 #: Number of rows of a block that is enough to rule out most columns.
 _FIRST_ROWS = 1000
-
-
-def missing_reason(share: float) -> str:
-    return f"{share:.0%} of it is missing"
 
 
 def unfit_reason(n_known: int, n_rows: int, *, varies: bool) -> str | None:
     """Why a column cannot be a feature (mostly missing, or constant apart from missing values); None if it can."""
     if n_known < 0.5 * n_rows:
-        return missing_reason(1 - n_known / n_rows)
-    return None if varies else CONSTANT
+        return f"{1 - n_known / n_rows:.0%} of it is missing"
+    return None if varies or not n_rows else CONSTANT
+
+
+def exceeds_chance(n_values: int, group_counts: Iterable[int]) -> bool:
+    """Whether values that each occur in only one group would be unlikely to do so by chance.
+
+    That depends on how many rows share a value: with random groups, two rows with the same value belong to the same
+    group with the same probability as any two rows. The threshold for the probability of all of them is 0.001.
+    """
+    counts = np.array(list(group_counts), dtype=float)
+    n_rows = counts.sum()
+    return bool((n_rows - n_values) * np.log(np.square(counts / n_rows).sum()) < np.log(1e-3))
 
 
 class SeenNumbers:
@@ -56,19 +61,14 @@ class SeenNumbers:
     """
 
     def __init__(self, name: str) -> None:
-        self.n_known = self.n_missing = self.checksum = 0
-        self._smallest, self._largest, self._last = np.inf, -np.inf, np.nan
+        self.n_known = self.n_missing = 0
+        self.smallest, self.largest, self._last = np.inf, -np.inf, np.nan
         self._consecutive, self._named = True, _NAMES.fullmatch(name.strip().lower()) is not None
-
-    @property
-    def magnitude(self) -> float:
-        """The largest absolute value."""
-        return max(self._largest, -self._smallest)
 
     @property
     def may_be_unique(self) -> bool:
         """Whether there is room for a different whole number per row."""
-        return self._largest - self._smallest >= self.n_known - 1
+        return self.largest - self.smallest >= self.n_known - 1
 
     def add(self, values: np.ndarray, absent: np.ndarray | None) -> None:
         """Add rows; ``absent`` marks missing values, None if there are none."""
@@ -78,16 +78,14 @@ class SeenNumbers:
         self._consecutive = self._consecutive and absent is None and self._follows(values)
         self._named = self._named and absent is None and bool((values == np.rint(values)).all())
         self._last = float(values[-1])
-        self.checksum = zlib.crc32(values.data, self.checksum)
         self.n_known += len(known)
         self.n_missing += len(values) - len(known)
-        self._smallest = min(self._smallest, float(known.min(initial=np.inf)))
-        self._largest = max(self._largest, float(known.max(initial=-np.inf)))
+        self.smallest = min(self.smallest, float(known.min(initial=np.inf)))
+        self.largest = max(self.largest, float(known.max(initial=-np.inf)))
 
     def unfit_reason(self) -> str | None:
         """Why the column is not a feature, once all rows were seen."""
-        n_rows = self.n_known + self.n_missing
-        return unfit_reason(self.n_known, n_rows, varies=self._smallest < self._largest)
+        return unfit_reason(self.n_known, self.n_known + self.n_missing, varies=self.smallest < self.largest)
 
     def row_number_reason(self) -> str | None:
         """How the column tells the rows apart, once all were seen; None if it may be a feature."""
@@ -97,16 +95,12 @@ class SeenNumbers:
             return "it counts the rows"
         return "it identifies the rows" if self._named and self.may_be_unique else None
 
-    def same_as(self) -> tuple[float, ...]:
-        """Equal for identical columns, and different for others but for one pair in four billion."""
-        return self.checksum, self.n_missing, self._smallest, self._largest
-
     def _follows(self, values: np.ndarray) -> bool:
         """Whether each value is one more than the one before."""
         first, last = float(values[0]), float(values[-1])  # most columns are ruled out by these
         if first != np.rint(first) or last - first != len(values) - 1 or (self.n_known and first != self._last + 1):
             return False
-        return max(abs(first), abs(last)) < _EXACT_INTEGERS and bool((values[1:] == values[:-1] + 1).all())
+        return max(abs(first), abs(last)) < EXACT_INTEGERS and bool((values[1:] == values[:-1] + 1).all())
 
 
 class FewValues:
@@ -114,26 +108,34 @@ class FewValues:
 
     def __init__(self) -> None:
         self._groups: dict[float | None, int | None] = {}  # None is a missing value, and stands for several groups
+        self._many = False
 
-    def __len__(self) -> int:
-        return len(self._groups)
+    def unfit_reason(self, group_counts: Collection[int]) -> str | None:
+        """Why the column is not a feature, once all rows were seen."""
+        if self._many:
+            return None
+        if self._constant:
+            return CONSTANT
+        return REVEALS_GROUP if exceeds_chance(len(self._groups), group_counts) else None
+
+    def add(self, values: np.ndarray, groups: np.ndarray) -> None:
+        """Add rows; the first ones are looked at first, to save time."""
+        for rows in (slice(_FIRST_ROWS), slice(None)):
+            self._many = self._many or self._add(values[rows], groups[rows])
 
     @property
-    def constant(self) -> bool:
+    def _constant(self) -> bool:
         return len(self._groups.keys() - {None}) <= 1
 
-    def add(self, values: np.ndarray, groups: np.ndarray) -> bool:
-        """Add rows and return whether the condition still holds; the first rows are checked first, to save time."""
-        return self._add(values[:_FIRST_ROWS], groups[:_FIRST_ROWS]) and self._add(values, groups)
-
     def _add(self, values: np.ndarray, groups: np.ndarray) -> bool:
+        """Add rows, and return whether there are too many values."""
         found, positions = np.unique(values, return_inverse=True)
         if len(found) > MAX_GROUPS:
-            return False
+            return True
         count = int(groups.max(initial=0)) + 1
         for together in np.unique(positions.reshape(-1) * count + groups).tolist():
             position, group = divmod(together, count)
             value = None if math.isnan(found[position]) else float(found[position])
             if self._groups.setdefault(value, group) != group:
                 self._groups[value] = None
-        return self.constant or (len(self) <= MAX_GROUPS and None not in self._groups.values())
+        return not self._constant and (len(self._groups) > MAX_GROUPS or None in self._groups.values())
