@@ -39,17 +39,14 @@ def _pipeline(*steps: Any) -> Any:
 
 def _levels(preparation: Preparation, name: str) -> list[Any]:
     """A missing text is a level; rare ones share a column, or have none if they are rare together."""
-    filled = FunctionTransformer(_with_missing_level, feature_names_out="one-to-one")
-    levels = preparation.levels[name]
-    if POOLED_LEVEL not in levels or name not in preparation.pooled:
-        return [filled, OneHotEncoder(categories=[np.array(levels, dtype=object)], handle_unknown="ignore",
-                                      sparse_output=False)]  # fmt: skip
-    every = sorted({*levels, *preparation.pooled[name]} - {POOLED_LEVEL})
+    levels = set(preparation.levels[name])
+    rare = preparation.pooled.get(name, {}).keys() if POOLED_LEVEL in levels else set()
     encoder = OneHotEncoder(
-        categories=[np.array(every, dtype=object)], min_frequency=preparation.min_level,
-        handle_unknown="infrequent_if_exist", sparse_output=False,
+        categories=[np.array(sorted((levels | rare) - ({POOLED_LEVEL} if rare else set())), dtype=object)],
+        min_frequency=preparation.min_level if rare else None, handle_unknown="infrequent_if_exist",
+        sparse_output=False,
     )  # fmt: skip
-    return [filled, encoder]
+    return [FunctionTransformer(_with_missing_level, feature_names_out="one-to-one"), encoder]
 
 
 def _with_missing_level(X: Any) -> np.ndarray:

@@ -68,14 +68,12 @@ class Roles:
             given = getattr(self, use)
             for name in dict.fromkeys([given] if isinstance(given, str) else given or ()):
                 table.check_column(name, purpose)
-                if (unusable := table.problem_of_type(name)) is not None:
-                    raise unusable
                 if name in taken:
                     problem = f"Column {name!r} cannot be both {taken[name]} and {purpose}"
                     raise TableError(problem, Remedy("name another column", use))
                 taken[name] = purpose
         for name in self.drop:
-            table.check_column(name, "a column to drop")
+            table.check_column(name, "a column to drop", readable=False)
 
 
 def dropped_columns(table: Table, drop: Sequence[str]) -> tuple[str, ...]:
@@ -96,7 +94,7 @@ def check_any_feature(file: str, left: Collection[object], roles: Collection[str
         )
 
 
-def check_group_counts(roles: Roles, counts: Mapping[str, int]) -> None:
+def check_group_counts(roles: Roles, counts: Mapping[str, int], n_sampled: int = 0) -> None:
     """Raise an error if the columns do not form usable groups: a single value, a measurement, or too few rows."""
     if len(counts) < 2:
         problem = f"{roles.groups} contains a single group, {next(iter(counts))!r}, but at least two are needed"
@@ -104,15 +102,17 @@ def check_group_counts(roles: Roles, counts: Mapping[str, int]) -> None:
     check_few_groups(roles, len(counts))
     smallest = min(counts, key=counts.__getitem__)
     if counts[smallest] < MIN_GROUP_ROWS:
+        where = f" in the random sample of {n_sampled:,}" if n_sampled else ""
         raise TableError(
-            f"Group {smallest!r} of {roles.groups} has {counts[smallest]} rows; results based on fewer than "
+            f"Group {smallest!r} of {roles.groups} has {counts[smallest]} rows{where}; results based on fewer than "
             f"{MIN_GROUP_ROWS} are meaningless",
+            *([Remedy("draw more rows", "sample_rows")] if n_sampled else []),
             Remedy("merge it with others", "merge_small"),
             "drop its rows",
         )
 
 
-def check_class_counts(label: str, counts: Mapping[str, int]) -> None:
+def check_class_counts(label: str | None, counts: Mapping[str, int]) -> None:
     """Raise an error if a classifier cannot be trained on this label."""
     if len(counts) < 2:
         problem = f"The label {label!r} has a single value, {next(iter(counts))!r}, but at least two classes are needed"

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import sys
 import warnings
 from collections import Counter
 from collections.abc import Iterable, Iterator, Sequence
@@ -15,7 +16,7 @@ from fairpca._progress import Report
 from fairpca.audit.preparation import Preparation, some
 from fairpca.audit.rare import POOLED_LEVEL
 from fairpca.audit.read import read_table
-from fairpca.audit.survey import Column, survey
+from fairpca.audit.survey import survey
 from fairpca.audit.table import Table, silent
 from fairpca.persistence import read_model, save_model
 
@@ -80,7 +81,7 @@ class PreparedModel(TransformerMixin, BaseEstimator):
         ndarray of shape (n_samples, n_components)
             NaN in rows that lack a number, unless missing numbers are filled in; a warning counts them.
         """
-        scores = Scores(self.preparation, self._table(X), estimator=self.estimator)
+        scores = Scores(self.preparation, X, estimator=self.estimator)
         parts = [part for _, part in scores]
         for remark in scores.remarks():
             warnings.warn(remark, stacklevel=2)
@@ -88,7 +89,7 @@ class PreparedModel(TransformerMixin, BaseEstimator):
 
     def score(self, X: Any, y: Any = None) -> float:
         """Minus the mean reconstruction error of the complete rows of a table, in units of the features."""
-        features = np.concatenate([part for _, part in Scores(self.preparation, self._table(X))])
+        features = self.preparation.transform(X)
         return float(self.estimator.score(features[~np.isnan(features).any(axis=1)]))
 
     def get_feature_names_out(self, input_features: Any = None) -> np.ndarray:
@@ -119,16 +120,6 @@ class PreparedModel(TransformerMixin, BaseEstimator):
     def __repr__(self) -> str:
         inner = " ".join(repr(self.estimator).split())
         return f"PreparedModel({inner}, columns: {some(self.preparation.columns)})"
-
-    def _table(self, X: Any) -> Table:
-        if isinstance(X, np.ndarray | list | tuple):
-            raise TypeError(
-                f"X is a {type(X).__name__} without column names, but this model prepares the columns "
-                f"{some(list(map(repr, self.preparation.columns)))} itself: pass a data frame that has them. For a "
-                "matrix of prepared features, use .estimator."
-            )
-        delimiter = None if isinstance(X, str | Path) else self.preparation.delimiter
-        return read_table(X, delimiter=delimiter, missing=self.preparation.tokens)
 
 
 def load(path: Any, *, classes: Iterable[type] = ()) -> PreparedModel:
@@ -175,27 +166,22 @@ class Scores:
     def __init__(
         self,
         preparation: Preparation,
-        table: Table,
+        data: Any,
         keep: Sequence[str] = (),
         *,
         estimator: Any = None,
-        progress: Report | None = None,
+        progress: Report = silent,
     ) -> None:
-        self._preparation, self._table, self._estimator = preparation, table, estimator
-        self._progress = progress or silent
+        self._preparation, self._estimator, self._progress = preparation, estimator, progress
+        self._table = table = data if isinstance(data, Table) else _opened(preparation, data)
         for name in preparation.columns:
             table.check_column(name, "a feature of the model")
-            if (problem := table.problem_of_type(name)) is not None:
-                raise problem
         for name in keep:
-            table.check_column(name, "to be kept")
+            table.check_column(name, "to be kept", readable=False)
         self._needed = list(dict.fromkeys([*preparation.columns, *keep]))
-        if table.delimiter is None:
-            self._columns = {name: Column(table, name) for name in preparation.columns}
-        else:
-            self._columns = survey(table, preparation.columns, progress=progress or silent)
+        self._columns = survey(table, preparation.columns, progress=progress)
         for name in preparation.numeric:
-            if self._columns[name].commas == "unclear" and (problem := self._columns[name].problem(0)) is not None:
+            if (problem := self._columns[name].problem(sys.maxsize)) is not None:
                 raise problem
         self.n_rows = self._n_without = 0
         self._unknown: dict[str, set[str]] = {}
@@ -249,3 +235,14 @@ class Scores:
         shown = ", ".join(map(repr, levels[:_SHOWN_LEVELS]))
         treated = "as a rare level" if POOLED_LEVEL in self._preparation.levels[name] else "as none of its levels"
         return f"column {name!r} has values the model has not seen ({shown}); they are encoded {treated}."
+
+
+def _opened(preparation: Preparation, data: Any) -> Table:
+    if isinstance(data, np.ndarray | list | tuple):
+        raise TypeError(
+            f"X is a {type(data).__name__} without column names, but this model prepares the columns "
+            f"{some(list(map(repr, preparation.columns)))} itself: pass a data frame that has them. For a "
+            "matrix of prepared features, use .estimator."
+        )
+    delimiter = None if isinstance(data, str | Path) else preparation.delimiter
+    return read_table(data, delimiter=delimiter, missing=preparation.tokens)

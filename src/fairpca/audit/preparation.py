@@ -187,11 +187,8 @@ class Preparation:
     def transform(self, data: Any) -> np.ndarray:
         """The features of the rows of another table, with NaN where a number is missing that is not filled in."""
         from fairpca.audit.model import Scores
-        from fairpca.audit.read import read_table
-        from fairpca.audit.table import Table
 
-        table = data if isinstance(data, Table) else read_table(data, missing=self.tokens)
-        return np.concatenate([features for _, features in Scores(self, table)])
+        return np.concatenate([features for _, features in Scores(self, data)])
 
     def unknown_levels(self, name: str, found: Sequence[str | None]) -> list[str]:
         """Texts of a column that were not seen in fitting."""

@@ -19,7 +19,6 @@ from fairpca._progress import Report
 from fairpca._validation import check_choice, check_number
 from fairpca.audit.checks import (
     MAX_LEVELS,
-    MIN_GROUP_ROWS,
     Roles,
     check_class_counts,
     check_few_classes,
@@ -319,8 +318,10 @@ class _Study:
         X /= scales
         y = None if roles.label is None else self._classes(values, found)
         labels = np.array(list(rows.ids[GROUPS].of))[found[GROUPS]]
-        if moments is not None and sample_rows:
-            _check_sample(record, labels, y)
+        if sampled:
+            check_group_counts(roles, {group: int((labels == group).sum()) for group in groups}, len(X))
+            if y is not None:
+                check_class_counts(roles.label, Counter(y.tolist()))
         shown = slice(None if moments is None or sample_rows else 0)
         return Prepared(
             X[shown], labels[shown], None if y is None else y[shown],
@@ -360,25 +361,7 @@ def _standardised(
 
 def _median(column: np.ndarray, weights: np.ndarray | None) -> float:
     """The median of the non-missing numbers; weights count like repeated rows."""
-    known = np.isfinite(column)
-    values, factors = column[known], np.ones(int(known.sum())) if weights is None else weights[known]
-    if not len(values):
-        return 0.0
-    order = np.argsort(values, kind="stable")
-    shares = np.cumsum(factors[order])
+    order, known = np.argsort(column), np.isfinite(column)
+    shares = np.cumsum((known if weights is None else np.where(known, weights, 0))[order])
     middle = [np.searchsorted(shares, shares[-1] / 2, side=side) for side in ("left", "right")]
-    return float(np.mean(values[order][np.minimum(middle, len(values) - 1)]))
-
-
-def _check_sample(preparation: Preparation, groups: np.ndarray, label: np.ndarray | None) -> None:
-    for group in preparation.groups:
-        count = int((groups == group).sum())
-        if count < MIN_GROUP_ROWS:
-            raise TableError(
-                f"Group {group!r} has {count} rows in the random sample of {len(groups):,}",
-                Remedy("draw more rows", "sample_rows"),
-                Remedy("merge it with others", "merge_small"),
-            )
-    if label is not None and preparation.label is not None:
-        found = np.unique(label, return_counts=True)[1].tolist()
-        check_class_counts(preparation.label, dict(zip(preparation.classes, found, strict=False)))
+    return float(np.nan_to_num(column[order][np.minimum(middle, len(column) - 1)].mean()))

@@ -5,6 +5,7 @@ from __future__ import annotations
 import math
 import re
 from collections.abc import Iterable, Sequence
+from contextlib import suppress
 from dataclasses import dataclass, field
 from decimal import Decimal
 from functools import cached_property
@@ -72,13 +73,13 @@ class MissingTokens:
         return (*self.usual, *self.added)
 
     @cached_property
-    def _numbers(self) -> list[float]:
-        return [float(token) for token in self.added if is_number(token)]
+    def _numbers(self) -> dict[float, str]:
+        return {float(token): token for token in self.added if is_number(token)}
 
     @cached_property
     def _forms(self) -> dict[str, str]:
         """The added tokens by the ways to write them: numbers as Python and pandas do."""
-        written = {way(float(token)): token for token in self.added if is_number(token) for way in (number_text, repr)}
+        written = {way(number): token for number, token in self._numbers.items() for way in (number_text, repr)}
         return written | {token: token for token in self.added}
 
     def clean(self, texts: Any, *, label: bool = False) -> Any:
@@ -98,16 +99,15 @@ class MissingTokens:
         """NaN in place of numbers that mean a missing value."""
         if not self._numbers:
             return values
-        absent = np.isin(values, self._numbers)
-        found = set(np.unique(values[absent]).tolist())
-        self.met.update(token for token in self.added if is_number(token) and float(token) in found)
+        absent = np.isin(values, list(self._numbers))
+        self.met.update(self._numbers[number] for number in np.unique(values[absent]).tolist())
         return np.where(absent, np.nan, values)
 
     def names(self, text: str | None) -> bool:
         """Whether a value of a Parquet file, as text, was declared missing."""
-        found = self._forms.get(text or "")
-        self.met.update([] if found is None else [found])
-        return found is not None
+        found = {self._forms[text]} if text in self._forms else set()
+        self.met.update(found)
+        return bool(found)
 
 
 def is_number(text: str) -> bool:
@@ -137,14 +137,8 @@ def plain_numbers(texts: Any, commas: str = "") -> np.ndarray | None:
     if commas:
         removed, point = COMMAS[commas]
         texts = arrow.replace_substring(arrow.replace_substring(texts, removed, ""), point, ".")
-    try:
+    with suppress(pyarrow.ArrowException):  # Python's rules are wider: a plus sign, for example
         values = texts.cast(pyarrow.float64()).to_numpy(zero_copy_only=False)
-    except (
-        pyarrow.ArrowInvalid,
-        pyarrow.ArrowNotImplementedError,
-    ):  # Python's rules are wider: a plus sign, for example
-        pass
-    else:
         if np.isnan(values).sum() == texts.null_count:
             return values
     found = texts.to_pylist()

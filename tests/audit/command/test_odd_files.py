@@ -114,7 +114,7 @@ CASES = {
     "missing numbers filled in": Case(
         rows(age=lambda i: "" if i % 6 == 0 else i * i % 23),
         options=("--impute", "median"),
-        record={"dropped.rows": 0, "imputed.age.rows": 10},
+        record={"dropped.rows": 0, "imputed.age": 10},
     ),
     "formulas": Case(
         rows(city=lambda i: ("=1+1", "@SUM(A1)", "+3", HOSTILE.replace(",", ";").replace('"', "'"))[i // 2 % 4]),
