@@ -39,22 +39,21 @@ class Roles:
     @property
     def labels(self) -> tuple[str, ...]:
         """Columns of groups and classes."""
-        return (*self.sensitive, *([self.label] if self.label is not None else []))
+        return _given(*self.sensitive, self.label)
 
     @property
     def measured(self) -> tuple[str, ...]:
         """Columns that must hold numbers."""
-        return (*([self.weights] if self.weights is not None else []), *self.continuous)
+        return _given(self.weights, *self.continuous)
 
     @property
     def needed(self) -> tuple[str, ...]:
         """Columns that must not be missing in a complete row."""
-        persons = [self.clusters] if self.clusters is not None else []
-        return tuple(dict.fromkeys([*self.labels, *persons, *self.measured]))
+        return _given(*self.labels, self.clusters, *self.measured)
 
     @property
     def not_features(self) -> tuple[str, ...]:
-        return tuple(dict.fromkeys([*self.needed, *self.drop]))
+        return _given(*self.needed, *self.drop)
 
     @property
     def groups(self) -> str:
@@ -66,7 +65,7 @@ class Roles:
         taken: dict[str, str] = {}
         for use, purpose in _PURPOSES.items():
             given = getattr(self, use)
-            for name in dict.fromkeys([given] if isinstance(given, str) else given or ()):
+            for name in _given(*(given if isinstance(given, tuple) else [given])):
                 table.check_column(name, purpose)
                 if name in taken:
                     problem = f"Column {name!r} cannot be both {taken[name]} and {purpose}"
@@ -74,6 +73,10 @@ class Roles:
                 taken[name] = purpose
         for name in self.drop:
             table.check_column(name, "a column to drop", readable=False)
+
+
+def _given(*names: str | None) -> tuple[str, ...]:
+    return tuple(dict.fromkeys(name for name in names if name is not None))
 
 
 def dropped_columns(table: Table, drop: Sequence[str]) -> tuple[str, ...]:

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import re
 from collections import Counter
-from collections.abc import Collection, Iterator
+from collections.abc import Iterator
 from dataclasses import replace
-from typing import Any, TypeVar
+from typing import Any
 
 import numpy as np
 
@@ -20,8 +20,6 @@ from fairpca.audit.survey import Column, survey
 from fairpca.audit.table import Table
 from fairpca.audit.texts import KEPT_IN_LABELS, is_number
 from fairpca.audit.watch import CONSTANT, REVEALS_GROUP, exceeds_chance
-
-T = TypeVar("T")
 
 #: So many different whole numbers, one per row, do not measure anything.
 _MANY_ROWS = 100
@@ -37,15 +35,15 @@ def candidates(table: Table, roles: Roles, max_levels: int, progress: Report) ->
 
     All columns that cannot be features are reported at once.
     """
+    left_out, problems = dict[str, str](), dict[str, TableError]()
     names = [name for name in table.types if name not in roles.not_features]
-    left_out = {name: _INDEX for name in names if name in table.row_index}
-    problems = {
-        name: problem for name in names if name not in left_out and (problem := table.problem_of_type(name)) is not None
-    }
+    for name in names:
+        if name in table.row_index:
+            left_out[name] = _INDEX
+        elif (problem := table.problem_of_type(name)) is not None:
+            problems[name] = problem
     names = [name for name in names if name not in left_out and name not in problems]
     columns = survey(table, [*names, *roles.labels, *roles.measured], roles.labels, progress)
-    if roles.clusters is not None:  # persons are read without a survey
-        columns.setdefault(roles.clusters, Column(table, roles.clusters))
     for name in names:
         if (reason := columns[name].unfit_reason()) is not None:
             left_out[name] = reason
@@ -53,13 +51,20 @@ def candidates(table: Table, roles: Roles, max_levels: int, progress: Report) ->
             problems[name] = problem
     raise_together(table.name, problems, others=roles.drop)
     for name in roles.measured:
-        texts = [text for text in columns[name].texts if text is not None and not is_number(text)]
-        if not columns[name].is_number and texts:
-            raise _measured_error(table, roles, name, f"must be numbers, but contain {texts[0]!r}")
+        role, what = ("weights", "weights") if name == roles.weights else ("continuous", "continuous values")
+        found, column = f"The {what} {name!r} of {table.name}", columns[name]
+        remedy = Remedy("name another column", role)
+        text = next((text for text in column.texts if text is not None and not is_number(text)), None)
+        if text is not None and not column.numeric:
+            raise TableError(f"{found} must be numbers, but contain {text!r}", remedy)
+        if role == "weights" and column.seen.smallest < 0:
+            raise TableError(f"{found} are negative in places ({column.seen.smallest:g})", remedy)
+    if roles.clusters is not None:  # persons are read without a survey
+        columns.setdefault(roles.clusters, Column(table, roles.clusters))
     names = [name for name in names if name not in left_out]
     check_any_feature(table.name, names, roles.not_features, left_out)
-    numeric = tuple(name for name in names if columns[name].is_number)
-    levels = {name: tuple(sorted(map(level_of, columns[name].texts))) for name in names if not columns[name].is_number}
+    numeric = tuple(name for name in names if columns[name].numeric)
+    levels = {name: tuple(sorted(map(level_of, columns[name].texts))) for name in names if not columns[name].numeric}
     kept = {token.lower() for token in table.missing.usual} & KEPT_IN_LABELS
     kept_tokens = {
         name: {text: rows for text, rows in columns[name].counts.items() if text.lower() in kept}
@@ -68,38 +73,15 @@ def candidates(table: Table, roles: Roles, max_levels: int, progress: Report) ->
     record = Preparation(
         table.name, 0, {}, numeric, levels, delimiter=table.delimiter, missing=table.missing.all,
         not_features=roles.not_features, left_out=left_out, label=roles.label, weights=roles.weights,
-        commas={name: commas for name in numeric if (commas := columns[name].commas)},
         kept_tokens={name: texts for name, texts in kept_tokens.items() if texts},
     )  # fmt: skip
     return columns, record
 
 
-def without(record: Preparation, reasons: dict[str, str]) -> Preparation:
-    """The same features without some columns."""
-    left_out = record.left_out | reasons
-    numeric = tuple(name for name in record.numeric if name not in reasons)
-    levels = {name: found for name, found in record.levels.items() if name not in reasons}
-    check_any_feature(record.file, [*numeric, *levels], record.not_features, left_out)
-    return replace(
-        record, numeric=numeric, levels=levels, left_out=left_out, commas=_only(numeric, record.commas),
-        fills=_only(numeric, record.fills), imputed=_only(numeric, record.imputed),
-    )  # fmt: skip
-
-
-def _only(names: Collection[str], values: dict[str, T]) -> dict[str, T]:
-    return {name: value for name, value in values.items() if name in names}
-
-
 def chosen(rows: Pass, least: int) -> Preparation:
     """Columns that vary and do not reveal the group; why others are left out is recorded. Rare levels are pooled."""
-    record, roles, sizes = rows.record, rows.source.roles, rows.group_rows.values()
-    if roles.weights is not None and rows.seen[roles.weights].smallest < 0:
-        least_weight = f"are negative in places ({rows.seen[roles.weights].smallest:g})"
-        raise _measured_error(rows.source.table, roles, roles.weights, least_weight)
-    reasons: dict[str, str | None] = {
-        name: rows.seen[name].row_number_reason() or rows.few_values[name].unfit_reason(sizes)
-        for name in record.numeric
-    }
+    record, columns, sizes = rows.record, rows.source.columns, rows.group_rows.values()
+    reasons = {name: rows.few_values[name].unfit_reason(sizes) for name in record.numeric}
     levels, pooled = {}, {}
     for name, found in record.levels.items():
         cells = rows.cells[name].reshape(-1, len(found))
@@ -111,18 +93,23 @@ def chosen(rows: Pass, least: int) -> Preparation:
         )
         if rare and reasons[name] in (None, _ALL_RARE):
             pooled[name] = rare
-    record = replace(record, min_level=least, levels=levels, pooled=pooled)
-    record = without(record, {name: reason for name, reason in reasons.items() if reason is not None})
-    problems = {
-        name: TableError(
-            f"Column {name!r} of {record.file} contains numbers as large as {largest:.3g}, whose squares overflow",
-            "correct or rescale it",
-        )
-        for name, largest in rows.too_large.items()
-        if name in record.numeric
-    }
-    raise_together(record.file, problems, others=roles.drop)
-    return record
+    left_out = record.left_out | {name: reason for name, reason in reasons.items() if reason is not None}
+    numeric = tuple(name for name in record.numeric if name not in left_out)
+    levels = {name: found for name, found in levels.items() if name not in left_out}
+    check_any_feature(record.file, [*numeric, *levels], record.not_features, left_out)
+    problems = {}
+    for name in (one for one in numeric if one in rows.too_large):
+        largest = f"{columns[name].seen.magnitude:.3g}"
+        problem = f"Column {name!r} of {record.file} contains numbers as large as {largest}, whose squares overflow"
+        problems[name] = TableError(problem, "correct or rescale it")
+    raise_together(record.file, problems, others=rows.source.roles.drop)
+    commas = {name: columns[name].commas for name in numeric}
+    return replace(
+        record, numeric=numeric, levels=levels, left_out=left_out, min_level=least, pooled=pooled,
+        commas={name: meaning for name, meaning in commas.items() if meaning},
+        fills={name: fill for name, fill in record.fills.items() if name in numeric},
+        imputed={name: count for name, count in record.imputed.items() if name in numeric},
+    )  # fmt: skip
 
 
 def parts(record: Preparation, raw: Preparation) -> list[list[int]]:
@@ -134,11 +121,6 @@ def parts(record: Preparation, raw: Preparation) -> list[list[int]]:
     }
     return [pools[name] if level == POOLED_LEVEL and name in pools else [position[name, level]]
             for name, level in record.keys]  # fmt: skip
-
-
-def _measured_error(table: Table, roles: Roles, name: str, problem: str) -> TableError:
-    role, what = ("weights", "weights") if name == roles.weights else ("continuous", "continuous values")
-    return TableError(f"The {what} {name!r} of {table.name} {problem}", Remedy("name another column", role))
 
 
 def notes(rows: Pass, preparation: Preparation, sample: Rows) -> Iterator[Note]:
@@ -162,8 +144,8 @@ def notes(rows: Pass, preparation: Preparation, sample: Rows) -> Iterator[Note]:
     yield from _number_notes(rows, preparation, sample)
     found: dict[Any, list[str]] = {}
     for name in preparation.columns:
-        seen = rows.seen.get(name)
-        kind = rows.record.levels[name] if seen is None else (seen.smallest, seen.largest)
+        seen = rows.source.columns[name].seen
+        kind = rows.record.levels.get(name, (seen.smallest, seen.largest))
         found.setdefault((rows.checksums[name], kind), []).append(name)
     copies = {other: first for first, *others in found.values() for other in others}
     if copies:
@@ -210,7 +192,7 @@ def _labels_notes(rows: Pass, preparation: Preparation) -> Iterator[Note]:
 def _number_notes(rows: Pass, preparation: Preparation, sample: Rows) -> Iterator[Note]:
     """Numbers that are codes, or may identify the rows."""
     for name in preparation.numeric:
-        values, seen = sample[name][np.isfinite(sample[name])], rows.seen[name]
+        values, seen = sample[name][np.isfinite(sample[name])], rows.source.columns[name].seen
         if (values != np.rint(values)).any():
             continue
         if _CODE_NAMES.fullmatch(name.lower().replace("_", " ")):

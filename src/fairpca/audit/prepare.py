@@ -8,7 +8,7 @@ is then left out, the pass is repeated without it.
 
 from __future__ import annotations
 
-from collections import Counter
+from collections import Counter, deque
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Any
@@ -26,7 +26,7 @@ from fairpca.audit.checks import (
     dropped_columns,
 )
 from fairpca.audit.errors import Remedy, TableError
-from fairpca.audit.features import candidates, chosen, notes, parts, without
+from fairpca.audit.features import candidates, chosen, notes, parts
 from fairpca.audit.preparation import Preparation
 from fairpca.audit.rare import check_min_level, rows_of_min_level
 from fairpca.audit.read import read_table
@@ -224,33 +224,25 @@ class _Study:
         self.moments: GroupMoments | None = None
 
     def run(self, merge_small: int, sample_rows: int) -> None:
-        """Read the rows until no row is dropped for a column that is not a feature.
-
-        If small groups are to be merged, or gaps to be filled in, a first pass says which, and by what.
-        """
-        roles, undecided = self.source.roles, merge_small > 0 or self.source.impute
-        while True:
+        """Read the rows; if small groups are to be merged, or gaps to be filled in, a first pass says by what."""
+        impute = self.source.impute
+        for first in [True, False] if merge_small or impute else [False]:
             # No more rows than would be read into memory anyway.
             most = max(STREAM_NUMBERS // len(self.record.keys), 1)
-            wanted = most if undecided and self.source.impute else min(sample_rows or _ROWS_FOR_NOTES, most)
+            wanted = most if first and impute else min(sample_rows or _ROWS_FOR_NOTES, most)
             self.rows = rows = Pass(self.source, self.record)
             self.sample = RowSample(wanted if self._streamed else None, self._seed)
-            if self._streamed and not undecided:
-                names = [*self.record.feature_names, *roles.continuous]
-                self.moments = moments_from_blocks(map(rows.block, self._sampled(rows)), names)
+            blocks = self._sampled(rows)
+            if self._streamed and not first:
+                names = [*self.record.feature_names, *self.source.roles.continuous]
+                self.moments = moments_from_blocks(map(rows.block, blocks), names)
             else:
-                for _ in self._sampled(rows):
-                    pass
-            if unfit := rows.unfit():
-                self.record = without(self.record, unfit)
-                continue
+                deque(blocks, maxlen=0)
             self._check_any_row(rows)
-            if not undecided:
-                return
-            small = {label: count for label, count in sorted(rows.group_rows.items()) if count < merge_small}
-            gaps = {name: count for name, count in rows.missing.items() if count}
-            self.record = replace(self.record, merged=small, fills=self._medians(), imputed=gaps)
-            undecided = False
+            if first:
+                small = {label: count for label, count in sorted(rows.group_rows.items()) if count < merge_small}
+                gaps = {name: count for name, count in rows.missing.items() if count}
+                self.record = replace(self.record, merged=small, fills=self._medians(), imputed=gaps)
 
     def _sampled(self, rows: Pass) -> Iterator[Rows]:
         for block in rows:

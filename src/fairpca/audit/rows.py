@@ -12,12 +12,12 @@ import numpy as np
 
 from fairpca._labels import join_parts
 from fairpca._progress import Report
-from fairpca._validation import groups_from_codes
+from fairpca._validation import Groups, groups_from_codes, intersect_groups
 from fairpca.audit.checks import MOST_COUNTED, Roles, check_few_classes, check_few_groups
 from fairpca.audit.preparation import OTHER_GROUP, Dropped, Preparation, level_of
 from fairpca.audit.survey import Column
 from fairpca.audit.table import Table
-from fairpca.audit.watch import FewValues, SeenNumbers
+from fairpca.audit.watch import FewValues
 from fairpca.moments._streams import RowBlock
 
 #: How many numbers are decoded at a time.
@@ -68,9 +68,8 @@ class Pass:
     def __init__(self, source: Source, record: Preparation) -> None:
         self.source, self.record, roles = source, record, source.roles
         self.n_rows = self.zero_weights = 0
-        self.seen = {name: SeenNumbers(name) for name in (*record.numeric, *roles.measured)}
         self.few_values = {name: FewValues() for name in record.numeric}
-        self.too_large: dict[str, float] = {}
+        self.too_large = set[str]()
         #: Rows by group (in the order of its number) and level, one after the other.
         self.cells = {name: np.zeros(0, dtype=np.int64) for name in record.levels}
         self.checksums = dict.fromkeys([*record.numeric, *record.levels], 0)
@@ -100,11 +99,6 @@ class Pass:
             dict(sorted(lost.items())), self._lost[None],
         )  # fmt: skip
 
-    def unfit(self) -> dict[str, str]:
-        """Columns with missing values that are not features, after all: rows were dropped for them in vain."""
-        missing = {name: self.seen[name] for name in self.record.numeric if self.seen[name].n_missing}
-        return {name: reason for name, seen in missing.items() if (reason := seen.unfit_reason()) is not None}
-
     def levels(self, rows: Rows) -> dict[str, tuple[np.ndarray, tuple[str, ...]]]:
         """The columns of text, as codes and the text of each code."""
         return {name: (rows[name], levels) for name, levels in self.record.levels.items()}
@@ -123,12 +117,11 @@ class Pass:
     def _used_rows(self, batch: Any) -> Rows:
         roles, columns = self.source.roles, self.source.columns
         rows, incomplete = Rows(), np.zeros(batch.num_rows, dtype=bool)
-        for name, seen in self.seen.items():
+        for name in (*self.record.numeric, *roles.measured):
             values = columns[name].values(batch.column(name))
             values = values.astype(np.float64, copy=False) if name in roles.measured else values
             finite = np.isfinite(values)
             absent = None if finite.all() else ~finite
-            seen.add(values, absent)
             rows[name] = values if absent is None else np.where(absent, np.nan, values)
             if absent is not None and not (self.source.impute and name not in roles.measured):
                 self._without[name] += int(absent.sum())
@@ -168,9 +161,8 @@ class Pass:
         for name in self.record.numeric:
             self.missing[name] += int(np.isnan(rows[name]).sum()) if self.source.impute else 0
             self.few_values[name].add(rows[name], groups)
-            if max(self.seen[name].largest, -self.seen[name].smallest) > _LARGEST:
-                largest = float(np.nanmax(np.abs(rows[name]), initial=self.too_large.get(name, 0.0)))
-                self.too_large |= {name: largest} if largest > _LARGEST else {}
+            if self.source.columns[name].seen.magnitude > _LARGEST and np.nanmax(np.abs(rows[name])) > _LARGEST:
+                self.too_large.add(name)
         for name, levels in self.record.levels.items():
             both = groups.astype(np.int64) * len(levels) + rows[name]
             cells = np.bincount(both, minlength=n_groups * len(levels))
@@ -182,6 +174,5 @@ def _combined(encoded: list[tuple[np.ndarray, list[str | None]]]) -> tuple[np.nd
     """The combinations that occur, such as 'female, young'; None for rows with a missing part."""
     if len(encoded) == 1:
         return encoded[0]
-    found, inverse = np.unique(np.column_stack([codes for codes, _ in encoded]), axis=0, return_inverse=True)
-    parts = [[texts[code] for code in column] for (_, texts), column in zip(encoded, found.T.tolist(), strict=True)]
-    return inverse.reshape(-1), [None if None in label else join_parts(label) for label in zip(*parts, strict=True)]
+    found = intersect_groups([Groups(tuple(texts), codes) for codes, texts in encoded])
+    return found.codes, [None if None in label else join_parts(label) for label in found.labels]

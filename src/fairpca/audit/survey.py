@@ -1,4 +1,4 @@
-"""One pass over the columns of text: which of them hold numbers, what commas in these mean, which texts occur.
+"""One pass over the columns: which of them hold numbers, what commas in these mean, which texts occur, which vary.
 
 All columns of a CSV file are texts. One is numeric if every text that is not a missing value is a number. Each distinct
 text of a batch is looked at once; columns of numbers are converted as a whole.
@@ -26,7 +26,7 @@ from fairpca.audit.texts import (
     plain_numbers,
     value_text,
 )
-from fairpca.audit.watch import unfit_reason
+from fairpca.audit.watch import CONSTANT, SeenNumbers
 
 #: Different texts that are counted; a category has fewer.
 _MOST_TEXTS = 100_000
@@ -41,44 +41,39 @@ class Column:
     Attributes
     ----------
     numeric : bool
-        Whether every known text of a CSV file is a number.
+        Whether every known value is a number.
+    commas : str
+        What the commas in the numbers of a CSV file mean; empty if there are none, "unclear" if they may mean both.
+    seen : SeenNumbers
+        What the numbers are like.
     texts : Counter
         The rows of each text, None for missing ones; incomplete for a measurement.
     spellings : dict of str to set of str
         Of a column of groups or classes: how each text is written in the file, with the blanks around it.
     """
 
-    def __init__(self, table: Table, name: str, *, label: bool = False, measured: bool = True) -> None:
-        self._table, self.name, self._label = table, name, label
+    def __init__(
+        self, table: Table, name: str, *, label: bool = False, measured: bool = True, commas: str = ""
+    ) -> None:
+        self._table, self.name, self._label, self.commas = table, name, label, commas
         self._typed = table.delimiter is not None and is_text_type(table.types[name])
-        self.numeric = self._typed and measured and not label
+        self.numeric = not label and ((self._typed and measured) or is_numeric_type(table.types[name]))
         self._meanings = set(COMMAS) if self._typed and not label else set[str]()
         self.texts, self.spellings = Counter[str | None](), dict[str, set[str]]()
-        self.n_rows = self.n_known = 0
-        self._skipped = False
+        self.seen, self._n_rows, self._n_known, self._skipped = SeenNumbers(name), 0, 0, False
         #: Whether all known texts are numbers as Python writes them: pandas turns 1 into 1.0 if a value is missing.
         self._python_numbers = label and self._typed
 
-    @property
-    def to_survey(self) -> bool:
-        """Whether the column's texts have to be seen before its rows can be used."""
-        return self._typed or self._label or not is_numeric_type(self._table.types[self.name])
-
-    @property
-    def incomplete(self) -> bool:
-        """Whether texts were taken for numbers, and a later one is none: they must be read again."""
-        return self._skipped and not self.numeric
-
     def add(self, column: Any) -> None:
         """Add the rows of a batch."""
-        self.n_rows += len(column)
+        self._n_rows += len(column)
         if self.numeric and (values := self._as_numbers(column)) is not None:
-            self._skipped = True
-            self.n_known += int(np.isfinite(values).sum())
+            self.seen.add(values)
+            self._skipped, self._n_known = True, self.seen.n_known
             return
         codes, texts = self._distinct(column)
         for text, count in zip(texts, np.bincount(codes, minlength=len(texts)).tolist(), strict=True):
-            self.n_known += 0 if text is None else count
+            self._n_known += 0 if text is None else count
             if count and len(self.texts) <= _MOST_TEXTS:
                 self.texts[text] += count
         known = [text for text in texts if text is not None]
@@ -89,18 +84,16 @@ class Column:
         self._meanings &= meanings_of_commas(known) if self._meanings else set()
         self._python_numbers = self._python_numbers and all(is_number(one) and repr(float(one)) == one for one in known)
 
-    @property
-    def commas(self) -> str:
-        """What the commas in the numbers mean; empty if there are none, 'unclear' if they may mean both."""
-        if self.numeric or not self._meanings or not self.n_known:
-            return ""
-        if len(self._meanings) == 1:
-            return next(iter(self._meanings))
-        return "unclear" if self._table.delimiter == "," else "decimal points"  # commas between values are never both
-
-    @property
-    def is_number(self) -> bool:
-        return self.numeric or self.commas in COMMAS or is_numeric_type(self._table.types[self.name])
+    def again(self) -> Column | None:
+        """The column to be read again: as text after all, or as numbers with commas; None if it is understood."""
+        if self._skipped and not self.numeric:
+            return Column(self._table, self.name, measured=False)
+        if self.numeric or not self._meanings or not self._n_known:
+            return None
+        if len(self._meanings) > 1 and self._table.delimiter == ",":  # commas between values are never both
+            self.commas = "unclear"
+            return None
+        return Column(self._table, self.name, commas=sorted(self._meanings)[0])
 
     @property
     def counts(self) -> Counter[str]:
@@ -124,7 +117,7 @@ class Column:
                 "write them with a decimal point",
             )
         n_levels = len(self.texts)
-        if self.is_number or n_levels <= max_levels:
+        if self.numeric or n_levels <= max_levels:
             return None
         many = n_levels > _MOST_TEXTS
         count = f"more than {_MOST_TEXTS:,}" if many else f"{n_levels}"
@@ -138,8 +131,12 @@ class Column:
         )
 
     def unfit_reason(self) -> str | None:
-        """Why the column is not a feature: mostly missing, or constant; that numbers vary is seen in later passes."""
-        return unfit_reason(self.n_known, self.n_rows, varies=self._skipped or len(self.texts.keys() - {None}) > 1)
+        """Why the column is not a feature: mostly missing, or constant apart from missing values; None if it may be."""
+        if self._n_known < 0.5 * self._n_rows:
+            return f"{1 - self._n_known / self._n_rows:.0%} of it is missing"
+        if self.numeric:
+            return self.seen.unfit_reason(self._n_rows)
+        return CONSTANT if self._n_rows and len(self.texts.keys() - {None}) < 2 else None
 
     def codes(self, column: Any) -> tuple[np.ndarray, list[str | None]]:
         """Codes and texts of a batch, without a Python object per row; the last text is None, for missing values."""
@@ -148,16 +145,7 @@ class Column:
 
     def values(self, column: Any) -> np.ndarray:
         """The numbers of a batch, NaN where missing; float32 stays, other numbers become float64."""
-        import pyarrow
-        from pyarrow import types
-
-        if is_numeric_type(column.type):
-            if types.is_dictionary(column.type):
-                column = column.cast(column.type.value_type)
-            narrow = types.is_float32(column.type) or types.is_float16(column.type)
-            numbers = column.cast(pyarrow.float32() if narrow else pyarrow.float64(), safe=False)
-            return self._table.missing.without(numbers.to_numpy(zero_copy_only=False))
-        if (values := self._as_numbers(column, self.commas)) is not None:
+        if (values := self._as_numbers(column)) is not None:
             return values
         codes, texts = self._distinct(column)
         return self._table.missing.without(np.array(list(map(self._number, texts))))[codes]
@@ -165,13 +153,21 @@ class Column:
     def _shown(self, text: str) -> str:
         return number_text(float(text)) if self._python_numbers else text
 
-    def _as_numbers(self, column: Any, commas: str = "") -> np.ndarray | None:
-        """The numbers of a batch of texts; None if one of them is none."""
-        if not self._typed:
-            return None
-        values = None if commas or hasattr(column, "dictionary") else plain_numbers(column)
-        if values is None:  # there are missing values, or blanks
-            values = plain_numbers(self._table.missing.clean(column), commas)
+    def _as_numbers(self, column: Any) -> np.ndarray | None:
+        """The numbers of a batch; None if one of its texts is none."""
+        import pyarrow
+        from pyarrow import types
+
+        values = None
+        if is_numeric_type(column.type):
+            kind = getattr(column.type, "value_type", column.type)
+            narrow = types.is_float32(kind) or types.is_float16(kind)
+            numbers = column.cast(kind).cast(pyarrow.float32() if narrow else pyarrow.float64(), safe=False)
+            values = numbers.to_numpy(zero_copy_only=False)
+        elif self._typed:
+            values = None if self.commas or hasattr(column, "dictionary") else plain_numbers(column)
+            if values is None:  # there are missing values, or blanks
+                values = plain_numbers(self._table.missing.clean(column), self.commas)
         return None if values is None else self._table.missing.without(values)
 
     def _number(self, text: str | None) -> float:
@@ -202,15 +198,16 @@ class Column:
 def survey(
     table: Table, names: Iterable[str], labels: Sequence[str] = (), progress: Report = silent
 ) -> dict[str, Column]:
-    """The columns as they are to be read; those whose texts must be known are looked at in a pass of their own."""
+    """The columns as they are to be read; what later proves to be text is read again."""
     columns = {name: Column(table, name, label=name in labels) for name in dict.fromkeys(names)}
-    wanted = [name for name, column in columns.items() if column.to_survey]
+    wanted = list(columns)
     while wanted:
         for batch in table.batches(wanted, max(_BATCH_NUMBERS // len(wanted), 1), progress, "finding levels"):
             for name in wanted:
                 columns[name].add(batch.column(name))
-        wanted = [name for name in wanted if columns[name].incomplete]
-        columns |= {name: Column(table, name, measured=False) for name in wanted}
+        again = {name: column for name in wanted if (column := columns[name].again()) is not None}
+        columns |= again
+        wanted = list(again)
     return columns
 
 

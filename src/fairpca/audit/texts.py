@@ -29,7 +29,7 @@ _PATTERNS = {
 }
 _DATE = re.compile(r"(?:\d{4}[-/.]\d{1,2}[-/.]\d{1,2}|\d{1,2}[-/.]\d{1,2}[-/.](?:\d{4}|\d{2}))(?:[T ]\d{1,2}:\d{2}.*)?")
 #: Whole numbers below this are exact in double precision.
-EXACT_INTEGERS = 2.0**53
+_EXACT_INTEGERS = 2.0**53
 #: What Python's str.strip removes.
 _BLANKS = "".join(character for character in map(chr, range(0x3001)) if character.isspace())
 
@@ -200,7 +200,7 @@ def decided_classes(label: str, found: Sequence[str], positive: str | None) -> t
     if positive is None:
         if len(set(numbers.values())) < len(found):  # '1' and '01' are two classes
             return {text: text for text in found}, tuple(sorted(found))
-        whole = all(number == round(number) and abs(number) < EXACT_INTEGERS for number in numbers.values())
+        whole = all(number == round(number) and abs(number) < _EXACT_INTEGERS for number in numbers.values())
         values = {text: int(number) if whole else number for text, number in numbers.items()}
         return values, tuple(sorted(found, key=values.__getitem__))
     same = float(positive) if is_number(positive) else math.nan

@@ -9,7 +9,6 @@ from collections.abc import Collection, Iterable
 import numpy as np
 
 from fairpca.audit.checks import MAX_GROUPS
-from fairpca.audit.texts import EXACT_INTEGERS
 
 CONSTANT = "it is constant"
 REVEALS_GROUP = "it reveals the group"
@@ -18,15 +17,6 @@ _NAMES = re.compile(
     r"(unnamed: ?\d+|column \d+|_?id|_?index|idx|level_0|__index_level_\d+__|row|rownames?|"
     r"(row|record|case)[ _.-]?(id|index|no|nr|num|number))"
 )
-#: Number of rows of a block that is enough to rule out most columns.
-_FIRST_ROWS = 1000
-
-
-def unfit_reason(n_known: int, n_rows: int, *, varies: bool) -> str | None:
-    """Why a column cannot be a feature (mostly missing, or constant apart from missing values); None if it can."""
-    if n_known < 0.5 * n_rows:
-        return f"{1 - n_known / n_rows:.0%} of it is missing"
-    return None if varies or not n_rows else CONSTANT
 
 
 def exceeds_chance(n_values: int, group_counts: Iterable[int]) -> bool:
@@ -53,54 +43,51 @@ class SeenNumbers:
     >>> columns = {"patient": np.arange(5.0), "ID": np.array([7.0, 3.0]), "age": np.array([31.0, 47.0])}
     >>> for name, values in columns.items():
     ...     seen = SeenNumbers(name)
-    ...     seen.add(values, None)
-    ...     print(seen.row_number_reason())
+    ...     seen.add(values)
+    ...     print(seen.unfit_reason(len(values)))
     it counts the rows
     it identifies the rows
     None
     """
 
     def __init__(self, name: str) -> None:
-        self.n_known = self.n_missing = 0
-        self.smallest, self.largest, self._last = np.inf, -np.inf, np.nan
+        self.n_known, self.smallest, self.largest, self._last = 0, np.inf, -np.inf, np.nan
         self._consecutive, self._named = True, _NAMES.fullmatch(name.strip().lower()) is not None
+
+    @property
+    def magnitude(self) -> float:
+        """The largest absolute value."""
+        return max(self.largest, -self.smallest)
 
     @property
     def may_be_unique(self) -> bool:
         """Whether there is room for a different whole number per row."""
         return self.largest - self.smallest >= self.n_known - 1
 
-    def add(self, values: np.ndarray, absent: np.ndarray | None) -> None:
-        """Add rows; ``absent`` marks missing values, None if there are none."""
-        if not len(values):
+    def add(self, values: np.ndarray) -> None:
+        """Add rows; missing values are not finite."""
+        known = values[np.isfinite(values)]
+        if not len(known):
             return
-        known = values if absent is None else values[~absent]
-        self._consecutive = self._consecutive and absent is None and self._follows(values)
-        self._named = self._named and absent is None and bool((values == np.rint(values)).all())
-        self._last = float(values[-1])
-        self.n_known += len(known)
-        self.n_missing += len(values) - len(known)
-        self.smallest = min(self.smallest, float(known.min(initial=np.inf)))
-        self.largest = max(self.largest, float(known.max(initial=-np.inf)))
+        if self._consecutive or self._named:
+            whole = bool((known == np.rint(known)).all())
+            with np.errstate(over="ignore"):
+                steps = np.diff(known, prepend=self._last if self.n_known else known[0] - 1)
+            self._named = self._named and whole
+            self._consecutive = self._consecutive and whole and bool((steps == 1).all())
+        self._last, self.n_known = known[-1], self.n_known + len(known)
+        self.smallest = min(self.smallest, float(known.min()))
+        self.largest = max(self.largest, float(known.max()))
 
-    def unfit_reason(self) -> str | None:
-        """Why the column is not a feature, once all rows were seen."""
-        return unfit_reason(self.n_known, self.n_known + self.n_missing, varies=self.smallest < self.largest)
-
-    def row_number_reason(self) -> str | None:
-        """How the column tells the rows apart, once all were seen; None if it may be a feature."""
-        if self.n_known < 2:
+    def unfit_reason(self, n_rows: int) -> str | None:
+        """Why a column of so many rows is not a feature: it is constant, or tells the rows apart; None if it may be."""
+        if self.n_known and self.smallest == self.largest:
+            return CONSTANT
+        if self.n_known < max(n_rows, 2):
             return None
         if self._consecutive:
             return "it counts the rows"
         return "it identifies the rows" if self._named and self.may_be_unique else None
-
-    def _follows(self, values: np.ndarray) -> bool:
-        """Whether each value is one more than the one before."""
-        first, last = float(values[0]), float(values[-1])  # most columns are ruled out by these
-        if first != np.rint(first) or last - first != len(values) - 1 or (self.n_known and first != self._last + 1):
-            return False
-        return max(abs(first), abs(last)) < EXACT_INTEGERS and bool((values[1:] == values[:-1] + 1).all())
 
 
 class FewValues:
@@ -119,9 +106,8 @@ class FewValues:
         return REVEALS_GROUP if exceeds_chance(len(self._groups), group_counts) else None
 
     def add(self, values: np.ndarray, groups: np.ndarray) -> None:
-        """Add rows; the first ones are looked at first, to save time."""
-        for rows in (slice(_FIRST_ROWS), slice(None)):
-            self._many = self._many or self._add(values[rows], groups[rows])
+        """Add rows."""
+        self._many = self._many or self._add(values, groups)
 
     @property
     def _constant(self) -> bool:

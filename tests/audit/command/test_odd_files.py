@@ -77,7 +77,7 @@ CASES = {
     "two columns of a name": Case(rows(header="age,sex,sex"), "has two columns named 'sex': rename one."),
     "one row, many times": Case(
         "age,city,sex\n" + "30,Ulm,f\n30,Ulm,m\n" * 30,
-        "besides 'sex' ('city': it is constant; 'age': it is constant)",
+        "besides 'sex' ('age': it is constant; 'city': it is constant)",
     ),
     "rows that are repeated": Case(rows(12) + "".join(rows(12).splitlines(True)[1:] * 4), record={"groups": TWO}),
     "one group": Case(rows(group=lambda i: "f"), "'sex' contains a single group, 'f'"),
