@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass, field
+from typing import Any
 
 from fairpca.audit.errors import Remedy, TableError
 from fairpca.audit.table import Table
@@ -115,7 +116,7 @@ def check_group_counts(roles: Roles, counts: Mapping[str, int], n_sampled: int =
         )
 
 
-def check_class_counts(label: str | None, counts: Mapping[str, int]) -> None:
+def check_class_counts(label: str, counts: Mapping[Any, int]) -> None:
     """Raise an error if a classifier cannot be trained on this label."""
     if len(counts) < 2:
         problem = f"The label {label!r} has a single value, {next(iter(counts))!r}, but at least two classes are needed"

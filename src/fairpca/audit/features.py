@@ -2,16 +2,17 @@
 
 from __future__ import annotations
 
+import math
 import re
 from collections import Counter
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from dataclasses import replace
 from typing import Any
 
 import numpy as np
 
 from fairpca._progress import Report
-from fairpca.audit.checks import Roles, check_any_feature
+from fairpca.audit.checks import Roles, check_any_feature, check_class_counts, check_few_classes
 from fairpca.audit.errors import Remedy, TableError, drop_list, raise_together
 from fairpca.audit.preparation import Note, Preparation, level_of, some
 from fairpca.audit.rare import POOLED_LEVEL, pool_levels
@@ -25,6 +26,8 @@ from fairpca.audit.watch import CONSTANT, REVEALS_GROUP, exceeds_chance
 _MANY_ROWS = 100
 #: So many columns are named in the value of an option.
 _MOST_NAMED = 20
+#: Whole numbers below this are exact in double precision.
+_EXACT_INTEGERS = 2.0**53
 _ALL_RARE = "it does not have two levels that are not rare"
 _INDEX = "it is the index of a pandas data frame"
 _CODE_NAMES = re.compile(r"(.*[^a-z])?(zip|zip ?code|post(al)? ?code|plz|phone|telephone|mobile|fax)([^a-z].*)?")
@@ -112,15 +115,54 @@ def chosen(rows: Pass, least: int) -> Preparation:
     )  # fmt: skip
 
 
-def parts(record: Preparation, raw: Preparation) -> list[list[int]]:
-    """For each feature, the features of all levels whose sum it is."""
+def parts(record: Preparation, raw: Preparation, n_others: int) -> list[list[int]]:
+    """For each feature, the features of all levels whose sum it is; other columns follow the features."""
     position = {key: j for j, key in enumerate(raw.keys)}
-    pools = {
-        name: [position[name, level] for level in raw.levels[name] if level in rare or level == POOLED_LEVEL]
-        for name, rare in record.pooled.items()
-    }
-    return [pools[name] if level == POOLED_LEVEL and name in pools else [position[name, level]]
-            for name, level in record.keys]  # fmt: skip
+    found = []
+    for name, level in record.keys:
+        pool = record.pooled.get(name, {}) if level == POOLED_LEVEL else {}
+        found.append([position[name, one] for one in (level, *pool) if (name, one) in position])
+    return [*found, *([len(position) + j] for j in range(n_others))]
+
+
+def decided_classes(
+    label: str | None, counts: Mapping[str, int], positive: str | None
+) -> tuple[dict[str, Any], tuple[str, ...]]:
+    """The value of each class, and the names of the classes in ascending order; the last is positive.
+
+    If all classes are numbers, so are the values: 10 comes after 9. With a ``positive`` class, the values are 0 and 1,
+    and all other classes count as negative. Classes for which no classifier can be trained raise an error.
+
+    Examples
+    --------
+    >>> from fairpca.audit.features import decided_classes
+    >>> decided_classes("risk", {"bad": 9, "good": 9}, "bad"), decided_classes("score", {"10": 9, "9": 9}, None)
+    (({'bad': 1, 'good': 0}, ('good', 'bad')), ({'10': 10, '9': 9}, ('9', '10')))
+    """
+    if label is None:
+        return {}, ()
+    check_few_classes(label, len(counts))
+    numbers = {text: float(text) for text in counts if is_number(text) and math.isfinite(float(text))}
+    values: dict[str, Any] = {text: text for text in counts}
+    names = values
+    if positive is not None:
+        same = float(positive) if is_number(positive) else math.nan
+        wanted = [text for text in counts if text == positive or numbers.get(text) == same]
+        if not wanted:
+            known = f"{', '.join(map(repr, sorted(counts)[:12]))}{', ...' if len(counts) > 12 else ''}"
+            problem = f"The label {label!r} has no class {positive!r}; it has {known}"
+            raise TableError(problem, Remedy("name one of them", "positive"))
+        values = {text: int(text == min(wanted)) for text in counts}
+        if len(counts) > 2:
+            names = {text: text if value else f"not {min(wanted)}" for text, value in values.items()}
+    elif len(set(numbers.values())) == len(counts):  # '1' and '01' are two classes
+        whole = all(number.is_integer() and abs(number) < _EXACT_INTEGERS for number in numbers.values())
+        values = {text: int(number) if whole else number for text, number in numbers.items()}
+    rows = Counter[str]()
+    for text in sorted(counts, key=values.__getitem__):
+        rows[names[text]] += counts[text]
+    check_class_counts(label, rows)
+    return values, tuple(rows)
 
 
 def notes(rows: Pass, preparation: Preparation, sample: Rows) -> Iterator[Note]:

@@ -9,7 +9,7 @@ is then left out, the pass is repeated without it.
 from __future__ import annotations
 
 from collections import Counter, deque
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Any
 
@@ -17,23 +17,15 @@ import numpy as np
 
 from fairpca._progress import Report
 from fairpca._validation import check_choice, check_number
-from fairpca.audit.checks import (
-    MAX_LEVELS,
-    Roles,
-    check_class_counts,
-    check_few_classes,
-    check_group_counts,
-    dropped_columns,
-)
+from fairpca.audit.checks import MAX_LEVELS, Roles, check_class_counts, check_group_counts, dropped_columns
 from fairpca.audit.errors import Remedy, TableError
-from fairpca.audit.features import candidates, chosen, notes, parts
+from fairpca.audit.features import candidates, chosen, decided_classes, notes, parts
 from fairpca.audit.preparation import Preparation
 from fairpca.audit.rare import check_min_level, rows_of_min_level
 from fairpca.audit.read import read_table
 from fairpca.audit.rows import GROUPS, Pass, Rows, Source
 from fairpca.audit.sample import RowSample
 from fairpca.audit.table import Table, silent
-from fairpca.audit.texts import decided_classes
 from fairpca.moments import AttributeMoments, GroupMoments
 from fairpca.moments._streams import moments_from_blocks
 
@@ -210,136 +202,91 @@ def prepare(
     if table.n_rows == 0:
         raise TableError(f"{table.name} has no rows")
     source = Source(table, roles, columns, progress or silent, impute is not None)
-    large = (table.n_rows or 0) * len(table.types) > STREAM_NUMBERS
-    study = _Study(source, replace(record, standardised=standardise), large if stream is None else stream, seed)
-    study.run(merge_small, sample_rows)
-    return study.prepared(min_level, positive, sample_rows)
+    if stream is None:
+        stream = (table.n_rows or 0) * len(table.types) > STREAM_NUMBERS
+    record = replace(record, standardised=standardise)
+    rows, found, moments = _read(source, record, stream, merge_small, sample_rows, seed)
+
+    groups, n_rows = dict(sorted(rows.group_rows.items())), rows.group_rows.total()
+    check_group_counts(roles, groups)
+    values, classes = decided_classes(label, rows.class_rows, positive)
+    record = replace(
+        chosen(rows, rows_of_min_level(min_level, n_rows)), rows=rows.n_rows, groups=groups, classes=classes,
+        dropped=rows.dropped, zero_weights=rows.zero_weights,
+    )  # fmt: skip
+    X = record.features(found, rows.levels(found))
+    factors = None if weights is None else found[weights] / found[weights].mean()
+    if moments is None:
+        means = np.average(X, axis=0, weights=factors)
+        variances = np.average((X - means) ** 2, axis=0, weights=factors)
+    else:
+        moments = moments.sum_columns(parts(record, rows.record, len(continuous)))
+        if weights is not None:
+            factor = n_rows / moments.total_count  # so that the average is 1
+            moments = replace(moments, counts=moments.counts * factor, scatters=moments.scatters * factor)
+        means, variances = moments.pooled_mean[: X.shape[1]], moments.pooled_variances()[: X.shape[1]]
+    # The indicator of a few missing values keeps its own units, so that a handful of rows cannot dominate.
+    few = [level is not None and record.imputed.get(name, n_rows) < record.min_level for name, level in record.keys]
+    scales = np.where((variances > 0) & ~np.array(few), np.sqrt(variances), 1.0)
+    if not standardise:
+        means, scales = np.zeros_like(means), np.ones_like(scales)
+    sampled = (
+        f"read batch by batch; a random sample of {len(X):,} of {n_rows:,} rows (seed {seed}) is used where rows are "
+        "needed"
+    )
+    record = replace(
+        record, notes=tuple(notes(rows, record, found)), sampled=sampled if stream and sample_rows else "",
+        offsets=tuple(means.tolist()), scales=tuple(scales.tolist()),
+    )  # fmt: skip
+    X -= means
+    X /= scales
+    names = np.array(list(rows.ids[GROUPS].of))[found[GROUPS]]
+    # Texts that only occur in rows that are not used have no value.
+    y = None if label is None else np.array([values.get(text, classes[0]) for text in rows.ids[label].of])[found[label]]
+    if record.sampled:
+        check_group_counts(roles, {group: int((names == group).sum()) for group in groups}, len(X))
+        if label is not None and y is not None:
+            check_class_counts(label, Counter(y.tolist()))
+    kept = slice(None if sample_rows or not stream else 0)
+    return Prepared(
+        X[kept], names[kept], None if y is None else y[kept], None if clusters is None else found[clusters][kept],
+        None if factors is None else factors[kept],
+        None if moments is None else _standardised(moments, means, scales, roles.continuous),
+        record, table, {name: found[name][kept] for name in continuous},
+    )  # fmt: skip
 
 
-class _Study:
-    """The passes over a table, and the result."""
+def _read(
+    source: Source, record: Preparation, streamed: bool, merge_small: int, sample_rows: int, seed: int
+) -> tuple[Pass, dict[Any, np.ndarray], GroupMoments | None]:
+    """The rows, or a sample of them and the moments of all features.
 
-    def __init__(self, source: Source, record: Preparation, streamed: bool, seed: int) -> None:
-        self.source, self.record, self._streamed, self._seed = source, record, streamed, seed
-        self.moments: GroupMoments | None = None
-
-    def run(self, merge_small: int, sample_rows: int) -> None:
-        """Read the rows; if small groups are to be merged, or gaps to be filled in, a first pass says by what."""
-        impute = self.source.impute
-        for first in [True, False] if merge_small or impute else [False]:
-            # No more rows than would be read into memory anyway.
-            most = max(STREAM_NUMBERS // len(self.record.keys), 1)
-            wanted = most if first and impute else min(sample_rows or _ROWS_FOR_NOTES, most)
-            self.rows = rows = Pass(self.source, self.record)
-            self.sample = RowSample(wanted if self._streamed else None, self._seed)
-            blocks = self._sampled(rows)
-            if self._streamed and not first:
-                names = [*self.record.feature_names, *self.source.roles.continuous]
-                self.moments = moments_from_blocks(map(rows.block, blocks), names)
-            else:
-                deque(blocks, maxlen=0)
-            self._check_any_row(rows)
-            if first:
-                small = {label: count for label, count in sorted(rows.group_rows.items()) if count < merge_small}
-                gaps = {name: count for name, count in rows.missing.items() if count}
-                self.record = replace(self.record, merged=small, fills=self._medians(), imputed=gaps)
-
-    def _sampled(self, rows: Pass) -> Iterator[Rows]:
-        for block in rows:
-            self.sample.add(block)
-            yield block
-
-    def _check_any_row(self, rows: Pass) -> None:
-        file, weights = self.source.table.name, self.source.roles.weights
-        if rows.zero_weights and not rows.group_rows:
-            problem = f"The weights {weights!r} of {file} are zero in every row"
+    If small groups are to be merged, or gaps to be filled in, a first pass says which, and by what.
+    """
+    moments, roles, file = None, source.roles, source.table.name
+    for first in [True, False] if merge_small or source.impute else [False]:
+        # No more rows than would be read into memory anyway.
+        most = max(STREAM_NUMBERS // len(record.keys), 1)
+        wanted = most if first and source.impute else min(sample_rows or _ROWS_FOR_NOTES, most)
+        rows, sample = Pass(source, record), RowSample(wanted if streamed else None, seed)
+        blocks = map(sample.add, rows)
+        if streamed and not first:
+            names = [*record.feature_names, *roles.continuous]
+            moments = moments_from_blocks(map(rows.block, blocks), names)
+        else:
+            deque(blocks, maxlen=0)
+        if not rows.group_rows and rows.zero_weights:
+            problem = f"The weights {roles.weights!r} of {file} are zero in every row"
             raise TableError(problem, Remedy("name another column", "weights"))
         if not rows.group_rows:
             remedy = Remedy("drop the columns with the most", "drop")
             raise TableError(f"Every row of {file} has a missing value", "fill them in", remedy)
-
-    def _medians(self) -> dict[str, float]:
-        if not self.source.impute:
-            return {}
-        rows, weights = self.sample.rows(), self.source.roles.weights
-        factors = None if weights is None else rows[weights]
-        return {name: _median(rows[name], factors) for name in self.record.numeric}
-
-    def prepared(self, min_level: float | None, positive: str | None, sample_rows: int) -> Prepared:
-        """The rows, or their moments and a sample, with the record."""
-        source, roles, rows, raw = self.source, self.source.roles, self.rows, self.record
-        groups, n_rows = dict(sorted(rows.group_rows.items())), rows.group_rows.total()
-        check_group_counts(roles, groups)
-        values, classes = self._decided(positive)
-        record = replace(
-            chosen(rows, rows_of_min_level(min_level, n_rows)), rows=rows.n_rows, groups=groups, classes=classes,
-            dropped=rows.dropped, zero_weights=rows.zero_weights,
-        )  # fmt: skip
-        found = self.sample.rows()
-        X = record.features(found, rows.levels(found))
-        weights = None if roles.weights is None else found[roles.weights] / found[roles.weights].mean()
-        moments = self.moments
-        if moments is None:
-            means = np.average(X, axis=0, weights=weights)
-            variances = np.average((X - means) ** 2, axis=0, weights=weights)
-        else:
-            factor = 1.0 if weights is None else n_rows / moments.total_count  # so that their average is 1
-            moments = replace(moments, counts=moments.counts * factor, scatters=moments.scatters * factor)
-            others = [[len(raw.keys) + j] for j in range(len(roles.continuous))]
-            moments = moments.sum_columns([*parts(record, raw), *others])
-            means, variances = moments.pooled_mean[: X.shape[1]], moments.pooled_variances()[: X.shape[1]]
-        scales = np.where(variances > 0, np.sqrt(variances), 1.0)
-        # The indicator of a few missing values keeps its own units, so that a handful of rows cannot dominate.
-        gaps = [
-            level is not None and record.imputed.get(name, n_rows) < record.min_level for name, level in record.keys
-        ]
-        scales[gaps] = 1.0
-        if not record.standardised:
-            means, scales = np.zeros_like(means), np.ones_like(scales)
-        sampled = ""
-        if self._streamed and sample_rows:
-            sampled = (
-                f"read batch by batch; a random sample of {len(X):,} of {n_rows:,} rows (seed {self._seed}) is used "
-                "where rows are needed"
-            )
-        record = replace(
-            record, notes=tuple(notes(rows, record, found)), sampled=sampled, offsets=tuple(means.tolist()),
-            scales=tuple(scales.tolist()),
-        )  # fmt: skip
-        X -= means
-        X /= scales
-        y = None if roles.label is None else self._classes(values, found)
-        labels = np.array(list(rows.ids[GROUPS].of))[found[GROUPS]]
-        if sampled:
-            check_group_counts(roles, {group: int((labels == group).sum()) for group in groups}, len(X))
-            if y is not None:
-                check_class_counts(roles.label, Counter(y.tolist()))
-        shown = slice(None if moments is None or sample_rows else 0)
-        return Prepared(
-            X[shown], labels[shown], None if y is None else y[shown],
-            None if roles.clusters is None else found[roles.clusters][shown],
-            None if weights is None else weights[shown],
-            None if moments is None else _standardised(moments, means, scales, roles.continuous),
-            record, source.table, {name: found[name][shown] for name in roles.continuous},
-        )  # fmt: skip
-
-    def _decided(self, positive: str | None) -> tuple[dict[str, Any], tuple[str, ...]]:
-        """The value of each class, and their names in ascending order."""
-        label, counts = self.source.roles.label, self.rows.class_rows
-        if label is None:
-            return {}, ()
-        check_few_classes(label, len(counts))
-        values, names = decided_classes(label, sorted(counts), positive)
-        rows = Counter[Any]()
-        for text, count in counts.items():
-            rows[values[text]] += count
-        check_class_counts(label, dict(zip(names, (rows[value] for value in sorted(rows)), strict=True)))
-        return values, names
-
-    def _classes(self, values: dict[str, Any], found: Rows) -> np.ndarray:
-        """The class of each row; texts that only occur in rows that are not used have none."""
-        label, unused = self.source.roles.label, next(iter(values.values()))
-        return np.array([values.get(text, unused) for text in self.rows.ids[label].of])[found[label]]
+        if first:
+            small = {label: count for label, count in sorted(rows.group_rows.items()) if count < merge_small}
+            gaps = {name: count for name, count in rows.missing.items() if count}
+            fills = _medians(sample.rows(), record.numeric, roles.weights) if source.impute else {}
+            record = replace(record, merged=small, fills=fills, imputed=gaps)
+    return rows, sample.rows(), moments
 
 
 def _standardised(
@@ -351,9 +298,12 @@ def _standardised(
     return AttributeMoments(continuous, moments) if continuous else moments
 
 
-def _median(column: np.ndarray, weights: np.ndarray | None) -> float:
-    """The median of the non-missing numbers; weights count like repeated rows."""
-    order, known = np.argsort(column), np.isfinite(column)
-    shares = np.cumsum((known if weights is None else np.where(known, weights, 0))[order])
-    middle = [np.searchsorted(shares, shares[-1] / 2, side=side) for side in ("left", "right")]
-    return float(np.nan_to_num(column[order][np.minimum(middle, len(column) - 1)].mean()))
+def _medians(rows: Rows, names: Sequence[str], weights: str | None) -> dict[str, float]:
+    """The medians of the non-missing numbers; weights count like repeated rows."""
+    found = {}
+    for name in names:
+        order, known = np.argsort(rows[name]), np.isfinite(rows[name])
+        shares = np.cumsum((known if weights is None else np.where(known, rows[weights], 0))[order])
+        middle = [np.searchsorted(shares, shares[-1] / 2, side=side) for side in ("left", "right")]
+        found[name] = float(np.nan_to_num(rows[name][order][np.minimum(middle, len(order) - 1)].mean()))
+    return found

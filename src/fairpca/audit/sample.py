@@ -21,7 +21,7 @@ class RowSample:
     >>> import numpy as np
     >>> from fairpca.audit.sample import RowSample
     >>> sample = RowSample(2, seed=0)
-    >>> sample.add({"x": np.array([1.0, 2.0, 3.0]), "y": np.array([7, 8, 9])})
+    >>> _ = sample.add({"x": np.array([1.0, 2.0, 3.0]), "y": np.array([7, 8, 9])})
     >>> rows = sample.rows()
     >>> rows["y"] - rows["x"]
     array([6., 6.])
@@ -31,15 +31,17 @@ class RowSample:
         self._size, self._rng, self._limit = size, np.random.default_rng(seed), np.inf
         self._parts: list[Arrays] = []
 
-    def add(self, arrays: Arrays) -> None:
-        """Add the rows of a block: the first axis of each array."""
-        if self._size is not None:
-            keys = self._rng.random(len(next(iter(arrays.values()))))
-            chosen = np.flatnonzero(keys < self._limit)
-            arrays = {name: array[chosen] for name, array in (arrays | {_KEY: keys}).items()}
-        self._parts.append(arrays)
-        if self._size is not None and sum(len(part[_KEY]) for part in self._parts) > 1.5 * self._size:
+    def add(self, arrays: Arrays) -> Arrays:
+        """Add the rows of a block, the first axis of each array, and return them."""
+        if self._size is None:
+            self._parts.append(arrays)
+            return arrays
+        keys = self._rng.random(len(next(iter(arrays.values()))))
+        chosen = np.flatnonzero(keys < self._limit)
+        self._parts.append({name: array[chosen] for name, array in (arrays | {_KEY: keys}).items()})
+        if sum(len(part[_KEY]) for part in self._parts) > 1.5 * self._size:
             self.rows()
+        return arrays
 
     def rows(self) -> Arrays:
         """The arrays of the sample, in the order of the rows."""

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 import re
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable
 from contextlib import suppress
 from dataclasses import dataclass, field
 from decimal import Decimal
@@ -12,8 +12,6 @@ from functools import cached_property
 from typing import Any
 
 import numpy as np
-
-from fairpca.audit.errors import Remedy, TableError
 
 MISSING_LEVEL = "(missing)"
 #: Texts of a CSV file that mean "missing", in upper or lower case; an empty cell always does.
@@ -28,8 +26,6 @@ _PATTERNS = {
     "thousands separators": re.compile(rf"[+-]?(?:(?:\d{{1,3}}(?:,\d{{3}})+|\d+)(?:\.\d*)?|\.\d+){_EXPONENT}"),
 }
 _DATE = re.compile(r"(?:\d{4}[-/.]\d{1,2}[-/.]\d{1,2}|\d{1,2}[-/.]\d{1,2}[-/.](?:\d{4}|\d{2}))(?:[T ]\d{1,2}:\d{2}.*)?")
-#: Whole numbers below this are exact in double precision.
-_EXACT_INTEGERS = 2.0**53
 #: What Python's str.strip removes.
 _BLANKS = "".join(character for character in map(chr, range(0x3001)) if character.isspace())
 
@@ -173,7 +169,8 @@ def value_text(value: Any) -> str | None:
     if isinstance(value, float):
         return number_text(value)
     if isinstance(value, Decimal):
-        return str(int(value)) if value == int(value) else f"{value.normalize():f}"
+        text = f"{value:f}"
+        return text.rstrip("0").rstrip(".") if "." in text else text
     return str(int(value)) if isinstance(value, int) else str(value) or None
 
 
@@ -182,33 +179,3 @@ def number_text(value: float) -> str:
     if not math.isfinite(value):
         return MISSING_LEVEL
     return str(int(value)) if value == int(value) else repr(value)
-
-
-def decided_classes(label: str, found: Sequence[str], positive: str | None) -> tuple[dict[str, Any], tuple[str, ...]]:
-    """The value of each class in ``found``, and the names of the classes in ascending order; the last is positive.
-
-    If all classes are numbers, so are the values: 10 comes after 9. With a ``positive`` class, the values are 0 and 1,
-    and all other classes count as negative.
-
-    Examples
-    --------
-    >>> from fairpca.audit.texts import decided_classes
-    >>> decided_classes("risk", ["bad", "good"], "bad"), decided_classes("score", ["10", "9"], None)
-    (({'bad': 1, 'good': 0}, ('good', 'bad')), ({'10': 10, '9': 9}, ('9', '10')))
-    """
-    numbers = {text: float(text) for text in found if is_number(text) and math.isfinite(float(text))}
-    if positive is None:
-        if len(set(numbers.values())) < len(found):  # '1' and '01' are two classes
-            return {text: text for text in found}, tuple(sorted(found))
-        whole = all(number == round(number) and abs(number) < _EXACT_INTEGERS for number in numbers.values())
-        values = {text: int(number) if whole else number for text, number in numbers.items()}
-        return values, tuple(sorted(found, key=values.__getitem__))
-    same = float(positive) if is_number(positive) else math.nan
-    wanted = next((text for text in found if text == positive or numbers.get(text) == same), None)
-    if wanted is None:
-        known = ", ".join(map(repr, found[:12]))
-        problem = f"The label {label!r} has no class {positive!r}; it has {known}{', ...' if len(found) > 12 else ''}"
-        raise TableError(problem, Remedy("name one of them", "positive"))
-    rest = [text for text in found if text != wanted]
-    name = rest[0] if len(rest) == 1 else f"not {wanted}"
-    return {text: int(text == wanted) for text in found}, (name, wanted) if rest else (wanted,)
