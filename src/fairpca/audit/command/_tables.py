@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 import textwrap
 from typing import Any
 
@@ -10,8 +11,8 @@ from fairpca._labels import label_text
 from fairpca.audit.report import outvoted_sentence, sample_sentence
 from fairpca.audit.report._feature_words import few_rows_sentence, influence_sentences, proxy_rows, proxy_sentence
 from fairpca.audit.report._verdict import DEFINITIONS, verdict
+from fairpca.metrics import GroupValues
 from fairpca.model_selection import Comparison, MethodResult
-from fairpca.model_selection._held_out import DIFFERENCES, Decisions
 
 __all__ = ["clean", "details_text", "format_table", "screen_text"]
 
@@ -193,7 +194,7 @@ def _held_out(found: Comparison, results: list[MethodResult]) -> list[str]:
     for result in results:
         figures = result.held_out
         row = [*_head(result), percent(figures.explained_variance)]
-        row += [fixed(figures.auc, 3), f"({fixed(figures.auc_random, 3)})", *_between(result, found) * several]
+        row += [fixed(figures.auc, 3), f"({fixed(figures.auc_random, 3)})", *_between(result) * several]
         row += [_number(figures.mmd2), f"({_number(figures.mmd2_random)})"]
         row += [fixed(figures.adversary, 3), f"({fixed(figures.adversary_random, 3)})"]
         row += [percent(figures.accuracy), f"({percent(figures.baseline)})"] * labelled
@@ -201,11 +202,10 @@ def _held_out(found: Comparison, results: list[MethodResult]) -> list[str]:
     return format_table(heads, rows, left=2)
 
 
-def _between(result: MethodResult, found: Comparison) -> list[str]:
+def _between(result: MethodResult) -> list[str]:
     """The groups that boosting tells apart best, and the held-out rows of the smaller one."""
     first, second = result.held_out.auc_between
-    other = "rest" if second == "rest" else clean(label_text(found.groups[second]))
-    return [f"{clean(label_text(found.groups[first]))} / {other} ({result.held_out.auc_rows:,})"]
+    return [f"{clean(label_text(first))} / {clean(label_text(second))} ({result.held_out.auc_rows:,})"]
 
 
 def _features(found: Comparison) -> list[str]:
@@ -249,15 +249,15 @@ def _decisions(found: Comparison, results: list[MethodResult]) -> list[str]:
         "of these together; fewest rows)",
         *format_table(
             ["d", "method", "Δ DP, all rows", f"Δ EOP, rows of class {positive!r}", "Δ EOD, either class"],
-            [[*_head(one), *(_difference(rates, name) for name in DIFFERENCES)] for one, rates in decided],
+            [[*_head(one), *map(_difference, made.rates.differences.values())] for one, made in decided],
             left=2,
         ),
     ]
 
 
-def _difference(decisions: Decisions, name: str) -> str:
+def _difference(values: GroupValues) -> str:
     """A difference between groups in decisions, or why there is none."""
-    found = getattr(decisions.rates, name)
-    if found.value is None:
-        return f"too few rows ({found.rows})"
-    return f"{fixed(found.value, 3)} ({fixed(found.low, 3)} to {fixed(found.high, 3)}; {found.rows:,})"
+    gap = values.gap.joint
+    if math.isnan(gap):
+        return f"too few rows ({gap.rows})"
+    return f"{fixed(gap, 3)} ({fixed(gap.low, 3)} to {fixed(gap.high, 3)}; {gap.rows:,})"

@@ -30,8 +30,8 @@ def proxy_sentence(comparison: Comparison) -> str:
     start = f"All features together {verb} the group on held-out rows better than chance: {values}."
     if not best:
         return f"{start} No feature alone does better than the best one with random groups."
-    count = "1 feature" if len(best) == 1 else f"{len(best)} of {len(found.proxies.features)} features"
-    names = ", ".join(f"{one.feature} ({fixed(one.auc, 3)})" for one in best[:3])
+    count = "1 feature" if len(best) == 1 else f"{len(best)} of {len(found.proxies.readings)} features"
+    names = ", ".join(f"{one.by} ({fixed(one.auc, 3)})" for one in best[:3])
     return (
         f"{start} {count} alone {'does' if len(best) == 1 else 'do'} better than the best one with random groups "
         f"(AUC {fixed(found.proxies.level, 3)}); the strongest: {names}."
@@ -44,7 +44,7 @@ def proxy_rows(comparison: Comparison) -> list[list[str]]:
     if found is None:
         return []
     return [
-        [one.feature, fixed(one.auc, 3), f"{fixed(one.low, 3)} to {fixed(one.high, 3)}", pair_text(one.groups),
+        [one.by, fixed(one.auc, 3), f"{fixed(one.low, 3)} to {fixed(one.high, 3)}", pair_text(one.groups),
          f"{found.smallest(one.groups):,}"]
         for one in found.proxies.found[:NAMED]
     ]  # fmt: skip
