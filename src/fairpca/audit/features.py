@@ -55,13 +55,13 @@ def candidates(table: Table, roles: Roles, max_levels: int, progress: Report) ->
     raise_together(table.name, problems, others=roles.drop)
     for name in roles.measured:
         role, what = ("weights", "weights") if name == roles.weights else ("continuous", "continuous values")
-        found, column = f"The {what} {name!r} of {table.name}", columns[name]
+        where, column = f"The {what} {name!r} of {table.name}", columns[name]
         remedy = Remedy("name another column", role)
         text = next((text for text in column.texts if text is not None and not is_number(text)), None)
         if text is not None and not column.numeric:
-            raise TableError(f"{found} must be numbers, but contain {text!r}", remedy)
+            raise TableError(f"{where} must be numbers, but contain {text!r}", remedy)
         if role == "weights" and column.seen.smallest < 0:
-            raise TableError(f"{found} are negative in places ({column.seen.smallest:g})", remedy)
+            raise TableError(f"{where} are negative in places ({column.seen.smallest:g})", remedy)
     if roles.clusters is not None:  # persons are read without a survey
         columns.setdefault(roles.clusters, Column(table, roles.clusters))
     names = [name for name in names if name not in left_out]
@@ -70,13 +70,14 @@ def candidates(table: Table, roles: Roles, max_levels: int, progress: Report) ->
     levels = {name: tuple(sorted(map(level_of, columns[name].texts))) for name in names if not columns[name].numeric}
     kept = {token.lower() for token in table.missing.usual} & KEPT_IN_LABELS
     kept_tokens = {
-        name: {text: rows for text, rows in columns[name].counts.items() if text.lower() in kept}
+        name: texts
         for name in roles.labels
+        if (texts := {text: rows for text, rows in columns[name].counts.items() if text.lower() in kept})
     }
     record = Preparation(
         table.name, 0, {}, numeric, levels, delimiter=table.delimiter, missing=table.missing.all,
         not_features=roles.not_features, left_out=left_out, label=roles.label, weights=roles.weights,
-        kept_tokens={name: texts for name, texts in kept_tokens.items() if texts},
+        kept_tokens=kept_tokens,
     )  # fmt: skip
     return columns, record
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 import dataclasses
 import math
 from collections.abc import Iterator, Mapping, Sequence
+from contextlib import suppress
 from dataclasses import asdict, dataclass, field
 from typing import Any
 
@@ -188,11 +189,7 @@ class Preparation:
         """The features of the rows of another table, with NaN where a number is missing that is not filled in."""
         from fairpca.audit.model import Scores
 
-        return np.concatenate([features for _, features in Scores(self, data)])
-
-    def unknown_levels(self, name: str, found: Sequence[str | None]) -> list[str]:
-        """Texts of a column that were not seen in fitting."""
-        return sorted({level_of(text) for text in found} - {*self.levels[name], *self.pooled.get(name, ())})
+        return Scores(self, data).gathered()
 
     def to_sklearn(self) -> Any:
         """The same preparation as a ``ColumnTransformer`` of scikit-learn, not yet fitted, for a pipeline of your own.
@@ -211,20 +208,22 @@ class Preparation:
     @classmethod
     def from_dict(cls, values: Any) -> Preparation:
         """The inverse of :meth:`as_dict`, with checks: the file may come from an untrusted source."""
-        try:
-            found = cls(**{one.name: _restored(one.name, values[one.name]) for one in dataclasses.fields(cls)})
-            numbers = [*found.offsets, *found.scales, *found.fills.values()]
-            sound = (
+        with suppress(KeyError, TypeError, ValueError, AttributeError):
+            given = {one.name: _frozen(values[one.name]) for one in dataclasses.fields(cls)}
+            given["dropped"] = Dropped(**given["dropped"])
+            given["notes"] = tuple(Note(str(one["problem"]), Remedy(**one["remedy"])) for one in given["notes"])
+            found = cls(**given)
+            if (
                 len(found.offsets) == len(found.scales) == len(found.keys)
                 and found.imputed.keys() <= found.fills.keys() <= set(found.numeric)
-                and bool(np.isfinite(numbers).all() and min(found.scales) > 0 and found.remarks() and found.tokens)
+                and np.isfinite([*found.offsets, *found.scales, *found.fills.values()]).all()
+                and min(found.scales) > 0
                 and (found.delimiter is None or len(found.delimiter) == 1)
-            )
-        except (KeyError, TypeError, ValueError, AttributeError):
-            sound = False
-        if not sound:
-            raise ValueError("the description of its columns is damaged")
-        return found
+                and found.tokens
+                and found.remarks()
+            ):
+                return found
+        raise ValueError("the description of its columns is damaged")
 
     def remarks(self, options: Mapping[str, str] | None = None) -> list[str]:
         """The record in words, one line per fact; ``options`` maps parameters to the options of a program."""
@@ -312,14 +311,10 @@ class Preparation:
         return said
 
 
-def _restored(name: str, value: Any) -> Any:
-    """A field from JSON, which has lists in place of tuples."""
-    if name == "dropped":
-        return Dropped(**value)
-    if name == "notes":
-        return tuple(Note(str(one["problem"]), Remedy(**one["remedy"])) for one in value)
+def _frozen(value: Any) -> Any:
+    """A value from JSON, which has lists in place of tuples."""
     if isinstance(value, dict):
-        return {key: _restored("", one) for key, one in value.items()}
+        return {key: _frozen(one) for key, one in value.items()}
     return tuple(value) if isinstance(value, list) else value
 
 

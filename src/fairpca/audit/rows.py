@@ -116,16 +116,14 @@ class Pass:
 
     def _used_rows(self, batch: Any) -> Rows:
         roles, columns = self.source.roles, self.source.columns
-        rows, incomplete = Rows(), np.zeros(batch.num_rows, dtype=bool)
+        rows, absent = Rows(), dict[str, np.ndarray]()
         for name in (*self.record.numeric, *roles.measured):
             values = columns[name].values(batch.column(name))
             values = values.astype(np.float64, copy=False) if name in roles.measured else values
             finite = np.isfinite(values)
-            absent = None if finite.all() else ~finite
-            rows[name] = values if absent is None else np.where(absent, np.nan, values)
-            if absent is not None and not (self.source.impute and name not in roles.measured):
-                self._without[name] += int(absent.sum())
-                incomplete |= absent
+            rows[name] = values if finite.all() else np.where(finite, values, np.nan)
+            if not self.source.impute or name in roles.measured:
+                absent[name] = ~finite
         for name, levels in self.record.levels.items():
             position = {level: j for j, level in enumerate(levels)}
             codes, texts = columns[name].codes(batch.column(name))
@@ -136,9 +134,9 @@ class Pass:
             if name in roles.sensitive:
                 texts = [roles.merge.get(text, text) if text is not None else None for text in texts]
             encoded[name] = codes, texts
-            absent = np.array([text is None for text in texts])[codes]
-            self._without[name] += int(absent.sum())
-            incomplete |= absent
+            absent[name] = np.array([text is None for text in texts])[codes]
+        self._without.update({name: int(lacking.sum()) for name, lacking in absent.items()})
+        incomplete = np.logical_or.reduce(list(absent.values()))
         for role in (one for one in (roles.label, roles.clusters) if one is not None):
             rows[role] = self.ids[role].encode(*encoded[role])
         codes, groups = _combined([encoded[name] for name in roles.sensitive])
