@@ -9,7 +9,7 @@ import pytest
 from tests.audit.files import streamed, write
 
 from fairpca.audit import TableError, prepare, read_table
-from fairpca.audit.watch import SeenNumbers
+from fairpca.audit.survey import SeenNumbers
 
 
 def table_of(folder, header, row, count=120):

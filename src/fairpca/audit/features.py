@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 import re
 from collections import Counter
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import replace
 from typing import Any
 
@@ -17,10 +17,9 @@ from fairpca.audit.errors import Remedy, TableError, drop_list, raise_together
 from fairpca.audit.preparation import Note, Preparation, level_of, some
 from fairpca.audit.rare import POOLED_LEVEL, pool_levels
 from fairpca.audit.rows import Pass, Rows
-from fairpca.audit.survey import Column, survey
+from fairpca.audit.survey import CONSTANT, Column, survey
 from fairpca.audit.table import Table
 from fairpca.audit.texts import KEPT_IN_LABELS, is_number
-from fairpca.audit.watch import CONSTANT, REVEALS_GROUP, exceeds_chance
 
 #: So many different whole numbers, one per row, do not measure anything.
 _MANY_ROWS = 100
@@ -28,6 +27,7 @@ _MANY_ROWS = 100
 _MOST_NAMED = 20
 #: Whole numbers below this are exact in double precision.
 _EXACT_INTEGERS = 2.0**53
+_REVEALS_GROUP = "it reveals the group"
 _ALL_RARE = "it does not have two levels that are not rare"
 _INDEX = "it is the index of a pandas data frame"
 _CODE_NAMES = re.compile(r"(.*[^a-z])?(zip|zip ?code|post(al)? ?code|plz|phone|telephone|mobile|fax)([^a-z].*)?")
@@ -85,19 +85,19 @@ def candidates(table: Table, roles: Roles, max_levels: int, progress: Report) ->
 def chosen(rows: Pass, least: int) -> Preparation:
     """Columns that vary and do not reveal the group; why others are left out is recorded. Rare levels are pooled."""
     record, columns, sizes = rows.record, rows.source.columns, rows.group_rows.values()
-    reasons = {name: rows.few_values[name].unfit_reason(sizes) for name in record.numeric}
-    levels, pooled = {}, {}
-    for name, found in record.levels.items():
+    reasons, levels, pooled = dict[str, str](), dict[str, tuple[str, ...]](), {}
+    for name, found in rows.values.items():
         cells = rows.cells[name].reshape(-1, len(found))
-        counts = {level: total for level, total in zip(found, cells.sum(axis=0).tolist(), strict=True) if total}
-        levels[name], rare = pool_levels(counts, least)
-        reveals = (np.count_nonzero(cells, axis=0) <= 1).all() and exceeds_chance(len(counts), sizes)
-        reasons[name] = (
-            CONSTANT if len(counts) == 1 else REVEALS_GROUP if reveals else None if levels[name] else _ALL_RARE
-        )
-        if rare and reasons[name] in (None, _ALL_RARE):
-            pooled[name] = rare
-    left_out = record.left_out | {name: reason for name, reason in reasons.items() if reason is not None}
+        counts = {value: total for value, total in zip(found, cells.sum(axis=0).tolist(), strict=True) if total}
+        if sum(value == value for value in counts) < 2:
+            reasons[name] = CONSTANT
+        elif (np.count_nonzero(cells, axis=0) <= 1).all() and _exceeds_chance(len(counts), sizes):
+            reasons[name] = _REVEALS_GROUP
+        elif name in record.levels:
+            levels[name], rare = pool_levels(counts, least)
+            pooled |= {name: rare} if rare else {}
+            reasons |= {} if levels[name] else {name: _ALL_RARE}
+    left_out = record.left_out | reasons
     numeric = tuple(name for name in record.numeric if name not in left_out)
     levels = {name: found for name, found in levels.items() if name not in left_out}
     check_any_feature(record.file, [*numeric, *levels], record.not_features, left_out)
@@ -114,6 +114,17 @@ def chosen(rows: Pass, least: int) -> Preparation:
         fills={name: fill for name, fill in record.fills.items() if name in numeric},
         imputed={name: count for name, count in record.imputed.items() if name in numeric},
     )  # fmt: skip
+
+
+def _exceeds_chance(n_values: int, group_counts: Iterable[int]) -> bool:
+    """Whether values that each occur in only one group would be unlikely to do so by chance.
+
+    That depends on how many rows share a value: with random groups, two rows with the same value belong to the same
+    group with the same probability as any two rows. The threshold for the probability of all of them is 0.001.
+    """
+    counts = np.array(list(group_counts), dtype=float)
+    n_rows = counts.sum()
+    return bool((n_rows - n_values) * np.log(np.square(counts / n_rows).sum()) < np.log(1e-3))
 
 
 def parts(record: Preparation, raw: Preparation, n_others: int) -> list[list[int]]:

@@ -17,7 +17,6 @@ from fairpca.audit.checks import MOST_COUNTED, Roles, check_few_classes, check_f
 from fairpca.audit.preparation import OTHER_GROUP, Dropped, Preparation, level_of
 from fairpca.audit.survey import Column
 from fairpca.audit.table import Table
-from fairpca.audit.watch import FewValues
 from fairpca.moments._streams import RowBlock
 
 #: How many numbers are decoded at a time.
@@ -68,10 +67,13 @@ class Pass:
     def __init__(self, source: Source, record: Preparation) -> None:
         self.source, self.record, roles = source, record, source.roles
         self.n_rows = self.zero_weights = 0
-        self.few_values = {name: FewValues() for name in record.numeric}
         self.too_large = set[str]()
-        #: Rows by group (in the order of its number) and level, one after the other.
-        self.cells = {name: np.zeros(0, dtype=np.int64) for name in record.levels}
+        #: The levels of texts, and the values of numbers that have few; NaN stands for missing ones.
+        few = {name: source.columns[name].seen.few for name in record.numeric}
+        self.values: dict[str, Sequence[Any]] = {name: [*sorted(one), np.nan] for name, one in few.items() if one}
+        self.values |= record.levels
+        #: Rows by group (in the order of its number) and value, one after the other.
+        self.cells = {name: np.zeros(0, dtype=np.int64) for name in self.values}
         self.checksums = dict.fromkeys([*record.numeric, *record.levels], 0)
         self.group_rows, self.class_rows, self._lost = Counter[Any](), Counter[Any](), Counter[Any]()
         #: Rows that lack a value of a column, and missing values among the rows that are used.
@@ -158,12 +160,11 @@ class Pass:
             self.checksums[name] = zlib.crc32(rows[name].data, checksum)
         for name in self.record.numeric:
             self.missing[name] += int(np.isnan(rows[name]).sum()) if self.source.impute else 0
-            self.few_values[name].add(rows[name], groups)
             if self.source.columns[name].seen.magnitude > _LARGEST and np.nanmax(np.abs(rows[name])) > _LARGEST:
                 self.too_large.add(name)
-        for name, levels in self.record.levels.items():
-            both = groups.astype(np.int64) * len(levels) + rows[name]
-            cells = np.bincount(both, minlength=n_groups * len(levels))
+        for name, values in self.values.items():
+            codes = rows[name] if name in self.record.levels else np.searchsorted(values[:-1], rows[name])
+            cells = np.bincount(groups.astype(np.int64) * len(values) + codes, minlength=n_groups * len(values))
             cells[: len(self.cells[name])] += self.cells[name]
             self.cells[name] = cells
 

@@ -7,6 +7,7 @@ text of a batch is looked at once; columns of numbers are converted as a whole.
 from __future__ import annotations
 
 import math
+import re
 from collections import Counter
 from collections.abc import Iterable, Sequence
 from typing import Any
@@ -15,6 +16,7 @@ import numpy as np
 
 from fairpca._arrow import python_values
 from fairpca._progress import Report
+from fairpca.audit.checks import MAX_GROUPS
 from fairpca.audit.errors import Remedy, TableError
 from fairpca.audit.table import Table, silent
 from fairpca.audit.texts import (
@@ -26,13 +28,83 @@ from fairpca.audit.texts import (
     plain_numbers,
     value_text,
 )
-from fairpca.audit.watch import CONSTANT, SeenNumbers
 
 #: Different texts that are counted; a category has fewer.
 _MOST_TEXTS = 100_000
 #: The longest text that Python's csv module reads.
 _MOST_LETTERS = 131_072
 _BATCH_NUMBERS = 2_000_000
+CONSTANT = "it is constant"
+#: Names of row numbers and identifiers; a column without a name is called "column 1" and so on, "Unnamed: 0" by pandas.
+_NAMES = re.compile(
+    r"(unnamed: ?\d+|column \d+|_?id|_?index|idx|level_0|__index_level_\d+__|row|rownames?|"
+    r"(row|record|case)[ _.-]?(id|index|no|nr|num|number))"
+)
+
+
+class SeenNumbers:
+    """Statistics of a numeric column over all rows, complete or not, and whether it only counts or identifies them.
+
+    It does if every row has a whole number, and each is one more than the one before; or if it is named like an
+    identifier and the numbers span at least as many values as there are rows, as different numbers do.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from fairpca.audit.survey import SeenNumbers
+    >>> columns = {"patient": np.arange(5.0), "ID": np.array([7.0, 3.0]), "age": np.array([31.0, 47.0])}
+    >>> for name, values in columns.items():
+    ...     seen = SeenNumbers(name)
+    ...     seen.add(values)
+    ...     print(seen.unfit_reason(len(values)))
+    it counts the rows
+    it identifies the rows
+    None
+    """
+
+    def __init__(self, name: str) -> None:
+        self.n_known, self.smallest, self.largest, self._last = 0, np.inf, -np.inf, np.nan
+        #: All values, if there are few.
+        self.few: set[float] | None = set()
+        self._consecutive, self._named = True, _NAMES.fullmatch(name.strip().lower()) is not None
+
+    @property
+    def magnitude(self) -> float:
+        """The largest absolute value."""
+        return max(self.largest, -self.smallest)
+
+    @property
+    def may_be_unique(self) -> bool:
+        """Whether there is room for a different whole number per row."""
+        return self.largest - self.smallest >= self.n_known - 1
+
+    def add(self, values: np.ndarray) -> None:
+        """Add rows; missing values are not finite."""
+        known = values[np.isfinite(values)]
+        if not len(known):
+            return
+        if self._consecutive or self._named:
+            whole = bool((known == np.rint(known)).all())
+            with np.errstate(over="ignore"):
+                steps = np.diff(known, prepend=self._last if self.n_known else known[0] - 1)
+            self._named = self._named and whole
+            self._consecutive = self._consecutive and whole and bool((steps == 1).all())
+        if self.few is not None:
+            found = self.few | set(np.unique(known).tolist())
+            self.few = found if len(found) <= MAX_GROUPS else None
+        self._last, self.n_known = known[-1], self.n_known + len(known)
+        self.smallest = min(self.smallest, float(known.min()))
+        self.largest = max(self.largest, float(known.max()))
+
+    def unfit_reason(self, n_rows: int) -> str | None:
+        """Why a column of so many rows is not a feature: it is constant, or tells the rows apart; None if it may be."""
+        if self.n_known and self.smallest == self.largest:
+            return CONSTANT
+        if self.n_known < max(n_rows, 2):
+            return None
+        if self._consecutive:
+            return "it counts the rows"
+        return "it identifies the rows" if self._named and self.may_be_unique else None
 
 
 class Column:
