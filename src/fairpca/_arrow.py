@@ -97,19 +97,15 @@ class ArrowFile:
         part._row_groups = row_groups
         return part
 
-    def batches(
-        self, columns: Sequence[str], rows: int, *, categories: Sequence[str] = (), use_threads: bool = True
-    ) -> Iterator[Any]:
-        """Record batches of at most ``rows`` rows, in file order.
-
-        ``categories`` are text columns with few values, which Parquet can decode directly to codes.
-        """
+    def batches(self, columns: Sequence[str], rows: int, *, use_threads: bool = True) -> Iterator[Any]:
+        """Record batches of at most ``rows`` rows, in file order; Parquet decodes texts directly to codes."""
         names = list(dict.fromkeys(columns))
+        texts = [name for name in names if str(self.schema.field(name).type) in ("string", "large_string")]
         with readable(self.name, self._kind):
             if self._kind == "Feather":
                 yield from self._feather_batches(names, rows)
                 return
-            with self._parquet([name for name in categories if name in names]) as file:
+            with self._parquet(texts) as file:
                 yield from file.iter_batches(rows, self._row_groups, names, use_threads=use_threads)
 
     def sha256(self) -> str:

@@ -14,7 +14,7 @@ import numpy as np
 from fairpca._progress import Report
 from fairpca.audit.checks import Roles, check_any_feature, check_class_counts, check_few_classes
 from fairpca.audit.errors import Remedy, TableError, drop_list, raise_together
-from fairpca.audit.preparation import Note, Preparation, level_of, some
+from fairpca.audit.preparation import Dropped, Note, Preparation, some
 from fairpca.audit.rare import POOLED_LEVEL, pool_levels
 from fairpca.audit.rows import Pass, Rows
 from fairpca.audit.survey import CONSTANT, Column, survey
@@ -57,7 +57,7 @@ def candidates(table: Table, roles: Roles, max_levels: int, progress: Report) ->
         role, what = ("weights", "weights") if name == roles.weights else ("continuous", "continuous values")
         where, column = f"The {what} {name!r} of {table.name}", columns[name]
         remedy = Remedy("name another column", role)
-        text = next((text for text in column.texts if text is not None and not is_number(text)), None)
+        text = next((text for text in column.texts if not is_number(text)), None)
         if text is not None and not column.numeric:
             raise TableError(f"{where} must be numbers, but contain {text!r}", remedy)
         if role == "weights" and column.seen.smallest < 0:
@@ -67,7 +67,7 @@ def candidates(table: Table, roles: Roles, max_levels: int, progress: Report) ->
     names = [name for name in names if name not in left_out]
     check_any_feature(table.name, names, roles.not_features, left_out)
     numeric = tuple(name for name in names if columns[name].numeric)
-    levels = {name: tuple(sorted(map(level_of, columns[name].texts))) for name in names if not columns[name].numeric}
+    levels = {name: columns[name].levels for name in names if not columns[name].numeric}
     kept = {token.lower() for token in table.missing.usual} & KEPT_IN_LABELS
     kept_tokens = {
         name: texts
@@ -75,17 +75,17 @@ def candidates(table: Table, roles: Roles, max_levels: int, progress: Report) ->
         if (texts := {text: rows for text, rows in columns[name].counts.items() if text.lower() in kept})
     }
     record = Preparation(
-        table.name, 0, {}, numeric, levels, delimiter=table.delimiter, missing=table.missing.all,
-        not_features=roles.not_features, left_out=left_out, label=roles.label, weights=roles.weights,
-        kept_tokens=kept_tokens,
+        file=table.name, delimiter=table.delimiter, missing=table.missing.all, rows=0, groups={}, numeric=numeric,
+        levels=levels, not_features=roles.not_features, left_out=left_out, label=roles.label, weights=roles.weights,
+        kept_tokens=kept_tokens, commas={}, dropped=Dropped(0, {}, {}, 0), pooled={}, imputed={}, merged={}, fills={},
     )  # fmt: skip
     return columns, record
 
 
 def chosen(rows: Pass, least: int) -> Preparation:
     """Columns that vary and do not reveal the group; why others are left out is recorded. Rare levels are pooled."""
-    record, columns, sizes = rows.record, rows.source.columns, rows.group_rows.values()
-    reasons, levels, pooled = dict[str, str](), dict[str, tuple[str, ...]](), {}
+    record, columns, sizes = rows.record, rows.columns, rows.group_rows.values()
+    reasons, levels, pooled = dict[str, str](), dict[str, tuple[str, ...]](), dict[str, dict[str, int]]()
     for name, found in rows.values.items():
         cells = rows.cells[name].reshape(-1, len(found))
         counts = {value: total for value, total in zip(found, cells.sum(axis=0).tolist(), strict=True) if total}
@@ -95,8 +95,10 @@ def chosen(rows: Pass, least: int) -> Preparation:
             reasons[name] = _REVEALS_GROUP
         elif name in record.levels:
             levels[name], rare = pool_levels(counts, least)
-            pooled |= {name: rare} if rare else {}
-            reasons |= {} if levels[name] else {name: _ALL_RARE}
+            if rare:
+                pooled[name] = rare
+            if not levels[name]:
+                reasons[name] = _ALL_RARE
     left_out = record.left_out | reasons
     numeric = tuple(name for name in record.numeric if name not in left_out)
     levels = {name: found for name, found in levels.items() if name not in left_out}
@@ -106,7 +108,7 @@ def chosen(rows: Pass, least: int) -> Preparation:
         largest = f"{columns[name].seen.magnitude:.3g}"
         problem = f"Column {name!r} of {record.file} contains numbers as large as {largest}, whose squares overflow"
         problems[name] = TableError(problem, "correct or rescale it")
-    raise_together(record.file, problems, others=rows.source.roles.drop)
+    raise_together(record.file, problems, others=rows.roles.drop)
     commas = {name: columns[name].commas for name in numeric}
     return replace(
         record, numeric=numeric, levels=levels, left_out=left_out, min_level=least, pooled=pooled,
@@ -180,7 +182,7 @@ def decided_classes(
 def notes(rows: Pass, preparation: Preparation, sample: Rows) -> Iterator[Note]:
     """What a reader may want to change, what matters most first."""
     yield from _labels_notes(rows, preparation)
-    table = rows.source.table
+    table = rows.table
     tokens = table.missing
     for token in (one for one in tokens.added if one not in tokens.met):
         yield Note(
@@ -190,7 +192,7 @@ def notes(rows: Pass, preparation: Preparation, sample: Rows) -> Iterator[Note]:
     for name in table.trimmed:
         yield Note(f"blanks around the column name {name!r} were removed", Remedy("use the name without them"))
     for name in preparation.levels:
-        if (date := rows.source.columns[name].a_date) is not None:
+        if (date := rows.columns[name].a_date) is not None:
             yield Note(
                 f"{name!r} holds dates such as {date!r}, each encoded as a level",
                 Remedy("derive a number such as the year, or leave it out", "drop", name),
@@ -198,7 +200,7 @@ def notes(rows: Pass, preparation: Preparation, sample: Rows) -> Iterator[Note]:
     yield from _number_notes(rows, preparation, sample)
     found: dict[Any, list[str]] = {}
     for name in preparation.columns:
-        seen = rows.source.columns[name].seen
+        seen = rows.columns[name].seen
         kind = rows.record.levels.get(name, (seen.smallest, seen.largest))
         found.setdefault((rows.checksums[name], kind), []).append(name)
     copies = {other: first for first, *others in found.values() for other in others}
@@ -210,7 +212,7 @@ def notes(rows: Pass, preparation: Preparation, sample: Rows) -> Iterator[Note]:
 
 def _labels_notes(rows: Pass, preparation: Preparation) -> Iterator[Note]:
     """Groups and classes that are written in several ways, that were not met, or that are too many for decisions."""
-    roles, columns = rows.source.roles, rows.source.columns
+    roles, columns = rows.roles, rows.columns
     for name in roles.sensitive:
         counts, alike = Counter[str](), dict[str, list[str]]()
         for text, count in columns[name].counts.items():
@@ -246,7 +248,7 @@ def _labels_notes(rows: Pass, preparation: Preparation) -> Iterator[Note]:
 def _number_notes(rows: Pass, preparation: Preparation, sample: Rows) -> Iterator[Note]:
     """Numbers that are codes, or may identify the rows."""
     for name in preparation.numeric:
-        values, seen = sample[name][np.isfinite(sample[name])], rows.source.columns[name].seen
+        values, seen = sample[name][np.isfinite(sample[name])], rows.columns[name].seen
         if (values != np.rint(values)).any():
             continue
         if _CODE_NAMES.fullmatch(name.lower().replace("_", " ")):

@@ -6,7 +6,7 @@ import dataclasses
 import math
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import suppress
-from dataclasses import asdict, dataclass, field
+from dataclasses import asdict, dataclass
 from typing import Any
 
 import numpy as np
@@ -28,10 +28,10 @@ Coded = tuple[np.ndarray, Sequence[str | None]]
 class Dropped:
     """Rows with a missing value: in total, by column (a row may lack several) and by group."""
 
-    rows: int = 0
-    by_column: dict[str, int] = field(default_factory=dict)
-    by_group: dict[str, int] = field(default_factory=dict)
-    without_group: int = 0
+    rows: int
+    by_column: dict[str, int]
+    by_group: dict[str, int]
+    without_group: int
 
 
 @dataclass(frozen=True)
@@ -112,31 +112,31 @@ class Preparation:
     """
 
     file: str
+    delimiter: str | None
+    missing: tuple[str, ...]
     rows: int
     groups: dict[str, int]
     numeric: tuple[str, ...]
     levels: dict[str, tuple[str, ...]]
-    delimiter: str | None = None
-    missing: tuple[str, ...] = ()
+    not_features: tuple[str, ...]
+    left_out: dict[str, str]
+    commas: dict[str, str]
+    kept_tokens: dict[str, dict[str, int]]
+    dropped: Dropped
+    pooled: dict[str, dict[str, int]]
+    imputed: dict[str, int]
+    fills: dict[str, float]
+    merged: dict[str, int]
+    label: str | None
+    weights: str | None
     standardised: bool = True
-    not_features: tuple[str, ...] = ()
-    left_out: dict[str, str] = field(default_factory=dict)
-    commas: dict[str, str] = field(default_factory=dict)
-    kept_tokens: dict[str, dict[str, int]] = field(default_factory=dict)
-    dropped: Dropped = Dropped()
     min_level: int = 0
-    pooled: dict[str, dict[str, int]] = field(default_factory=dict)
-    imputed: dict[str, int] = field(default_factory=dict)
-    merged: dict[str, int] = field(default_factory=dict)
-    label: str | None = None
     classes: tuple[str, ...] = ()
-    weights: str | None = None
     zero_weights: int = 0
     sampled: str = ""
     notes: tuple[Note, ...] = ()
     offsets: tuple[float, ...] = ()
     scales: tuple[float, ...] = ()
-    fills: dict[str, float] = field(default_factory=dict)
 
     @property
     def columns(self) -> list[str]:

@@ -9,8 +9,9 @@ is then left out, the pass is repeated without it.
 from __future__ import annotations
 
 from collections import Counter, deque
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
+from functools import partial
 from typing import Any
 
 import numpy as np
@@ -23,7 +24,7 @@ from fairpca.audit.features import candidates, chosen, decided_classes, notes, p
 from fairpca.audit.preparation import Preparation
 from fairpca.audit.rare import check_min_level, rows_of_min_level
 from fairpca.audit.read import read_table
-from fairpca.audit.rows import GROUPS, Pass, Rows, Source
+from fairpca.audit.rows import GROUPS, Pass, Rows
 from fairpca.audit.sample import RowSample
 from fairpca.audit.table import Table, silent
 from fairpca.moments import AttributeMoments, GroupMoments
@@ -201,11 +202,11 @@ def prepare(
     columns, record = candidates(table, roles, max_levels, progress or silent)
     if table.n_rows == 0:
         raise TableError(f"{table.name} has no rows")
-    source = Source(table, roles, columns, progress or silent, impute is not None)
     if stream is None:
         stream = (table.n_rows or 0) * len(table.types) > STREAM_NUMBERS
     record = replace(record, standardised=standardise)
-    rows, found, moments = _read(source, record, stream, merge_small, sample_rows, seed)
+    passing = partial(Pass, table, roles, columns, progress=progress or silent, impute=impute is not None)
+    rows, found, moments = _read(passing, record, impute is not None, stream, merge_small, sample_rows, seed)
 
     groups, n_rows = dict(sorted(rows.group_rows.items())), rows.group_rows.total()
     check_group_counts(roles, groups)
@@ -257,34 +258,39 @@ def prepare(
 
 
 def _read(
-    source: Source, record: Preparation, streamed: bool, merge_small: int, sample_rows: int, seed: int
+    passing: Callable[[Preparation], Pass],
+    record: Preparation,
+    impute: bool,
+    streamed: bool,
+    merge_small: int,
+    sample_rows: int,
+    seed: int,
 ) -> tuple[Pass, dict[Any, np.ndarray], GroupMoments | None]:
     """The rows, or a sample of them and the moments of all features.
 
     If small groups are to be merged, or gaps to be filled in, a first pass says which, and by what.
     """
-    moments, roles, file = None, source.roles, source.table.name
-    for first in [True, False] if merge_small or source.impute else [False]:
+    moments = None
+    for first in [True, False] if merge_small or impute else [False]:
         # No more rows than would be read into memory anyway.
         most = max(STREAM_NUMBERS // len(record.keys), 1)
-        wanted = most if first and source.impute else min(sample_rows or _ROWS_FOR_NOTES, most)
-        rows, sample = Pass(source, record), RowSample(wanted if streamed else None, seed)
-        blocks = map(sample.add, rows)
+        wanted = most if first and impute else min(sample_rows or _ROWS_FOR_NOTES, most)
+        rows, sample = passing(record), RowSample(wanted if streamed else None, seed)
+        blocks, roles = map(sample.add, rows), rows.roles
         if streamed and not first:
-            names = [*record.feature_names, *roles.continuous]
-            moments = moments_from_blocks(map(rows.block, blocks), names)
+            moments = moments_from_blocks(map(rows.block, blocks), [*record.feature_names, *roles.continuous])
         else:
             deque(blocks, maxlen=0)
         if not rows.group_rows and rows.zero_weights:
-            problem = f"The weights {roles.weights!r} of {file} are zero in every row"
+            problem = f"The weights {roles.weights!r} of {record.file} are zero in every row"
             raise TableError(problem, Remedy("name another column", "weights"))
         if not rows.group_rows:
             remedy = Remedy("drop the columns with the most", "drop")
-            raise TableError(f"Every row of {file} has a missing value", "fill them in", remedy)
+            raise TableError(f"Every row of {record.file} has a missing value", "fill them in", remedy)
         if first:
             small = {label: count for label, count in sorted(rows.group_rows.items()) if count < merge_small}
             gaps = {name: count for name, count in rows.missing.items() if count}
-            fills = _medians(sample.rows(), record.numeric, roles.weights) if source.impute else {}
+            fills = _medians(sample.rows(), record.numeric, roles.weights) if impute else {}
             record = replace(record, merged=small, fills=fills, imputed=gaps)
     return rows, sample.rows(), moments
 

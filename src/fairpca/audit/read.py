@@ -85,8 +85,7 @@ class _ArrowTable(Table):
 
     def batches(self, names: Sequence[str], rows: int, progress: Report, doing: str) -> Iterator[Any]:
         done = 0
-        texts = [name for name in names if str(self.types[name]) in ("string", "large_string")]
-        for batch in self._file.batches(names, rows, categories=texts):
+        for batch in self._file.batches(names, rows):
             done += batch.num_rows
             progress(done, self._file.n_rows, doing)
             yield batch

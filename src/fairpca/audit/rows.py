@@ -5,7 +5,6 @@ from __future__ import annotations
 import zlib
 from collections import Counter
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
@@ -28,17 +27,6 @@ _LARGEST = 1e150
 #: and of persons; those of the groups are under ``GROUPS``.
 Rows = dict[str | None, np.ndarray]
 GROUPS = None
-
-
-@dataclass(frozen=True)
-class Source:
-    """What is read: a table, the roles of its columns, how each column is read, and whether gaps are filled in."""
-
-    table: Table
-    roles: Roles
-    columns: dict[str, Column]
-    progress: Report
-    impute: bool
 
 
 class Ids:
@@ -64,12 +52,21 @@ class Pass:
     ``record`` says which columns are used, and as what: all levels of a text, rare or not.
     """
 
-    def __init__(self, source: Source, record: Preparation) -> None:
-        self.source, self.record, roles = source, record, source.roles
+    def __init__(
+        self,
+        table: Table,
+        roles: Roles,
+        columns: dict[str, Column],
+        record: Preparation,
+        progress: Report,
+        impute: bool,
+    ) -> None:
+        self.table, self.roles, self.columns, self.record = table, roles, columns, record
+        self._progress, self._impute = progress, impute
         self.n_rows = self.zero_weights = 0
         self.too_large = set[str]()
         #: The levels of texts, and the values of numbers that have few; NaN stands for missing ones.
-        few = {name: source.columns[name].seen.few for name in record.numeric}
+        few = {name: columns[name].seen.few for name in record.numeric}
         self.values: dict[str, Sequence[Any]] = {name: [*sorted(one), np.nan] for name, one in few.items() if one}
         self.values |= record.levels
         #: Rows by group (in the order of its number) and value, one after the other.
@@ -81,10 +78,10 @@ class Pass:
         self.ids: dict[str | None, Ids] = {name: Ids() for name in (GROUPS, roles.label, roles.clusters)}
 
     def __iter__(self) -> Iterator[Rows]:
-        record, roles, table = self.record, self.source.roles, self.source.table
+        record, roles, table = self.record, self.roles, self.table
         names = [*record.columns, *roles.needed]
         size = max(_BATCH_NUMBERS // (len(names) + len(record.keys)), 1)
-        for batch in table.batches(names, size, self.source.progress, "rows read"):
+        for batch in table.batches(names, size, self._progress, "rows read"):
             self.n_rows += batch.num_rows
             rows = self._used_rows(batch)
             if len(rows[GROUPS]):
@@ -94,11 +91,10 @@ class Pass:
     @property
     def dropped(self) -> Dropped:
         """Rows that lack a group, label, person, weight or number."""
-        by_column = {name: self._without[name] for name in (*self.source.roles.needed, *self.record.numeric)}
-        lost = {label: count for label, count in self._lost.items() if label is not None}
+        columns = (*self.roles.needed, *self.record.numeric)
         return Dropped(
-            self._lost.total(), {name: count for name, count in by_column.items() if count},
-            dict(sorted(lost.items())), self._lost[None],
+            self._lost.total(), {name: self._without[name] for name in columns if self._without[name]},
+            {label: self._lost[label] for label in sorted(self._lost.keys() - {None})}, self._lost[None],
         )  # fmt: skip
 
     def levels(self, rows: Rows) -> dict[str, tuple[np.ndarray, tuple[str, ...]]]:
@@ -107,7 +103,7 @@ class Pass:
 
     def block(self, rows: Rows) -> RowBlock:
         """The features of all levels; what is too large to be summed may still turn out to be no feature."""
-        roles = self.source.roles
+        roles = self.roles
         numbers = {
             name: np.zeros_like(rows[name]) if name in self.too_large else rows[name] for name in self.record.numeric
         }
@@ -117,14 +113,14 @@ class Pass:
         return RowBlock([*features, *(rows[name] for name in roles.continuous)], groups, weights)
 
     def _used_rows(self, batch: Any) -> Rows:
-        roles, columns = self.source.roles, self.source.columns
+        roles, columns = self.roles, self.columns
         rows, absent = Rows(), dict[str, np.ndarray]()
         for name in (*self.record.numeric, *roles.measured):
             values = columns[name].values(batch.column(name))
             values = values.astype(np.float64, copy=False) if name in roles.measured else values
             finite = np.isfinite(values)
             rows[name] = values if finite.all() else np.where(finite, values, np.nan)
-            if not self.source.impute or name in roles.measured:
+            if not self._impute or name in roles.measured:
                 absent[name] = ~finite
         for name, levels in self.record.levels.items():
             position = {level: j for j, level in enumerate(levels)}
@@ -150,7 +146,7 @@ class Pass:
         return rows if used.all() else {name: values[used] for name, values in rows.items()}
 
     def _watch(self, rows: Rows) -> None:
-        roles, groups, n_groups = self.source.roles, rows[GROUPS], len(self.ids[GROUPS].of)
+        roles, groups, n_groups = self.roles, rows[GROUPS], len(self.ids[GROUPS].of)
         self.group_rows += self.ids[GROUPS].count(groups)
         check_few_groups(roles, len(self.group_rows), MOST_COUNTED)
         if roles.label is not None:
@@ -159,8 +155,8 @@ class Pass:
         for name, checksum in self.checksums.items():
             self.checksums[name] = zlib.crc32(rows[name].data, checksum)
         for name in self.record.numeric:
-            self.missing[name] += int(np.isnan(rows[name]).sum()) if self.source.impute else 0
-            if self.source.columns[name].seen.magnitude > _LARGEST and np.nanmax(np.abs(rows[name])) > _LARGEST:
+            self.missing[name] += int(np.isnan(rows[name]).sum()) if self._impute else 0
+            if self.columns[name].seen.magnitude > _LARGEST and np.nanmax(np.abs(rows[name])) > _LARGEST:
                 self.too_large.add(name)
         for name, values in self.values.items():
             codes = rows[name] if name in self.record.levels else np.searchsorted(values[:-1], rows[name])

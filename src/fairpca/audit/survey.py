@@ -10,6 +10,7 @@ import math
 import re
 from collections import Counter
 from collections.abc import Iterable, Sequence
+from functools import cached_property
 from typing import Any
 
 import numpy as np
@@ -21,6 +22,7 @@ from fairpca.audit.errors import Remedy, TableError
 from fairpca.audit.table import Table, silent
 from fairpca.audit.texts import (
     COMMAS,
+    MISSING_LEVEL,
     is_date,
     is_number,
     meanings_of_commas,
@@ -119,7 +121,7 @@ class Column:
     seen : SeenNumbers
         What the numbers are like.
     texts : Counter
-        The rows of each text, None for missing ones; incomplete for a measurement.
+        The rows of each known text; incomplete for a measurement.
     spellings : dict of str to set of str
         Of a column of groups or classes: how each text is written in the file, with the blanks around it.
     """
@@ -131,10 +133,8 @@ class Column:
         self._typed = table.delimiter is not None and is_text_type(table.types[name])
         self.numeric = not label and ((self._typed and measured) or is_numeric_type(table.types[name]))
         self._meanings = set(COMMAS) if self._typed and not label else set[str]()
-        self.texts, self.spellings = Counter[str | None](), dict[str, set[str]]()
+        self.texts, self.spellings = Counter[str](), dict[str, set[str]]()
         self.seen, self._n_rows, self._n_known, self._skipped = SeenNumbers(name), 0, 0, False
-        #: Whether all known texts are numbers as Python writes them: pandas turns 1 into 1.0 if a value is missing.
-        self._python_numbers = label and self._typed
 
     def add(self, column: Any) -> None:
         """Add the rows of a batch."""
@@ -146,7 +146,7 @@ class Column:
         codes, texts = self._distinct(column)
         for text, count in zip(texts, np.bincount(codes, minlength=len(texts)).tolist(), strict=True):
             self._n_known += 0 if text is None else count
-            if count and len(self.texts) <= _MOST_TEXTS:
+            if text is not None and count and len(self.texts) <= _MOST_TEXTS:
                 self.texts[text] += count
         known = [text for text in texts if text is not None]
         if self._typed and any(len(text) > _MOST_LETTERS for text in known):
@@ -154,7 +154,6 @@ class Column:
             raise TableError(problem, "correct it")
         self.numeric = self.numeric and all(map(is_number, known))
         self._meanings &= meanings_of_commas(known) if self._meanings else set()
-        self._python_numbers = self._python_numbers and all(is_number(one) and repr(float(one)) == one for one in known)
 
     def again(self) -> Column | None:
         """The column to be read again: as text after all, or as numbers with commas; None if it is understood."""
@@ -168,27 +167,30 @@ class Column:
         return Column(self._table, self.name, commas=sorted(self._meanings)[0])
 
     @property
-    def counts(self) -> Counter[str]:
+    def counts(self) -> dict[str, int]:
         """The rows of each label."""
-        return Counter({self._shown(text): count for text, count in self.texts.items() if text is not None})
+        return {self._shown(text): count for text, count in self.texts.items()}
+
+    @property
+    def levels(self) -> tuple[str, ...]:
+        return tuple(sorted({*self.texts, *([MISSING_LEVEL] if self._n_known < self._n_rows else [])}))
 
     @property
     def a_date(self) -> str | None:
         """One of the texts, if all that are known are dates."""
-        known = [text for text in self.texts if text is not None]
-        return known[0] if known and all(map(is_date, known)) else None
+        return next(iter(self.texts), None) if all(map(is_date, self.texts)) else None
 
     def problem(self, max_levels: int) -> TableError | None:
         """Why the column cannot be a feature, though its values vary."""
         name, file = self.name, self._table.name
         if self.commas == "unclear":
-            example = min(text for text in self.texts if text is not None and "," in text)
+            example = min(text for text in self.texts if "," in text)
             return TableError(
                 f"Column {name!r} of {file} contains numbers such as {example!r}, whose comma may be a thousands or a "
                 "decimal separator",
                 "write them with a decimal point",
             )
-        n_levels = len(self.texts)
+        n_levels = len(self.levels)
         if self.numeric or n_levels <= max_levels:
             return None
         many = n_levels > _MOST_TEXTS
@@ -208,7 +210,7 @@ class Column:
             return f"{1 - self._n_known / self._n_rows:.0%} of it is missing"
         if self.numeric:
             return self.seen.unfit_reason(self._n_rows)
-        return CONSTANT if self._n_rows and len(self.texts.keys() - {None}) < 2 else None
+        return CONSTANT if self._n_rows and len(self.texts) < 2 else None
 
     def codes(self, column: Any) -> tuple[np.ndarray, list[str | None]]:
         """Codes and texts of a batch, without a Python object per row; the last text is None, for missing values."""
@@ -221,6 +223,12 @@ class Column:
             return values
         codes, texts = self._distinct(column)
         return self._table.missing.without(np.array(list(map(self._number, texts))))[codes]
+
+    @cached_property
+    def _python_numbers(self) -> bool:
+        """Whether all known texts are numbers as Python writes them: pandas turns 1 into 1.0 if a value is missing."""
+        written = self._label and self._typed
+        return written and all(is_number(text) and repr(float(text)) == text for text in self.texts)
 
     def _shown(self, text: str) -> str:
         return number_text(float(text)) if self._python_numbers else text

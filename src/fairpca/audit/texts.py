@@ -176,6 +176,4 @@ def value_text(value: Any) -> str | None:
 
 def number_text(value: float) -> str:
     """Format a number as a level: whole numbers without a decimal point."""
-    if not math.isfinite(value):
-        return MISSING_LEVEL
-    return str(int(value)) if value == int(value) else repr(value)
+    return str(int(value)) if value.is_integer() else repr(value)
