@@ -36,12 +36,9 @@ class CsvTable(Table):
         if delimiter is not None and (len(delimiter) != 1 or delimiter in '"\r\n\0 '):
             problem = f"The delimiter {delimiter!r} is not a single character other than a quotation mark or a space"
             raise TableError(problem, Remedy("give one such as ';'", "delimiter"))
-        self.name, self._path, self._checked, self._compression = (
-            path.name,
-            path,
-            False,
-            _COMPRESSIONS.get(path.suffix.lower()),
-        )
+        self.name, self._path = path.name, path
+        self._odd: bool | None = None
+        self._compression = _COMPRESSIONS.get(path.suffix.lower())
         #: What is not a regular file can be read only once.
         self._content = None if path.is_file() else path.read_bytes()
         _check_encoding(next(self._blocks(check=False), b"")[:64], self.name)
@@ -51,7 +48,6 @@ class CsvTable(Table):
                 raise TableError(f"{self.name} begins with an empty line", "name the columns in the first line")
             raise TableError(f"{self.name} is empty")
         self.delimiter = delimiter or max(",;\t", key=line.count)
-        self._careful = not self.delimiter.isascii()  # which pyarrow cannot split at
         written = next(self._records())
         names = [text.strip() or f"column {number}" for number, text in enumerate(written, start=1)]
         check_unique(names, self.name, written)
@@ -63,7 +59,8 @@ class CsvTable(Table):
         return hashlib.file_digest(self._opened(), "sha256").hexdigest()
 
     def batches(self, names: Sequence[str], rows: int, progress: Report, doing: str) -> Iterator[Any]:
-        self._check()
+        if self._odd is None:
+            self._odd = self._is_odd(self.delimiter or ",")
         raw, found = self._opened(), 0
         for batch in sliced(self._parsed(raw, list(dict.fromkeys(names))), rows):
             found += batch.num_rows
@@ -73,24 +70,25 @@ class CsvTable(Table):
             raise TableError(f"{self.name} has a header but no rows")
         self.n_rows = found
 
-    def _check(self) -> None:
+    def _is_odd(self, delimiter: str) -> bool:
         """Read all bytes once; pyarrow's threads must not call Python, which may end before they do.
 
         Python reads files with a blank before a quotation mark: pyarrow takes the mark for a part of the text, Python's
-        csv module for the start of a quoted value.
+        csv module for the start of a quoted value. Nor can pyarrow split at every character.
         """
-        odd, seen = re.compile(rf'[\r\n{re.escape(self.delimiter or ",")}] +"'.encode()), b"\n"
-        for block in () if self._checked else self._blocks():
+        pattern, seen = re.compile(rf'[\r\n{re.escape(delimiter)}] +"'.encode()), b"\n"
+        for block in self._blocks():
             seen = seen[-64:] + block
-            self._careful = self._careful or (b' "' in seen and odd.search(seen) is not None)
-        self._checked = True
+            if b' "' in seen and pattern.search(seen):
+                return True
+        return not delimiter.isascii()
 
     def _parsed(self, raw: Any, names: list[str]) -> Iterator[Any]:
         """The rows as pyarrow reads them; from the first block on that it does not understand, as Python does."""
         import pyarrow.csv
 
         found = 0
-        if names and not self._careful:
+        if names and not self._odd:
             texts = dict.fromkeys(names, pyarrow.string())
             try:
                 batches = pyarrow.csv.open_csv(
@@ -105,17 +103,17 @@ class CsvTable(Table):
                     yield rows
                 return
             except pyarrow.ArrowException:
-                self._careful = True
-        for batch in self._parsed_by_python(names):
-            done, found = min(found, batch.num_rows), found - min(found, batch.num_rows)
-            yield batch.slice(done)
+                self._odd = True
+        yield from self._parsed_by_python(names, found)
 
-    def _parsed_by_python(self, names: list[str]) -> Iterator[Any]:
+    def _parsed_by_python(self, names: list[str], done: int) -> Iterator[Any]:
+        """The rows after those that are done."""
         import pyarrow
 
         positions = [self.schema.get_field_index(name) for name in names]
-        numbered = ((number, row) for number, row in enumerate(self._records(), start=1) if row and number > 1)
-        while part := list(itertools.islice(numbered, _ROWS_OF_BATCH)):
+        rows = ((number, row) for number, row in enumerate(self._records(), start=1) if row and number > 1)
+        left = itertools.islice(rows, done, None)
+        while part := list(itertools.islice(left, _ROWS_OF_BATCH)):
             for number, row in part:
                 if len(row) != len(self.types):
                     raise TableError(

@@ -202,8 +202,8 @@ class Scores:
     def _encode(self, batch: Any) -> np.ndarray:
         preparation, columns = self._preparation, self._columns
         numbers = {name: columns[name].values(batch.column(name)) for name in preparation.numeric}
-        for name in numbers.keys() - preparation.fills.keys():
-            self._absent[name] += int((~np.isfinite(numbers[name])).sum())
+        for name, values in numbers.items():
+            self._absent[name] += 0 if name in preparation.fills else int((~np.isfinite(values)).sum())
         texts = {}
         for name, levels in preparation.levels.items():
             codes, found = columns[name].codes(batch.column(name))
@@ -233,7 +233,7 @@ class Scores:
                 shown = ", ".join(map(repr, levels))
                 said.append(f"column {name!r} has values the model has not seen ({shown}); they are encoded {treated}.")
         if self._n_without:
-            columns = some([f"{name} in {count:,}" for name, count in sorted(self._absent.items()) if count])
+            columns = some([f"{name} in {count:,}" for name, count in self._absent.items() if count])
             said.append(
                 f"{self._n_without:,} of {self.n_rows:,} rows lack a number ({columns}): their scores are missing."
             )

@@ -17,7 +17,7 @@ from fairpca.audit.texts import MISSING_LEVEL, MISSING_TOKENS, MissingTokens
 
 #: The label of groups that were merged because they are small.
 OTHER_GROUP = "other"
-#: More columns than this that are left out for the same reason are listed together.
+#: More columns than this that are left out for the same reason are counted, and some of them named.
 _MANY = 10
 
 #: A column by name: codes, and the text of each code.
@@ -249,17 +249,12 @@ class Preparation:
         return [*said, f"{len(self.keys)} features, {'' if self.standardised else 'not '}standardised"]
 
     def _left_out(self) -> list[str]:
-        """One line per column, or per reason if many columns share it."""
+        """One line per reason."""
         names: dict[str, list[str]] = {}
         for name, reason in self.left_out.items():
             names.setdefault(reason, []).append(repr(name))
-        said = []
-        for reason, found in names.items():
-            if len(found) > _MANY:
-                said.append(f"left out {len(found):,} columns: {some(found)}: each because {reason}")
-            else:
-                said += [f"left out {name}: {reason}" for name in found]
-        return said
+        counts = {reason: f"{len(found):,} columns: " if len(found) > _MANY else "" for reason, found in names.items()}
+        return [f"left out {counts[reason]}{some(found, _MANY)}: {reason}" for reason, found in names.items()]
 
     def _pooled(self, name: str, rare: Mapping[str, int]) -> str:
         levels = f"levels of {name!r} with fewer than {self.min_level:,} rows"

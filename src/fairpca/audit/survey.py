@@ -297,8 +297,8 @@ def is_numeric_type(kind: Any) -> bool:
 
     if types.is_dictionary(kind):
         kind = kind.value_type
-    numbers = types.is_floating(kind) or types.is_integer(kind) or types.is_decimal(kind)
-    return numbers or types.is_boolean(kind) or types.is_null(kind)
+    numbers = (types.is_floating, types.is_integer, types.is_decimal, types.is_boolean, types.is_null)
+    return any(test(kind) for test in numbers)
 
 
 def is_text_type(kind: Any) -> bool:
