@@ -13,8 +13,9 @@ from typing import Any
 import numpy as np
 import sklearn
 
+from fairpca._display import number
 from fairpca._frames import feature_names_of
-from fairpca._labels import label_texts
+from fairpca._labels import label_text, label_texts
 from fairpca._progress import Report, progress_of
 from fairpca._validation import check_number, split_off_groups
 from fairpca._workers import delayed, parallel
@@ -23,6 +24,7 @@ from fairpca.inference._checks import check_dimensions
 from fairpca.inference._study import Evidence
 from fairpca.inference.cross_validation import evaluations
 from fairpca.linalg import threads_for
+from fairpca.metrics import GroupValues
 from fairpca.model_selection._claims import all_claims
 from fairpca.model_selection._features import study_features
 from fairpca.model_selection._held_out import HeldOut, Measured
@@ -34,6 +36,8 @@ from fairpca.moments import GroupMoments
 __all__ = ["compare"]
 
 _DEFAULT_DIMENSIONS = (1, 2, 3, 5, 10)
+#: A gap of losses is closed, or as it was, up to this share of that of ordinary PCA: fits stop at a tolerance.
+_CLOSED = 0.01
 #: The rows were checked once; many small classifiers need not do it again.
 _TRUSTED: Any = {"assume_finite": True, "skip_parameter_validation": True}
 
@@ -246,7 +250,23 @@ def _result(study: Study, fit: _Fit, new_rows: GroupEvaluation, held_out: HeldOu
         seconds=fit.seconds,
         notes=fit.notes,
         held_out=held_out,
+        gap_remark=_gap_remark(new_rows.loss, study.ordinary_losses(fit.n_components), fit.method.family),
     )
+
+
+def _gap_remark(loss: GroupValues, ordinary: GroupValues, family: str) -> str:
+    """From the losses in the sample, for the groups whose losses differ most under ordinary PCA."""
+    high, low = ordinary.between
+    changes = {
+        "reverses": loss[low] - loss[high] > _CLOSED * ordinary.gap,
+        "widens": loss.gap - ordinary.gap > _CLOSED * ordinary.gap,
+    }
+    verbs = " and ".join(verb for verb, holds in changes.items() if holds)
+    if not verbs or family in ("reference", "parity"):
+        return ""
+    pairs = (f"“{label_text(one)}” {number(loss[one])}, by ordinary PCA {number(ordinary[one])}" for one in (high, low))
+    largest = "" if loss.gap in (abs(loss[high] - loss[low]), 0.0) else f"; largest difference {number(loss.gap)}"
+    return f"It {verbs} the gap of losses in the sample: {'; '.join(pairs)}{largest}."
 
 
 def _fit_all(

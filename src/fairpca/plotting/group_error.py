@@ -39,7 +39,7 @@ class GroupErrorDisplay(Display):
     groups : tuple
     of : {"error", "loss", "corrected_loss"}
     label : str
-        Of the vertical axis.
+        Of the vertical axis; by default what is drawn.
 
     Attributes
     ----------
@@ -66,7 +66,7 @@ class GroupErrorDisplay(Display):
     values: dict[str, np.ndarray]
     groups: tuple[Any, ...]
     of: Value = "error"
-    label: str = "reconstruction error"
+    label: str = ""
 
     @classmethod
     def from_estimator(
@@ -99,7 +99,7 @@ class GroupErrorDisplay(Display):
                 groups = tuple(found)
                 rows.append(list(found.values()))
             values[name] = np.array(rows)
-        return cls(np.array(dimensions), values, groups, of, f"reconstruction {of}").plot(ax)
+        return cls(np.array(dimensions), values, groups, of).plot(ax)
 
     @classmethod
     def from_comparison(
@@ -122,5 +122,6 @@ class GroupErrorDisplay(Display):
 
     def _draw(self, ax: Any) -> None:
         self.lines_ = draw_group_curves(ax, self.dimensions, self.values, self.groups)
-        ax.set(ylabel=f"{self.label}\nin squared units (↓ better)", title=f"Each group's {self.label}")
+        label = self.label or f"reconstruction {self.of}"
+        ax.set(ylabel=f"{label}\nin squared units (↓ better)", title=f"Each group's {label}")
         ax.legend(fontsize="small")
