@@ -306,16 +306,7 @@ class _Study:
         angle = brentq(difference, 0.0, limit, xtol=1e-13, rtol=1e-14, disp=False)
         # Where eigenvalues tie, the errors jump: follow the geodesic to the point where they are equal.
         path = Geodesic(at(max(angle - 1e-12, 0.0)).basis, at(min(angle + 1e-12, limit)).basis)
-        forms = path.forms(self._joint.matrices)
-
-        def along(t: float) -> float:
-            return sign * self._difference(path.captured(forms, t))
-
-        if along(0.0) * along(1.0) < 0:
-            t = brentq(along, 0.0, 1.0, xtol=1e-16, rtol=1e-15, disp=False)
-        else:
-            t = min((0.0, 1.0), key=lambda end: abs(along(end)))
-        return float(np.tan(angle)), path.basis(t)
+        return float(np.tan(angle)), path.balanced(self._joint.matrices, self._difference)
 
     def _difference(self, captured: np.ndarray) -> float:
         """How much more error (or loss) the first group has than the second, in units of the total variance."""

@@ -14,13 +14,13 @@ from collections.abc import Iterator
 
 import numpy as np
 
-from fairpca.joint_range import EXTRA, Incumbent, JointRange, RangePoint
+from fairpca.joint_range import EXTRA, ErrorsView, Incumbent, JointRange, RangePoint
 from fairpca.linalg import extend_basis, orthonormalise, scipy_threads_only
 from fairpca.protocols import RangeProblem, RelaxedSolution, SolverResult, Status
-from fairpca.solvers.range.dual_two import solve_pair
 from fairpca.solvers.range.fantope import FantopeSolution, solve_fantope
 from fairpca.solvers.range.rounding import reduce_rank
 from fairpca.solvers.range.subspace_sqp import refine_subspace
+from fairpca.solvers.range.sweep import sweep_range
 
 _log = logging.getLogger(__name__)
 
@@ -67,16 +67,27 @@ def _single(problem: RangeProblem, joint: JointRange, point: RangePoint) -> Solv
 
 
 def _solve_dense(
-    problem: RangeProblem,
-    joint: JointRange,
-    *,
-    tol: float,
-    max_iter: int,
-    rng: np.random.Generator,
+    problem: RangeProblem, joint: JointRange, *, tol: float, max_iter: int, rng: np.random.Generator
 ) -> SolverResult:
-    if joint.n_matrices == 2:
-        return solve_pair(problem, joint, tol=tol, max_iter=max_iter)
+    if joint.n_matrices == 2 and problem.normalised:
+        return _solve_pair(problem, joint, tol=tol, max_iter=max_iter)
     return _solve_many(problem, joint, tol=tol, rng=rng)
+
+
+def _solve_pair(problem: RangeProblem, joint: JointRange, *, tol: float, max_iter: int) -> SolverResult:
+    """Two matrices: along the boundary of their range; every point visited there gives a bound."""
+    found = Incumbent(problem, joint)
+
+    def try_bound(point: RangePoint) -> None:
+        total = point.weights.sum()
+        scaled = dataclasses.replace(point, weights=point.weights / total, support=point.support / total)
+        found.try_bound(problem.bound(scaled.weights, scaled.support), scaled)
+
+    view = ErrorsView(problem, joint.traces)
+    swept = sweep_range(view, joint, tol=tol, max_iter=max_iter, relative=False, visited=try_bound)
+    found.try_basis(swept.objective, swept.basis)
+    found.n_iter = swept.n_iter
+    return found.result(tol, Status.MAX_ITER)
 
 
 def _solve_many(
@@ -91,7 +102,7 @@ def _solve_many(
 
     If they do not, the relaxation gives the bound, and rounding the best subspace of dimension d.
     """
-    found = Incumbent(problem, joint)
+    found, in_errors = Incumbent(problem, joint), ErrorsView(problem, joint.traces)
 
     def try_weights(weights: np.ndarray) -> None:
         found.try_point(joint.point(weights / weights.sum() if problem.normalised else weights))
@@ -100,7 +111,7 @@ def _solve_many(
         point = joint.point(found.weights)
         found.try_point(point)
         if found.gap > tol and not _is_tied(point, joint.dimension):
-            end = refine_subspace(problem, joint, found.basis, found.weights)
+            end = refine_subspace(in_errors, joint, found.basis, found.weights)
             found.n_iter = end.n_iter
             found.try_basis(end.value, end.basis)
             try_weights(end.multipliers)
@@ -118,7 +129,7 @@ def _solve_many(
     for start in _roundings(relaxed, fantope.vectors[:, : joint.dimension], joint, rng):
         if found.gap <= tol or agreeing == _AGREEING:
             break
-        end = refine_subspace(problem, joint, start, fantope.weights, to_beat=found.value - tol)
+        end = refine_subspace(in_errors, joint, start, fantope.weights, to_beat=found.value - tol)
         agreeing = _count_agreeing(agreeing, end.value, found)
         value, gap = min(end.value, found.value), min(end.value, found.value) - found.bound
         _log.info("rounding: value %.9g, best %.9g, bound %.9g, gap %.3g", end.value, value, found.bound, gap)
@@ -130,7 +141,6 @@ def _solve_many(
 
 def _is_tied(point: RangePoint, d: int) -> bool:
     """Whether the d-th and the next eigenvalue are equal, so that the subspace is arbitrary."""
-    assert point.values is not None
     return len(point.values) > d and bool(point.values[d - 1] - point.values[d] <= _TIED * np.abs(point.values).max())
 
 
@@ -173,10 +183,10 @@ def _solve_in_subspaces(
     problem: RangeProblem, joint: JointRange, *, tol: float, max_iter: int, rng: np.random.Generator
 ) -> SolverResult:
     span, found = _Span(joint), Incumbent(problem, joint)
-    fantope = None if joint.n_matrices == 2 else _settle_weights(problem, span, found, tol)
+    fantope = None if joint.n_matrices == 2 and problem.normalised else _settle_weights(problem, span, found, tol)
     for _ in found.steps(-np.inf, _SUBSPACE_STEPS):
-        if joint.n_matrices == 2:
-            inner = solve_pair(problem, span.range, tol=0.1 * tol, max_iter=max_iter)
+        if joint.n_matrices == 2 and problem.normalised:
+            inner = _solve_pair(problem, span.range, tol=0.1 * tol, max_iter=max_iter)
         else:
             inner = _solve_many(problem, span.range, fantope, tol=0.1 * tol, rng=rng)
         fantope = None
