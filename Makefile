@@ -4,7 +4,7 @@ VENV   ?= .venv
 BIN    := $(VENV)/bin
 OLDEST ?= .venv-oldest
 
-.PHONY: demo test test-anndata test-spark fuzz lint bench format clean docs docs-check test-oldest release-check
+.PHONY: demo test test-anndata test-spark test-torch fuzz lint bench format clean docs docs-check test-oldest release-check
 
 demo: $(VENV)/.installed
 	$(BIN)/fairpca demo
@@ -12,9 +12,9 @@ demo: $(VENV)/.installed
 test: $(VENV)/.test
 	$(BIN)/python -m pytest -n auto --dist loadfile
 
-# Two doors whose packages are large or hold others back (anndata: pandas below 3; pyspark: 456 MB, needs Java 17), each in an
-# environment of its own.
-test-anndata test-spark: test-%: .venv-%/.installed
+# Doors whose packages are large or hold others back (anndata: pandas below 3; pyspark: 456 MB, needs Java 17; torch: with CUDA
+# on Linux unless an index of CPU builds is given), each in an environment of its own.
+test-anndata test-spark test-torch: test-%: .venv-%/.installed
 	.venv-$*/bin/python -m pytest -p no:cacheprovider tests/test_$*.py
 
 .venv-%/.installed: pyproject.toml
@@ -58,7 +58,7 @@ release-check: $(VENV)/.release
 	$(BIN)/python tools/release_check.py
 
 clean:
-	rm -rf $(VENV) $(OLDEST) .venv-anndata .venv-spark .cache build dist .pytest_cache .mypy_cache .ruff_cache
+	rm -rf $(VENV) $(OLDEST) .venv-anndata .venv-spark .venv-torch .cache build dist .pytest_cache .mypy_cache .ruff_cache
 
 $(BIN)/python:
 	@$(PYTHON) -c 'import sys; sys.exit(sys.version_info < (3, 11))' || \

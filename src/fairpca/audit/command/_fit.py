@@ -19,7 +19,7 @@ from fairpca.audit.model import PreparedModel
 
 __all__ = ["add_fit"]
 
-_METHODS = list(estimators.ESTIMATORS)
+_METHODS = [name for name, one in estimators.ESTIMATORS.items() if one is not estimators.LeaceEraser]  # has no scores
 #: Parameters whose values are functions.
 _CODE = frozenset({"callback"})
 
