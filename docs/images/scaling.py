@@ -48,7 +48,7 @@ def sparse_rows(p: int) -> Rows:
 
 def seconds_of(fit: Callable[[], object]) -> float:
     times = []
-    while not times or (times[0] < SHORT and len(times) < 5):
+    while not times or (times[0] < SHORT and len(times) < 3):
         start = time.process_time()
         fit()
         times.append(time.process_time() - start)
