@@ -8,7 +8,7 @@ from sklearn.decomposition import PCA
 
 from fairpca import FairPCA
 from fairpca.model_selection import components_needed
-from fairpca.plotting import ComponentsNeededDisplay
+from fairpca.plotting import ComponentsNeededDisplay, ParallelAnalysisDisplay
 
 pyplot = pytest.importorskip("matplotlib.pyplot")
 
@@ -48,6 +48,16 @@ def test_from_estimator_draws_on_given_axes_and_shows_new_rows(two_groups):
     assert display.plot().ax_ is not ax
     single = ComponentsNeededDisplay.from_estimator(FairPCA(), X, sensitive_features=groups, share=0.5)
     assert single.methods == ("FairPCA",)
+
+
+def test_parallel_analysis_draws_variances_and_levels(two_groups):
+    X, groups = two_groups
+    found = components_needed(X, sensitive_features=groups, method="parallel")
+    display = ParallelAnalysisDisplay.from_result(found)
+    assert len(display.lines_) == 6
+    assert np.array_equal(display.lines_[1].get_ydata(), found.variances[:, 1])
+    assert np.array_equal(display.lines_[5].get_ydata(), found.levels[:, 2])
+    assert display.lines_[0].get_label() == f"all rows, in the sample: {found.needed} components"
 
 
 def test_errors(two_groups):

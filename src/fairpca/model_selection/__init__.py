@@ -6,6 +6,7 @@ from fairpca.model_selection.comparison import Comparison, MethodResult
 from fairpca.model_selection.frontier import Frontier, FrontierPoint, frontier
 from fairpca.model_selection.methods import METHODS, Method
 from fairpca.model_selection.needed import ComponentsNeeded, components_needed
+from fairpca.model_selection.parallel import ParallelAnalysis
 
 __all__ = [
     "METHODS",
@@ -15,6 +16,7 @@ __all__ = [
     "FrontierPoint",
     "Method",
     "MethodResult",
+    "ParallelAnalysis",
     "compare",
     "components_needed",
     "frontier",

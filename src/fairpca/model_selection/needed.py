@@ -26,6 +26,7 @@ from fairpca.inference._checks import as_source
 from fairpca.inference._fitting import fit_to_moments, needs_moments_only
 from fairpca.linalg import threads_for
 from fairpca.model_selection.methods import choose_methods
+from fairpca.model_selection.parallel import parallel_analysis
 from fairpca.moments import GroupMoments, group_moments
 from fairpca.moments._folds import FoldMoments
 from fairpca.moments.dask import moments_from_dask
@@ -136,6 +137,7 @@ def components_needed(
     X: Any,
     *,
     sensitive_features: Any = None,
+    method: str = "share",
     share: float = 0.9,
     methods: Iterable[str] | Mapping[str, Any] = ("PCA", "FairPCA"),
     n_components: int | None = None,
@@ -143,8 +145,8 @@ def components_needed(
     cv: int | None = None,
     sample_weight: Any = None,
     random_state: Any = None,
-) -> ComponentsNeeded:
-    """How many components every group needs to keep a share of its variance, and the curve that leads there.
+) -> Any:
+    """How many components every group needs: to keep a share of its variance, or before only noise is left.
 
     Components that keep 90 % of the variance of all rows may keep much less of a group that varies in other directions.
     Group a keeps ``<M_a, V V^T> / tr M_a`` of its own variance.
@@ -154,6 +156,8 @@ def components_needed(
     X : array-like or sparse matrix of shape (n_samples, n_features), Dask collection, or GroupMoments
     sensitive_features : array-like
         The group of each row; not needed if X is a GroupMoments.
+    method : {"share", "parallel"}, default="share"
+        "parallel" is parallel analysis by group, for rows in memory; it has no other options than ``random_state``.
     share : float, default=0.9
     methods : iterable of str or mapping from name to estimator, default=("PCA", "FairPCA")
         Names as in ``fairpca.model_selection.METHODS``, or estimators of your own with a parameter ``n_components``.
@@ -173,12 +177,12 @@ def components_needed(
 
     Returns
     -------
-    ComponentsNeeded
+    ComponentsNeeded, or ParallelAnalysis with ``method="parallel"``
 
     See Also
     --------
     fairpca.FairPCA : ``FairPCA(n_components=0.9)`` is fitted with the number found here.
-    fairpca.plotting.ComponentsNeededDisplay : Draws the curves.
+    fairpca.plotting.ComponentsNeededDisplay, fairpca.plotting.ParallelAnalysisDisplay : Draw the curves.
 
     Notes
     -----
@@ -188,6 +192,13 @@ def components_needed(
 
     No projection keeps more of the group that keeps least than ``FairPCA(criterion="error", relative=True)``, so no
     method needs fewer components than this one does with two groups.
+
+    *Parallel analysis* (Horn 1965) permutes each column within each group 199 times: this keeps all means and variances
+    of groups and removes all relations between columns. Components count, from the first on, while their variance
+    exceeds the 95 % level of the permuted rows: those of all rows, and each group's own. Variances are about the group
+    means, so a difference of means is not a component. Where nothing is related, a component is found in one case of
+    20, in all rows and in each group. Strong components hide weak ones, since permuting spreads their variance over all
+    others; standardise columns in different units.
 
     Examples
     --------
@@ -205,10 +216,24 @@ def components_needed(
     male           690              28   29       29
     every group  1,000              28   29       29
     Small groups are flattered in the sample, since components fit their rows more closely; cv=10 adds new rows.
+    >>> components_needed(X, sensitive_features=sex, method="parallel")
+    Components whose variance exceeds the 95 % level of columns permuted within each group
+    <BLANKLINE>
+    group      rows  components
+    all rows  1,000          23
+    female      310          21
+    male        690          19
+    Few rows show few components: a smaller number does not show that a group has fewer.
     """
+    seed = seed_from(random_state)
+    if check_choice("method", method, ("share", "parallel")) == "parallel":
+        given = {"share": share, "methods": methods, "n_components": n_components, "center": center, "cv": cv}
+        given |= {"sample_weight": sample_weight}
+        if useless := [name for name, value in given.items() if value is not components_needed.__kwdefaults__[name]]:
+            raise ValueError(f"method='parallel' has no use for {', '.join(useless)}; leave out all of them.")
+        return parallel_analysis(X, sensitive_features, seed)
     check_share("share", share, example=0.9)
     check_choice("center", center, ("pooled", "group"))
-    seed = seed_from(random_state)
     chosen = choose_methods(methods)
     for method in chosen:
         if not needs_moments_only(method.make(1, seed)):

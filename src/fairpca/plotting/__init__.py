@@ -2,7 +2,7 @@
 
 from fairpca.plotting.biplot import BiplotDisplay
 from fairpca.plotting.communality import CommunalityDisplay
-from fairpca.plotting.components_needed import ComponentsNeededDisplay
+from fairpca.plotting.components_needed import ComponentsNeededDisplay, ParallelAnalysisDisplay
 from fairpca.plotting.convergence import ConvergenceDisplay
 from fairpca.plotting.frontier import FrontierDisplay
 from fairpca.plotting.group_error import GroupErrorDisplay
@@ -17,5 +17,6 @@ __all__ = [
     "FrontierDisplay",
     "GroupErrorDisplay",
     "LoadingsDisplay",
+    "ParallelAnalysisDisplay",
     "ProjectionDisplay",
 ]

@@ -1,4 +1,4 @@
-"""The share of its variance that each group keeps, against the number of components."""
+"""How many components each group needs: the share that it keeps, and parallel analysis."""
 
 from __future__ import annotations
 
@@ -7,10 +7,10 @@ from dataclasses import dataclass
 from typing import Any, Self
 
 from fairpca._validation import check_choice
-from fairpca.model_selection import ComponentsNeeded, components_needed
+from fairpca.model_selection import ComponentsNeeded, ParallelAnalysis, components_needed
 from fairpca.plotting._style import Display, draw_group_curves, named_estimators, plain
 
-__all__ = ["ComponentsNeededDisplay"]
+__all__ = ["ComponentsNeededDisplay", "ParallelAnalysisDisplay"]
 
 
 @dataclass
@@ -93,4 +93,52 @@ class ComponentsNeededDisplay(Display):
         ax.axhline(shown.share, color="0.6", linewidth=1, zorder=0)
         where = "on new rows" if self.new_rows else "in the sample"
         ax.set(ylabel="share of its variance (↑ better)", title=f"What each group keeps, {where}")
+        ax.legend(fontsize="small")
+
+
+@dataclass
+class ParallelAnalysisDisplay(Display):
+    """Variances of the components of all rows and of each group, against the 95 % level of permuted columns, dotted.
+
+    Components count as long as their line lies above the dotted one of the same colour.
+
+    Parameters
+    ----------
+    result : ParallelAnalysis
+
+    Attributes
+    ----------
+    ax_, figure_, lines_
+        The matplotlib objects, after :meth:`plot`.
+
+    See Also
+    --------
+    fairpca.model_selection.components_needed : Computes what is drawn.
+
+    Examples
+    --------
+    >>> from fairpca.datasets import make_toy
+    >>> from fairpca.model_selection import components_needed
+    >>> from fairpca.plotting import ParallelAnalysisDisplay
+    >>> X, groups = make_toy(random_state=0)
+    >>> found = components_needed(X, sensitive_features=groups, method="parallel")
+    >>> len(ParallelAnalysisDisplay.from_result(found).lines_)
+    6
+    """
+
+    result: ParallelAnalysis
+
+    @classmethod
+    def from_result(cls, result: ParallelAnalysis, *, ax: Any = None) -> Self:
+        """Draw the result of :func:`fairpca.model_selection.components_needed` with ``method="parallel"``."""
+        return cls(result).plot(ax)
+
+    def _draw(self, ax: Any) -> None:
+        found = self.result
+        curves = {"in the sample": found.variances, "95 % by chance": found.levels}
+        self.lines_ = draw_group_curves(ax, found.dimensions, curves, ("all rows", *found.groups))
+        numbers = [found.needed, *found.needed_alone.values()]
+        for number, line in zip(numbers, self.lines_, strict=False):
+            line.set_label(f"{line.get_label()}: {number} components")
+        ax.set(ylabel="variance of the component", yscale="log", title="Components above chance")
         ax.legend(fontsize="small")
