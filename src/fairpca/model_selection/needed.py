@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import inspect
 import warnings
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
@@ -227,18 +228,19 @@ def components_needed(
     """
     seed = seed_from(random_state)
     if check_choice("method", method, ("share", "parallel")) == "parallel":
-        given = {"share": share, "methods": methods, "n_components": n_components, "center": center, "cv": cv}
-        given |= {"sample_weight": sample_weight}
-        if useless := [name for name, value in given.items() if value is not components_needed.__kwdefaults__[name]]:
+        others = {"share": share, "methods": methods, "n_components": n_components, "center": center, "cv": cv}
+        others["sample_weight"] = sample_weight
+        known = inspect.signature(components_needed).parameters
+        if useless := [name for name, value in others.items() if value is not known[name].default]:
             raise ValueError(f"method='parallel' has no use for {', '.join(useless)}; leave out all of them.")
         return parallel_analysis(X, sensitive_features, seed)
     check_share("share", share, example=0.9)
     check_choice("center", center, ("pooled", "group"))
     chosen = choose_methods(methods)
-    for method in chosen:
-        if not needs_moments_only(method.make(1, seed)):
+    for one in chosen:
+        if not needs_moments_only(one.make(1, seed)):
             raise ValueError(
-                f"methods: {method.name} cannot be fitted to moments, which a curve over all numbers of components "
+                f"methods: {one.name} cannot be fitted to moments, which a curve over all numbers of components "
                 "needs; fit it with a share as n_components instead."
             )
     moments, folds = _moments(X, sensitive_features, sample_weight, cv, seed)
@@ -254,8 +256,8 @@ def components_needed(
     with threads_for(len(chosen) * (last or moments.n_features) * moments.n_features**3):
         for d in range(1, (last or moments.n_features) + 1):
             for curve in curves:
-                for method in chosen:
-                    curve.extend(method.name, method.make(d, seed))
+                for one in chosen:
+                    curve.extend(one.name, one.make(d, seed))
             if last is None and all(curve.enough() for curve in curves):
                 break
     found = None

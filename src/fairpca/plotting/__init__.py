@@ -8,10 +8,12 @@ from fairpca.plotting.frontier import FrontierDisplay
 from fairpca.plotting.group_error import GroupErrorDisplay
 from fairpca.plotting.loadings import LoadingsDisplay
 from fairpca.plotting.projection import ProjectionDisplay
+from fairpca.plotting.stability import ComponentStabilityDisplay
 
 __all__ = [
     "BiplotDisplay",
     "CommunalityDisplay",
+    "ComponentStabilityDisplay",
     "ComponentsNeededDisplay",
     "ConvergenceDisplay",
     "FrontierDisplay",
