@@ -55,5 +55,5 @@ def test_any_partitions(recipe, rng, weighted, partitions):
 
 def test_bad_values_are_named(recipe):
     people = pandas.DataFrame({"p": [1.0, None, 2.0], "q": [1.0, 2.0, 3.0], "group": ["a", "b", "a"]})
-    with pytest.raises(Exception, match="'p' contains nulls|NaN|not finite"):
+    with pytest.raises(Exception, match=r"'p' contains nulls|NaN|not finite"):
         recipe["moments_of"](recipe["spark"].createDataFrame(people), ["p", "q"], "group")

@@ -5,7 +5,10 @@ from __future__ import annotations
 import copy
 import io
 import json
+import pickle
+import tracemalloc
 import warnings
+import zipfile
 
 import numpy as np
 import pytest
@@ -118,3 +121,63 @@ def test_changed_headers(models, tmp_path, cases):
         stream = io.BytesIO()
         np.savez(stream, header=np.frombuffer(json.dumps(header).encode(), np.uint8), **parts)
         check(stream.getvalue(), tmp_path / "model.npz")
+
+
+class _Executed:
+    """Runs code when it is unpickled."""
+
+    def __reduce__(self):
+        return pytest.fail, ("bytes of a stranger ran code",)
+
+
+def npy(claim: str, content: bytes = b"") -> bytes:
+    """An array file whose header says ``claim``, whatever follows."""
+    text = claim.encode() + b" " * (63 - (len(claim) + 10) % 64) + b"\n"
+    return b"\x93NUMPY\x01\x00" + len(text).to_bytes(2, "little") + text + content
+
+
+def hostile(content: bytes) -> dict[str, bytes]:
+    """Bytes that a stranger may send as moments, by what is wrong with them."""
+    with zipfile.ZipFile(io.BytesIO(content)) as archive:
+        parts = {name: archive.read(name) for name in archive.namelist()}
+    floats, many = "'descr': '<f8', 'fortran_order': False, 'shape'", 10**9
+    objects, deep = "'descr': '|O', 'fortran_order': False, 'shape'", "'descr': '|u1', 'fortran_order': False, 'shape'"
+    large = f"{{{floats}: (2, {many}), }}"
+    changed = {
+        "object array": {"means.npy": npy(f"{{{objects}: (1,), }}", pickle.dumps(_Executed()))},
+        "shape larger than the file": {"means.npy": npy(large)},
+        "deep header": {"header.npy": npy(f"{{{deep}: (90000,), }}", b"[" * 90_000)},
+        "no labels": {"header.npy": parts["header.npy"].replace(b'"labels"', b'"Labels"')},
+        "labels without numbers": {
+            "counts.npy": npy(f"{{{floats}: (0,), }}"),
+            "means.npy": npy(f"{{{floats}: (0, {many}), }}"),
+            "scatters.npy": npy(f"{{{floats}: (0, {many}, {many}), }}"),
+        },
+        "code in the header of an array": {"means.npy": npy("__import__('pytest').fail('ran code')")},
+    }
+    found = {"pickle": pickle.dumps(_Executed())}
+    for what, others in changed.items():
+        found[what] = zipped(parts | others, zipfile.ZIP_STORED)
+    found["bomb"] = zipped(parts | {"means.npy": npy(large, bytes(1 << 27))}, zipfile.ZIP_DEFLATED)
+    found["one part many times"] = zipped(parts, zipfile.ZIP_STORED, repeat=1000)
+    return found
+
+
+def zipped(parts: dict[str, bytes], compression: int, repeat: int = 1) -> bytes:
+    stream = io.BytesIO()
+    with warnings.catch_warnings(), zipfile.ZipFile(stream, "w", compression) as archive:
+        warnings.simplefilter("ignore", UserWarning)  # a name twice
+        for name, content in list(parts.items()) * repeat:
+            archive.writestr(name, content)
+    return stream.getvalue()
+
+
+def test_moments_of_a_stranger_run_nothing_and_take_little_memory(models):
+    """At most that of two copies of the bytes, and a little more."""
+    for what, content in hostile(models[-1]).items():
+        tracemalloc.start()
+        with pytest.raises(ValueError, match="content is not what GroupMoments"):
+            GroupMoments.from_bytes(content)
+        peak = tracemalloc.get_traced_memory()[1]
+        tracemalloc.stop()
+        assert peak < 2 * len(content) + (8 << 20), what
