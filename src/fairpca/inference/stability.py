@@ -142,9 +142,9 @@ def component_stability(
     the median and the interval of the angle between the fit and what the method finds in the population. For one
     component, V and W are the component and its counterpart.
 
-    This needs a solution that moves smoothly with the moments. Where groups have the same population, the
-    weights of a worst case (``FairPCA`` of losses or errors) are decided by chance, and intervals are too short or too
-    long; those of ordinary PCA and of ``criterion="mean"`` hold.
+    This needs a solution that moves smoothly with the moments, as that of ordinary PCA does. The weights of a worst case
+    (``FairPCA`` of losses or errors) can be decided by chance where groups have the same population; intervals are a
+    rough guide there.
 
     Examples
     --------
@@ -152,7 +152,9 @@ def component_stability(
     >>> from fairpca.inference import component_stability
     >>> from sklearn.decomposition import PCA
     >>> X, sex = load_german_credit(return_X_s=True)
-    >>> component_stability(PCA(3), X, sensitive_features=sex)
+    >>> found = component_stability(PCA(3), X, sensitive_features=sex)
+    >>> len(found.components), found.without_block.shape  # 40 blocks of each group
+    (3, (80, 4))
     """
     check_share("confidence", confidence, example=0.95)
     name, seed = type(estimator).__name__, seed_from(random_state)
