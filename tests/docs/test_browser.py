@@ -24,6 +24,15 @@ PAGES = (
 )
 
 
+#: Parts of the text that leave the screen at the right and cannot be scrolled to.
+OUTSIDE = """
+return [...document.querySelectorAll('article *')]
+  .filter(e => e.getBoundingClientRect().right > innerWidth + 1)
+  .filter(e => !e.closest('.pst-scrollable-table-container, pre, .formula'))
+  .map(e => e.outerHTML.slice(0, 80))
+"""
+
+
 def opened(browser, path, width=1280, scheme="light"):
     browser.get("about:blank")
     browser.get_log("browser"), browser.get_log("performance")
@@ -58,6 +67,7 @@ def test_pages_fit_the_screen_and_ask_nobody(site, browser, width, scheme):
         page = opened(browser, site / name, width, scheme)
         widths = page.execute_script("return [document.documentElement.scrollWidth, window.innerWidth]")
         assert widths[0] <= widths[1], f"{name} is {widths[0]} px wide"
+        assert page.execute_script(OUTSIDE) == [], name
         colour = page.execute_script("return getComputedStyle(document.body).backgroundColor")
         brightness = sum(int(part) for part in colour[4:-1].split(",")[:3]) / 3
         assert (brightness < 128) == (scheme == "dark"), f"{name}: {colour}"
