@@ -6,7 +6,6 @@ import functools
 import threading
 from collections.abc import Callable, Iterator
 from contextlib import AbstractContextManager, ExitStack, contextmanager, nullcontext
-from typing import NamedTuple
 
 import numpy as np
 from scipy import linalg
@@ -228,13 +227,6 @@ def canonical_basis(basis: np.ndarray, covariance: np.ndarray) -> np.ndarray:
     return fix_signs(orthonormalise(basis @ rotation[:, ::-1]))
 
 
-class PathForms(NamedTuple):
-    """Diagonal quadratic forms of several matrices along a path, by twice its angles: constants, cosines and sines."""
-
-    constant: np.ndarray
-    waves: np.ndarray
-
-
 class Geodesic:
     """The shortest path between two d-dimensional subspaces, from V_0 at t = 0 to V_1 at t = 1.
 
@@ -254,20 +246,12 @@ class Geodesic:
         angles = t * self._angles
         return orthonormalise(self._start * np.cos(angles) + self._direction * np.sin(angles))
 
-    def forms(self, matrices: np.ndarray) -> PathForms:
-        """Quadratic forms along the path, from which :meth:`captured` is computed without further products."""
-        image_start, image_ahead = matrices @ self._start, matrices @ self._direction
-        start = np.einsum("pi,api->ai", self._start, image_start)
-        mixed = np.einsum("pi,api->ai", self._direction, image_start)
-        ahead = np.einsum("pi,api->ai", self._direction, image_ahead)
-        return PathForms(0.5 * (start + ahead).sum(axis=1), np.hstack([0.5 * (start - ahead), mixed]))
-
     def balanced(self, matrices: np.ndarray, difference: Callable[[np.ndarray], float]) -> np.ndarray:
         """The basis at which a function of the ``<A_a, V V^T>`` changes its sign, or the end where it is smaller."""
-        forms = self.forms(matrices)
+        captured = self.captured(matrices)
 
         def along(t: float) -> float:
-            return difference(self.captured(forms, t))
+            return difference(captured(t))
 
         first, last = along(0.0), along(1.0)
         t = float(abs(last) < abs(first))
@@ -275,7 +259,16 @@ class Geodesic:
             t = brentq(along, 0.0, 1.0, xtol=1e-16, rtol=1e-15, disp=False)
         return self.basis(t)
 
-    def captured(self, forms: PathForms, t: float) -> np.ndarray:
-        """``<A_a, V(t) V(t)^T>`` for each matrix."""
-        angles = (2.0 * t) * self._angles
-        return forms.constant + forms.waves @ np.concatenate([np.cos(angles), np.sin(angles)])
+    def captured(self, matrices: np.ndarray) -> Callable[[float], np.ndarray]:
+        """``<A_a, V(t) V(t)^T>`` for each matrix, from cosines and sines of twice the angles of the path."""
+        image_start, image_ahead = matrices @ self._start, matrices @ self._direction
+        start = np.einsum("pi,api->ai", self._start, image_start)
+        mixed = np.einsum("pi,api->ai", self._direction, image_start)
+        ahead = np.einsum("pi,api->ai", self._direction, image_ahead)
+        constant, waves = 0.5 * (start + ahead).sum(axis=1), np.hstack([0.5 * (start - ahead), mixed])
+
+        def at(t: float) -> np.ndarray:
+            angles = (2.0 * t) * self._angles
+            return constant + waves @ np.concatenate([np.cos(angles), np.sin(angles)])
+
+        return at
