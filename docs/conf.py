@@ -42,7 +42,7 @@ numpydoc_show_class_members = False
 numpydoc_xref_param_type = False
 #: Plain text, one line per name that docstrings link to (version 1 of the format).
 intersphinx_mapping = {
-    "sklearn": ("https://scikit-learn.org/stable/", str(ROOT / "docs" / "_static" / "scikit-learn.inv")),
+    "sklearn": ("https://scikit-learn.org/stable/", str(ROOT / "docs" / "scikit-learn.txt")),
 }
 
 sphinx_gallery_conf = {
