@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import argparse
-import ast
 import inspect
 import json
 import warnings
@@ -12,84 +11,15 @@ from typing import Any
 from fairpca import estimators
 from fairpca._labels import label_text
 from fairpca.audit.command._audit import print_remarks
-from fairpca.audit.command._options import add_data_options, add_label_option, add_seed_option, load
-from fairpca.audit.command._output import check_output, output_name
+from fairpca.audit.command._options import load
+from fairpca.audit.command._output import Command, check_output
 from fairpca.audit.command._tables import clean
 from fairpca.audit.model import PreparedModel
 
-__all__ = ["add_fit"]
+__all__ = ["FIT"]
 
-_METHODS = list(estimators.ESTIMATORS)
 #: Parameters whose values are functions.
 _CODE = frozenset({"callback"})
-
-
-def add_fit(commands: Any) -> None:
-    """Add the command to the parser."""
-    parser = commands.add_parser(
-        "fit", help="fit one method to a file and save the model",
-        description="Fits one estimator and saves it together with the way the columns were prepared, so that "
-        "`fairpca transform` treats new files the same way. The model file holds numbers and text only: loading one "
-        "from an untrusted source executes nothing.",
-        epilog="example: fairpca fit credit.csv --sensitive sex --method FairPCA --components 5 --set criterion=error "
-        "--out model.npz",
-    )  # fmt: skip
-    add_data_options(parser)
-    add_label_option(parser, "leave this column out of the features too; some methods use it")
-    parser.add_argument(
-        "--continuous", action="append", default=[], metavar="COLUMN",
-        help="a sensitive column that holds measurements, such as age: the scores become uncorrelated with it "
-        "(ParityPCA, LeacePCA); may be repeated",
-    )  # fmt: skip
-    _add_estimator_options(parser)
-    add_seed_option(parser)
-    parser.add_argument(
-        "--out",
-        default="fairpca-model.npz",
-        type=output_name,
-        metavar="FILE",
-        help="where the model is written: a name that ends in .npz, or - for the standard output (default: "
-        "fairpca-model.npz)",
-    )
-    parser.add_argument("--json", action="store_true", help="print the result as JSON")
-    parser.add_argument("--quiet", action="store_true", help="no progress bar")
-    parser.set_defaults(run=_run)
-
-
-def _add_estimator_options(parser: argparse.ArgumentParser) -> None:
-    parser.add_argument("--method", choices=_METHODS, default="FairPCA", help="the estimator (default: FairPCA)")
-    parser.add_argument(
-        "--components",
-        type=_number_or_share,
-        default=2,
-        metavar="N",
-        help="number of components (default: 2), or a share such as 0.9: the fewest with which every group keeps it",
-    )
-    parser.add_argument(
-        "--set",
-        action="append",
-        default=[],
-        type=_setting,
-        metavar="NAME=VALUE",
-        help="a parameter of the estimator, such as criterion=error or tolerance=0.01; may be repeated",
-    )
-
-
-def _number_or_share(text: str) -> int | float:
-    """``5``, or ``0.9`` for a share of the variance; the estimator checks the range."""
-    return float(text) if "." in text else int(text)
-
-
-def _setting(text: str) -> tuple[str, Any]:
-    """``name=value``; a value that is not a Python literal is text."""
-    name, equals, value = text.partition("=")
-    if not equals or not name.isidentifier():
-        raise argparse.ArgumentTypeError(f"{text!r} is not of the form NAME=VALUE")
-    value = {"true": "True", "false": "False", "none": "None"}.get(value.lower(), value)
-    try:
-        return name, ast.literal_eval(value)
-    except (ValueError, SyntaxError):
-        return name, value
 
 
 def _run(arguments: argparse.Namespace) -> int:
@@ -171,3 +101,14 @@ def _by_group(estimator: Any, name: str) -> dict[str, float]:
     if values is None:
         return {}
     return {label_text(group): float(value) for group, value in zip(estimator.groups_, values, strict=True)}
+
+
+FIT = Command(
+    "fit",
+    _run,
+    "fit one method to a file and save the model",
+    "Fits one estimator and saves it together with the way the columns were prepared, so that `fairpca transform` "
+    "treats new files the same way. The model file holds numbers and text only: loading one from an untrusted source "
+    "executes nothing.",
+    "example: fairpca fit credit.csv --sensitive sex --method FairPCA --components 5 --set criterion=error --out m.npz",
+)

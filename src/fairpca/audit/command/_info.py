@@ -6,21 +6,14 @@ import argparse
 import json
 import platform
 from importlib.metadata import PackageNotFoundError, version
-from typing import Any
 
 import fairpca
+from fairpca.audit.command._output import Command
 
-__all__ = ["add_info"]
+__all__ = ["INFO"]
 
 _REQUIRED = ("numpy", "scipy", "scikit-learn")
 _OPTIONAL = ("pandas", "pyarrow", "cvxpy-base", "scs", "matplotlib", "dask")
-
-
-def add_info(commands: Any) -> None:
-    """Add the command to the parser."""
-    parser = commands.add_parser("info", help="versions of fairpca and its dependencies")
-    parser.add_argument("--json", action="store_true", help="print them as JSON")
-    parser.set_defaults(run=_run)
 
 
 def _run(arguments: argparse.Namespace) -> int:
@@ -42,3 +35,6 @@ def _version(package: str) -> str | None:
         return version(package)
     except PackageNotFoundError:
         return None
+
+
+INFO = Command("info", _run, "versions of fairpca and its dependencies")

@@ -17,48 +17,17 @@ from fairpca._arrow import arrow_kind
 from fairpca._files import is_stream, replace_file
 from fairpca._optional import require
 from fairpca._progress import Progress
-from fairpca.audit.command._options import add_reading_options, open_table
-from fairpca.audit.command._output import check_output, output_name
+from fairpca.audit.command._options import open_table
+from fairpca.audit.command._output import Command, check_output
 from fairpca.audit.model import Scores, load
 from fairpca.audit.preparation import Preparation
 from fairpca.audit.table import Table
 from fairpca.audit.texts import MISSING_TOKENS, MissingTokens
 
-__all__ = ["add_transform"]
+__all__ = ["TRANSFORM"]
 
 #: Endings of files that are written as CSV.
 _TEXT_ENDINGS = {"", ".csv", ".txt"}
-
-
-def add_transform(commands: Any) -> None:
-    """Add the command to the parser."""
-    parser = commands.add_parser(
-        "transform", help="apply a saved model to a file",
-        description="Writes the scores of every row, in the order of the file. Columns are matched by name and "
-        "prepared as they were when the model was fitted; the groups are not needed. A row that lacks a number has no "
-        "scores, unless the model was fitted with --impute.",
-        epilog="example: fairpca transform model.npz new.csv --keep id --out scores.csv",
-    )  # fmt: skip
-    parser.add_argument("model", metavar="MODEL", help="a model that `fairpca fit` saved")
-    parser.add_argument("data", metavar="DATA", help="a CSV, .parquet or .feather file with the same columns")
-    parser.add_argument(
-        "--keep",
-        action="append",
-        default=[],
-        metavar="COLUMN",
-        help="copy a column of the file, unchanged, next to the scores; may be repeated",
-    )
-    parser.add_argument(
-        "--out",
-        default="scores.csv",
-        type=output_name,
-        metavar="FILE",
-        help="where the scores are written: .csv, .parquet or .feather, or - for CSV on the standard output (default: "
-        "scores.csv)",
-    )
-    add_reading_options(parser)
-    parser.add_argument("--quiet", action="store_true", help="no progress bar")
-    parser.set_defaults(run=_run)
 
 
 def _run(arguments: argparse.Namespace) -> int:
@@ -187,3 +156,14 @@ def _arrow_values(column: Any) -> Any:
     import pyarrow
 
     return pyarrow.array(column, from_pandas=True) if isinstance(column, np.ndarray) else column
+
+
+TRANSFORM = Command(
+    "transform",
+    _run,
+    "apply a saved model to a file",
+    "Writes the scores of every row, in the order of the file. Columns are matched by name and prepared as they were "
+    "when the model was fitted; the groups are not needed. A row that lacks a number has no scores, unless the model "
+    "was fitted with --impute.",
+    "example: fairpca transform model.npz new.csv --keep id --out scores.csv",
+)
