@@ -145,16 +145,18 @@ def _check_json(arguments: argparse.Namespace) -> None:
 
 
 def print_remarks(data: Prepared, arguments: argparse.Namespace) -> None:
-    """Print the group sizes and how the columns were treated; on one screen, only the beginning of that."""
+    """Print the group sizes and how the columns were treated; on one screen, only what is special about them."""
     sizes = ", ".join(f"{clean(label)} ({count:,})" for label, count in data.preparation.groups.items())
     print(clean(f"{data.table.name}: {data.n_rows:,} rows; groups {sizes}", WIDTH))
-    remarks = [clean(remark, 2000) for remark in data.preparation.remarks(option_names(arguments))]
-    whole = getattr(arguments, "details", True)
-    for remark in remarks if whole else remarks[:_REMARKS]:
-        text = remark if whole else clean(remark, WIDTH - 2)
-        print(textwrap.fill(text, WIDTH, initial_indent="  ", subsequent_indent="    ", break_on_hyphens=False))
-    if not whole and len(remarks) > _REMARKS:
-        print(f"  {len(remarks) - _REMARKS} more remarks on columns and rows (--details)")
+    remarks = data.preparation.remarks(option_names(arguments))
+    if getattr(arguments, "details", True):
+        for text in remarks:
+            print(textwrap.fill(clean(text, 2000), WIDTH, initial_indent="  ", subsequent_indent="    "))
+    else:
+        special = [text for text in remarks if text not in data.preparation.columns_used()]
+        print(*(f"  {clean(text, WIDTH - 2)}" for text in special[:_REMARKS]), sep="\n")
+        if len(special) < len(remarks):
+            print(f"  {len(remarks) - len(special[:_REMARKS])} more remarks on columns and rows (--details)")
     print(flush=True)
 
 

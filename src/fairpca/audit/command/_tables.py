@@ -111,9 +111,8 @@ def _by_group(found: Comparison) -> list[str]:
         if result.method != "PCA":
             continue
         d = result.n_components
-        tests = {} if found.test is None else found.test[d].by_group
         for label, count, held_out in zip(found.groups, found.counts, found.held_out_counts, strict=True):
-            rows.append([
+            row = [
                 str(d) if label == found.groups[0] else "",
                 clean(label_text(label)),
                 f"{count:,}",
@@ -122,9 +121,11 @@ def _by_group(found: Comparison) -> list[str]:
                 number(result.loss[label]),
                 number(found.expected_losses[d][label]),
                 with_interval(result.corrected_loss[label]),
-                *[p_text(one.p_value, found.test.n_permutations).removeprefix("= ")  # type: ignore[union-attr]
-                  for one in [tests[label]] if tests],
-            ])  # fmt: skip
+            ]
+            if found.test is not None:
+                p_value = found.test[d].by_group[label].p_value
+                row.append(p_text(p_value, found.test.n_permutations).removeprefix("= "))
+            rows.append(row)
     return format_table(heads, rows, left=2)
 
 

@@ -116,10 +116,10 @@ def effect(found: Comparison, other: MethodResult) -> str:
     if found.test is None or ordinary.method != "PCA" or other is ordinary or ordinary.new_rows.keeps_everything:
         return ""
     verb, (high, low), gap = _turn(ordinary, other), *_gap(other)
-    said = f"{other.method} {verb} the gap of losses" if verb else f"That {other.method} changes the gap is not shown"
+    said = f"{other.method} {verb or 'is not shown to change'} the gap of losses"
     if not other.corrected_loss.shown_pair:
         return f"{said}; {gap} is left, which may be zero."
-    return f"{said}; that of {high} is larger than that of {low} by {gap}."
+    return f"{said}; the loss of {high} is larger than that of {low} by {gap}."
 
 
 def _gap(result: MethodResult) -> tuple[list[str], str]:
