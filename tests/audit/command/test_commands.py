@@ -89,9 +89,7 @@ def test_values_in_a_file_are_the_same_for_the_same_seed(people, tmp_path, capsy
     arguments = ["audit", people, *COMMON, "--label", "default", "--components", "2", "--out", "r.html"]
     for name in ("one.json", "two.json"):
         assert run([*arguments, "--json", name], tmp_path) == 0
-    assert re.search(
-        r"components? +rows +PCA +FairPCA +change", capsys.readouterr().out
-    )  # the table is printed all the same
+    assert re.search(r"components? +rows +PCA +FairPCA +change", capsys.readouterr().out)
     assert (tmp_path / "one.json").read_bytes() == (tmp_path / "two.json").read_bytes()
     found = json.loads((tmp_path / "one.json").read_text())
     entry = found["results"][1]

@@ -58,15 +58,16 @@ def screen_text(found: Comparison) -> str:
     said = verdict(found)
     if said is None:
         return ""
-    table = format_table(said.heads, [[clean(row[0]), *row[1:]] for row in said.rows]) if said.rows else []
+    lines = [*_wrapped(f"{said.finding} {said.doubt}", said.remedy), ""]
+    if said.rows:
+        lines += ["Error on new rows"]
+        lines += [*format_table(said.heads, [[clean(row[0]), *row[1:]] for row in said.rows]), ""]
+    for title, value, interval, meaning in said.numbers:
+        lines += _wrapped(f"{title}: {value} ({interval}), {meaning}")
     level = f"{100 * found.settings['confidence']:g} %"
-    caption = (
-        "Error on new rows: mean squared distance between rows and their reconstruction. In brackets: "
-        f"{level} intervals, for all of these together.",
-    ) * bool(table)
-    lines = [*_wrapped(f"{said.finding} {said.size} {said.doubt}".strip(), f"{said.remedy} {said.left}".strip()), ""]
-    lines += [*_wrapped(*caption), *table, ""] * bool(table)
-    lines += _wrapped(said.price, said.readable, said.advice, sample_sentence(found))
+    brackets = f"In brackets: {level} intervals, for all of these together."
+    lines += _wrapped(f"Error: {TERMS['error']} Loss: {TERMS['loss']} {brackets}") * bool(said.rows)
+    lines += _wrapped(said.readable, said.advice, sample_sentence(found))
     return "\n".join(lines + [clean(f"Left out: {reason}", WIDTH) for reason in found.omitted])
 
 

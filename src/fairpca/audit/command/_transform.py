@@ -3,8 +3,6 @@
 from __future__ import annotations
 
 import argparse
-import csv
-import io
 import sys
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
@@ -65,12 +63,11 @@ def _kept(column: Any, table: Table) -> Any:
     return column if table.delimiter is None else pyarrow.compute.utf8_ltrim(column, " ")
 
 
-def _kind_of_output(path: str) -> str | None:
-    """'Parquet', 'Feather' or None for CSV."""
+def _kind_of_output(path: str) -> str:
     kind = arrow_kind(path)
     if kind is None and Path(path).suffix.lower() not in _TEXT_ENDINGS and not is_stream(path):
         raise ValueError(f"--out {path}: scores are written as .csv, .parquet (or .pq) and .feather (or .arrow) only.")
-    return kind
+    return kind or "CSV"
 
 
 def _missing_tokens(preparation: Preparation, arguments: argparse.Namespace) -> MissingTokens:
@@ -81,38 +78,23 @@ def _missing_tokens(preparation: Preparation, arguments: argparse.Namespace) -> 
 
 
 @contextmanager
-def _writer(stream: BinaryIO, kind: str | None) -> Iterator[Callable[[dict[str, Any]], None]]:
+def _writer(stream: BinaryIO, kind: str) -> Iterator[Callable[[dict[str, Any]], None]]:
     """A function that appends columns to the file."""
-    if kind is not None:
-        with _arrow_writer(stream, kind) as add:
-            yield add
-        return
-    text = io.TextIOWrapper(stream, encoding="utf-8", newline="")
-    writer = csv.writer(text)
-
-    def add_lines(columns: dict[str, Any]) -> None:
-        if not text.tell():
-            writer.writerow(columns)
-        writer.writerows(zip(*map(_csv_values, columns.values()), strict=True))
-
-    try:
-        yield add_lines
-    finally:
-        text.detach()  # flushes, and leaves the stream open
-
-
-@contextmanager
-def _arrow_writer(stream: BinaryIO, kind: str) -> Iterator[Callable[[dict[str, Any]], None]]:
-    pyarrow, parquet, ipc = (
-        require(module, f"Writing {kind} files") for module in ("pyarrow", "pyarrow.parquet", "pyarrow.ipc")
+    pyarrow, csv, parquet, ipc = (
+        require(f"pyarrow{module}", f"Writing {kind} files") for module in ("", ".csv", ".parquet", ".ipc")
     )
-    opened: list[Any] = []
+    plain = csv.WriteOptions(quoting_style="needed")
+    makers: dict[str, Callable[..., Any]] = {
+        "CSV": lambda *given: csv.CSVWriter(*given, write_options=plain),
+        "Parquet": parquet.ParquetWriter,
+        "Feather": ipc.new_file,
+    }
+    make, opened = makers[kind], []
 
     def add(columns: dict[str, Any]) -> None:
-        table = pyarrow.table({name: _arrow_values(column) for name, column in columns.items()})
+        table = pyarrow.table({name: _column(column) for name, column in columns.items()})
         if not opened:
-            make = parquet.ParquetWriter if kind == "Parquet" else ipc.new_file
-            _check_kinds(make, table.schema, kind)
+            _check_kinds(make, table, kind)
             opened.append(make(stream, table.schema))
         opened[0].write_table(table)
 
@@ -123,39 +105,25 @@ def _arrow_writer(stream: BinaryIO, kind: str) -> Iterator[Callable[[dict[str, A
             writer.close()
 
 
-def _check_kinds(make: Callable[..., Any], schema: Any, kind: str) -> None:
-    """Reject columns of a type that such files do not support: Parquet has no calendar intervals."""
-    import pyarrow
-
-    for field in schema:
-        try:
-            make(pyarrow.BufferOutputStream(), pyarrow.schema([field])).close()
-        except pyarrow.ArrowException:
-            raise ValueError(
-                f"--keep {field.name}: {kind} files cannot hold {field.type}; leave it out, or write .csv."
-            ) from None
-
-
-def _csv_values(column: Any) -> list[Any]:
-    """Values to write to a CSV file, None where missing; numbers that Python would format differently become text."""
-    if isinstance(column, np.ndarray):
-        return [None if value != value else value for value in column.tolist()]  # a missing score is an empty cell
-    import pyarrow
-    from pyarrow import types
-
-    kind = column.type
-    if types.is_integer(kind) or types.is_boolean(kind) or types.is_float64(kind) or types.is_string(kind):
-        return column.to_pylist()
-    try:
-        return column.cast(pyarrow.string()).to_pylist()
-    except (pyarrow.ArrowException, ValueError):  # Arrow cannot cast lists and similar types to text
-        return column.to_pylist()
-
-
-def _arrow_values(column: Any) -> Any:
+def _column(column: Any) -> Any:
+    """As Arrow has it; a missing score is null."""
     import pyarrow
 
     return pyarrow.array(column, from_pandas=True) if isinstance(column, np.ndarray) else column
+
+
+def _check_kinds(make: Callable[..., Any], table: Any, kind: str) -> None:
+    """Reject columns of a type that such files do not support: Parquet has no calendar intervals, CSV no lists."""
+    import pyarrow
+
+    for field in table.schema:
+        try:
+            with make(pyarrow.BufferOutputStream(), pyarrow.schema([field])) as writer:
+                writer.write_table(table.select([field.name]).slice(0, 1))
+        except pyarrow.ArrowException:
+            raise ValueError(
+                f"--keep {field.name}: {kind} files cannot hold {field.type}; leave it out, or write .feather."
+            ) from None
 
 
 TRANSFORM = Command(

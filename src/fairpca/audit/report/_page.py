@@ -40,7 +40,7 @@ def page(audit: Audit) -> str:
         style=style,
         script=script,
         data=script_json(report_data(audit)),
-        verdict="" if said is None else escape(f"{said.finding} {said.size} {said.doubt} {said.remedy}"),
+        verdict="" if said is None else escape(f"{said.finding} {said.doubt} {said.remedy}"),
         terms=_terms(TERMS),
         limits=_items(limits(found)),
         remarks=_items(audit.remarks),

@@ -36,14 +36,11 @@ class Verdict:
 
     n_components: int
     finding: str
-    size: str = ""
     doubt: str = ""
     remedy: str = ""
-    left: str = ""
     heads: list[str] = field(default_factory=list)
     rows: list[list[str]] = field(default_factory=list)
     numbers: list[list[str]] = field(default_factory=list)
-    price: str = ""
     readable: str = ""
     advice: str = ""
 
@@ -63,14 +60,8 @@ def verdict(found: Comparison, n_components: int | None = None) -> Verdict | Non
         d,
         *_finding(found, ordinary),
         "".join(_remedy(found, ordinary, other) for other in others),
-        "".join(_left(found, ordinary, other) for other in others),
         *_table(found, ordinary, others),
         _numbers(found, ordinary, others),
-        "".join(
-            f"Price: {other.method} keeps {percent(other.explained_variance)} of the variance, ordinary PCA "
-            f"{percent(ordinary.explained_variance)}."
-            for other in others
-        ),
         _readable(found, list(present.values())),
         _advice(found, ordinary, present),
     )
@@ -86,28 +77,26 @@ def _clarity(found: Comparison, one: MethodResult) -> tuple[Any, ...]:
     return not one.new_rows.keeps_everything, *lows, len(_claims(found, "chance", one)), one.n_components
 
 
-def _finding(found: Comparison, ordinary: MethodResult) -> tuple[str, str, str]:
-    """Whether groups are shown to be treated differently; by how much; and what speaks against it."""
+def _finding(found: Comparison, ordinary: MethodResult) -> tuple[str, str]:
+    """Whether groups are shown to be treated differently, and what speaks against it."""
     count = components_text(ordinary.n_components)
     start = f"On new rows, ordinary PCA with {count}"
     for claim in _claims(found, "losses", ordinary):
         worse, better = _names(claim.groups)
-        size = f"Its loss, the part of its error that components of its own would save, is larger by {_sure(claim)}."
-        return f"{start} represents {worse} worse than {better}.", size, ""
+        return f"{start} represents {worse} worse than {better}.", ""
     for claim in _claims(found, "errors", ordinary):
         worse, better = _names(claim.groups)
+        size = with_interval(Estimate(claim.value, claim.low, claim.high))
         doubt = "That components of its own would save more of it is not shown."
-        return f"{start} has a larger error for {worse} than for {better}.", f"It is larger by {_sure(claim)}.", doubt
+        return f"{start} has a larger error for {worse} than for {better}, by {size}.", doubt
     if found.test is None:
         doubt = "Name the column that identifies them (clusters) to learn more."
-        return "Nothing is claimed: rows repeat persons whose identities are not known.", "", doubt
-    (high, low), gap = _gap(ordinary)
-    size = f"The losses of {high} and {low} (what components of their own would save of their errors) differ by {gap}."
+        return "Nothing is claimed: rows repeat persons whose identities are not known.", doubt
     doubt = "Random groups of these sizes could have losses like these."
     for claim in _claims(found, "chance", ordinary):
         p_value = p_text(claim.value, found.test.n_permutations)
         doubt = f"In these rows losses differ more than those of random groups would (p {p_value})."
-    return f"With {count}, no difference between the groups is shown on new rows.", size, doubt
+    return f"With {count}, no difference between the groups is shown on new rows.", doubt
 
 
 def effect(found: Comparison, other: MethodResult) -> str:
@@ -161,17 +150,10 @@ def _remedy(found: Comparison, ordinary: MethodResult, other: MethodResult) -> s
     return f"{name} {verb or 'is not shown to change'} that difference: it {change}."
 
 
-def _left(found: Comparison, ordinary: MethodResult, other: MethodResult) -> str:
-    """How large a claimed difference of losses is with the other method."""
-    if not _claims(found, "losses", ordinary):
-        return ""
-    return f"The difference of losses is then {_gap(other)[1]}."
-
-
 def _numbers(found: Comparison, ordinary: MethodResult, others: Sequence[MethodResult]) -> list[list[str]]:
     """Title, number, interval and meaning: the differences of losses before and after, the largest rise of an error."""
     rows = []
-    for result, name in [(ordinary, "ordinary PCA"), *((other, other.method) for other in others)]:
+    for result, name in [(ordinary, "ordinary PCA"), *((one, one.method) for one in others)]:
         (high, low), gap = _gap(result)
         meaning = f"{high} more than {low}" if _claims(found, "losses", result) else "none is shown"
         rows.append([f"difference of losses, {name}", *_split(gap), meaning])
@@ -252,10 +234,6 @@ def _table(
 
 def _names(labels: Sequence[Any]) -> list[str]:
     return [f"“{label_text(label)}”" for label in labels]
-
-
-def _sure(claim: Claim) -> str:
-    return with_interval(Estimate(claim.value, claim.low, claim.high))
 
 
 def signed(one: Estimate) -> str:
