@@ -16,11 +16,12 @@ import numpy as np
 import pytest
 
 from fairpca import FairPCA, load_model
+from fairpca._display import text_table
 from fairpca._progress import Progress
 from fairpca.audit import prepare
 from fairpca.audit.command import main
 from fairpca.audit.command._main import guarded
-from fairpca.audit.command._tables import clean, format_table
+from fairpca.audit.command._tables import clean
 from fairpca.persistence import read_model
 
 
@@ -435,4 +436,4 @@ def test_progress_is_shown_on_a_terminal_and_removed():
 def test_labels_cannot_steer_the_terminal():
     assert clean("a\033[2Jb\n") == "a?[2Jb?"
     assert clean("x" * 40).endswith("…")
-    assert format_table(["a", "b"], [["x", "10"], ["yy", "9"]]) == ["a    b", "x   10", "yy   9"]
+    assert text_table(["a", "b"], [["x", "10"], ["yy", "9"]]) == ["a    b", "x   10", "yy   9"]

@@ -265,7 +265,7 @@ def test_a_word_opens_its_definition_where_it_stands(page):
         "return [tip.hidden, tip.textContent, tip.getBoundingClientRect().top - word.getBoundingClientRect().bottom]"
     )
     assert shown[0] is False
-    assert shown[1].startswith("loss: The part of a group's error")
+    assert shown[1].startswith("loss: the part of a group's error")
     assert abs(shown[2]) < 200
 
 

@@ -5,7 +5,6 @@ from __future__ import annotations
 import argparse
 import json
 import os
-import platform
 import shlex
 import sys
 import textwrap
@@ -13,14 +12,10 @@ from collections.abc import Sequence
 from datetime import UTC, datetime
 from typing import Any
 
-import numpy as np
-import scipy
-import sklearn
-
-import fairpca
 from fairpca._files import is_standard_output, write_text
 from fairpca._progress import Progress
 from fairpca.audit.command._fail_if import EXIT_CODE, check_conditions, conditions_met
+from fairpca.audit.command._info import versions
 from fairpca.audit.command._options import load, option_names
 from fairpca.audit.command._output import Command, check_output
 from fairpca.audit.command._tables import WIDTH, clean, details_text, screen_text
@@ -73,7 +68,10 @@ made (after all outputs are written), 130 interrupted
 def _run(arguments: argparse.Namespace) -> int:
     if arguments.out:
         check_output(arguments.out, arguments.data, endings=REPORT_ENDINGS)
-    _check_json(arguments)
+    if arguments.json == "-" and is_standard_output(arguments.out or os.devnull):
+        raise ValueError("--json prints the values, but --out sends the report to the same place; give a file to one.")
+    if arguments.json not in (None, "-"):
+        check_output(arguments.json, arguments.data, option="--json", endings=(".json",))
     check_conditions(arguments)
     data, talks = load(arguments), arguments.json != "-"
     if talks:
@@ -136,14 +134,6 @@ def show(found: Comparison, report: str | None, arguments: argparse.Namespace) -
         print(where, "" if arguments.details else "(all values: --details)")
 
 
-def _check_json(arguments: argparse.Namespace) -> None:
-    """Fail early if the values cannot be written."""
-    if arguments.json == "-" and is_standard_output(arguments.out or os.devnull):
-        raise ValueError("--json prints the values, but --out sends the report to the same place; give a file to one.")
-    if arguments.json not in (None, "-"):
-        check_output(arguments.json, arguments.data, option="--json", endings=(".json",))
-
-
 def print_remarks(data: Prepared, arguments: argparse.Namespace) -> None:
     """Print the group sizes and how the columns were treated; on one screen, only what is special about them."""
     sizes = ", ".join(f"{clean(label)} ({count:,})" for label, count in data.preparation.groups.items())
@@ -174,28 +164,27 @@ def _described(data: Prepared, arguments: argparse.Namespace) -> dict[str, Any]:
 
 
 def provenance(command_line: Sequence[str], seed: int, data: Prepared | None = None) -> dict[str, str]:
-    """What a reader needs to repeat the audit."""
-    lines = {"date": _today(), "command": shlex.join(["fairpca", *command_line]), "seed": str(seed)}
+    """What a reader needs to repeat the audit.
+
+    The date is in UTC; that of SOURCE_DATE_EPOCH if set, so that a page can be built again byte for byte.
+    """
+    given = os.environ.get("SOURCE_DATE_EPOCH", "")
+    moment = datetime.fromtimestamp(int(given), tz=UTC) if given.isdecimal() else datetime.now(tz=UTC)
+    date = moment.strftime("%Y-%m-%d %H:%M UTC")
+    lines = {"date": date, "command": shlex.join(["fairpca", *command_line]), "seed": str(seed)}
     if data is not None:
         lines["file"] = f"{data.table.name}: {data.n_rows:,} rows x {len(data.table.types)} columns"
         lines["SHA-256 of the file"] = data.table.sha256()
-    lines["versions"] = (
-        f"fairpca {fairpca.__version__}, numpy {np.__version__}, scipy {scipy.__version__}, "
-        f"scikit-learn {sklearn.__version__}, Python {platform.python_version()}"
-    )
-    lines["system"] = f"{platform.system()} {platform.machine()}, {sys.byteorder}-endian"
-    return lines
-
-
-def _today() -> str:
-    """The date in UTC; that of SOURCE_DATE_EPOCH if set, so that a page can be built again byte for byte."""
-    given = os.environ.get("SOURCE_DATE_EPOCH", "")
-    moment = datetime.fromtimestamp(int(given), tz=UTC) if given.isdecimal() else datetime.now(tz=UTC)
-    return moment.strftime("%Y-%m-%d %H:%M UTC")
+    return lines | {"versions": ", ".join(f"{name} {one}" for name, one in versions().items() if one)}
 
 
 AUDIT = Command(
-    "audit", _run, "does PCA treat the groups in a file differently? one screen and a report", _DESCRIPTION, _EXAMPLES
+    "audit",
+    _run,
+    "does PCA treat the groups in a file differently? one screen and a report",
+    _DESCRIPTION,
+    _EXAMPLES,
+    {"out": "fairpca-report.html"},
 )
 COMPARE = Command(
     "compare",

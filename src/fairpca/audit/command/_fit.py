@@ -70,37 +70,27 @@ def _estimator(arguments: argparse.Namespace) -> Any:
 
 
 def _print_result(estimator: Any, notes: list[str], path: str, *, as_json: bool) -> None:
-    ratio = (
-        float(estimator.explained_variance_ratio_.sum()) if hasattr(estimator, "explained_variance_ratio_") else None
+    errors, losses = (
+        {
+            label_text(group): float(one)
+            for group, one in zip(estimator.groups_, getattr(estimator, name, ()), strict=False)
+        }
+        for name in ("group_errors_", "group_losses_")
     )
-    by_group_errors, by_group_losses = (_by_group(estimator, name) for name in ("group_errors_", "group_losses_"))
-    result = {
-        "model": path,
-        "estimator": type(estimator).__name__,
-        "explained_variance": ratio,
-        "error": by_group_errors,
-        "loss": by_group_losses,
-        "notes": notes,
-    }
+    ratios = getattr(estimator, "explained_variance_ratio_", None)
+    kept = None if ratios is None else float(ratios.sum())
     if as_json:
-        print(json.dumps(result, indent=2))
+        named = {"model": path, "estimator": type(estimator).__name__, "explained_variance": kept}
+        print(json.dumps({**named, "error": errors, "loss": losses, "notes": notes}, indent=2))
         return
     print(" ".join(repr(estimator).split()))
-    for group, error in by_group_errors.items():
-        print(f"  {clean(group)}: error {error:.4f}, loss {by_group_losses[group]:.4f}")
-    if ratio is not None:
-        print(f"  explained variance {ratio:.1%}")
+    for group, error in errors.items():
+        print(f"  {clean(group)}: error {error:.4f}, loss {losses[group]:.4f}")
+    if kept is not None:
+        print(f"  explained variance {kept:.1%}")
     for note in notes:
         print(f"  note: {note}")
     print(f"Model: {path}")
-
-
-def _by_group(estimator: Any, name: str) -> dict[str, float]:
-    """An attribute by group label; empty if the estimator does not have it."""
-    values = getattr(estimator, name, None)
-    if values is None:
-        return {}
-    return {label_text(group): float(value) for group, value in zip(estimator.groups_, values, strict=True)}
 
 
 FIT = Command(
@@ -111,4 +101,5 @@ FIT = Command(
     "treats new files the same way. The model file holds numbers and text only: loading one from an untrusted source "
     "executes nothing.",
     "example: fairpca fit credit.csv --sensitive sex --method FairPCA --components 5 --set criterion=error --out m.npz",
+    {"out": "fairpca-model.npz"},
 )

@@ -5,36 +5,39 @@ from __future__ import annotations
 import argparse
 import json
 import platform
+import sys
 from importlib.metadata import PackageNotFoundError, version
 
 import fairpca
 from fairpca.audit.command._output import Command
 
-__all__ = ["INFO"]
+__all__ = ["INFO", "versions"]
 
-_REQUIRED = ("numpy", "scipy", "scikit-learn")
-_OPTIONAL = ("pandas", "pyarrow", "cvxpy-base", "scs", "matplotlib", "dask")
+_PACKAGES = ("numpy", "scipy", "scikit-learn", "pandas", "pyarrow", "cvxpy-base", "scs", "matplotlib", "dask")
+
+
+def versions() -> dict[str, str | None]:
+    """What runs here; None for an optional package that is not installed."""
+    found: dict[str, str | None] = {
+        "fairpca": fairpca.__version__,
+        "python": f"{platform.python_version()} on {platform.system()} {platform.machine()}, {sys.byteorder}-endian",
+    }
+    for package in _PACKAGES:
+        try:
+            found[package] = version(package)
+        except PackageNotFoundError:
+            found[package] = None
+    return found
 
 
 def _run(arguments: argparse.Namespace) -> int:
-    found: dict[str, str | None] = {
-        "fairpca": fairpca.__version__,
-        "python": f"{platform.python_version()} on {platform.system()} {platform.machine()}",
-    }
-    found |= {package: _version(package) for package in (*_REQUIRED, *_OPTIONAL)}
+    found = versions()
     if arguments.json:
         print(json.dumps(found, indent=2))
     else:
         for name, text in found.items():
             print(f"{name:<13} {text or 'not installed (optional)'}")
     return 0
-
-
-def _version(package: str) -> str | None:
-    try:
-        return version(package)
-    except PackageNotFoundError:
-        return None
 
 
 INFO = Command("info", _run, "versions of fairpca and its dependencies")

@@ -54,10 +54,6 @@ def _renaming(text: str) -> tuple[str, str]:
     return old, new
 
 
-def _delimiter(text: str) -> str:
-    return {"tab": "\t", "\\t": "\t"}.get(text, text)
-
-
 def _dimensions(text: str) -> list[int]:
     """Parse ``1,2,5`` or ``1-10`` or a mixture."""
     numbers: set[int] = set()
@@ -101,10 +97,6 @@ def _setting(text: str) -> tuple[str, Any]:
         return name, value
 
 
-def _out(default: str) -> dict[str, Any]:
-    return {"default": default, "type": output_name}
-
-
 _MANY = {"action": "append", "default": []}
 
 #: Initials of the commands that take it; the option with what follows it, or the name of a file; what ``--help`` says
@@ -132,7 +124,7 @@ repeated""", {**_MANY, "type": _renaming}),
     ("acf", "--merge-small N", "merge the groups with fewer than N rows into one, 'other'",
      {"type": _whole(0), "default": 0}),
     ("acft", "--delimiter C", """the character between the values of a CSV file, or 'tab' (default: comma, semicolon or
-tab, whichever is most frequent in the header)""", {"type": _delimiter}),
+tab, whichever is most frequent in the header)""", {"type": lambda text: {"tab": "\t", "\\t": "\t"}.get(text, text)}),
     ("acft", "--missing TOKEN", f"""a text or number that means a missing value, in every column; may be repeated. CSV
 files: besides empty cells and {', '.join(MISSING_TOKENS)}, in upper or lower case; in the columns of groups and label,
 NA, N/A and None are values unless named here""", _MANY),
@@ -153,10 +145,8 @@ deviation 1, since otherwise the columns with the largest values dominate""",
     ("ac", "--sample-rows N", """for a streamed file: rows drawn at random for p-values, intervals and values on new
 rows (default: %(default)s); losses in the sample and variance are always those of all rows""",
      {"type": _whole(1), "default": 50_000}),
-    ("ac", "--components LIST", """numbers of components, such as 1,2,5 or 1-10 (default: 1-10, up to the number of
-features)""", {"type": _dimensions}),
-    ("d", "--components LIST", "numbers of components, such as 1,2,5 or 1-10 (default: 1,2,3,5,10)",
-     {"type": _dimensions, "default": [1, 2, 3, 5, 10]}),
+    ("acd", "--components LIST", """numbers of components, such as 1,2,5 or 1-10 (default: 1-10, up to the number of
+features; of the demo 1,2,3,5,10)""", {"type": _dimensions}),
     ("f", "--components N", """number of components (default: 2), or a share such as 0.9: the fewest with which every
 group keeps it""", {"type": _number_or_share, "default": 2}),
     ("ac", "--methods LIST", f"""methods to compare, separated by commas (default: all but {_ON_REQUEST}):
@@ -169,12 +159,8 @@ group keeps it""", {"type": _number_or_share, "default": 2}),
      {"type": _whole(19), "default": 999}),
     ("acf", "--seed N", "random seed (default: 0)", {"type": _whole(0, _LARGEST_SEED), "default": 0}),
     ("t", "--keep COLUMN", "copy a column of the file, unchanged, next to the scores; may be repeated", _MANY),
-    ("ad", "--out FILE", """where the report is written: a name that ends in .html, or - for the standard output
-(default: %(default)s)""", _out("fairpca-report.html")),
-    ("f", "--out FILE", """where the model is written: a name that ends in .npz, or - for the standard output (default:
-%(default)s)""", _out("fairpca-model.npz")),
-    ("t", "--out FILE", """where the scores are written: .csv, .parquet or .feather, or - for CSV on the standard output
-(default: %(default)s)""", _out("scores.csv")),
+    ("adft", "--out FILE", """where the result is written, or - for the standard output (default: %(default)s): a report
+ends in .html, a model in .npz, scores in .csv, .parquet or .feather""", {"type": output_name}),
     ("ac", "--json FILE", """write every value to FILE, which must end in .json; without FILE, print them instead of the
 tables""", {"nargs": "?", "const": "-"}),
     ("dfi", "--json", "print the values as JSON, for scripts, and nothing else", {}),

@@ -5,7 +5,7 @@ from __future__ import annotations
 import textwrap
 from typing import Any
 
-from fairpca._display import fixed, number, p_text, percent, with_interval
+from fairpca._display import fixed, number, p_text, percent, text_table, with_interval
 from fairpca._labels import label_text
 from fairpca.audit.report._verdict import effect, keeps_nothing, signed, verdict
 from fairpca.audit.report._words import (
@@ -20,7 +20,7 @@ from fairpca.audit.report._words import (
 from fairpca.model_selection import Comparison, MethodResult
 from fairpca.model_selection._held_out import DIFFERENCES
 
-__all__ = ["WIDTH", "clean", "details_text", "format_table", "screen_text"]
+__all__ = ["WIDTH", "clean", "details_text", "screen_text"]
 
 #: Of sentences; tables of all values may be wider.
 WIDTH = 79
@@ -36,18 +36,6 @@ def clean(text: str, limit: int = _LABEL_WIDTH) -> str:
     return safe if len(safe) <= limit else safe[: limit - 1] + "…"
 
 
-def format_table(heads: list[str], rows: list[list[str]], left: int = 1) -> list[str]:
-    """Columns as wide as their contents; the first ``left`` of them aligned left."""
-    widths = [max(map(len, column)) for column in zip(heads, *rows, strict=True)]
-    return [
-        "  ".join(
-            cell.ljust(width) if j < left else cell.rjust(width)
-            for j, (cell, width) in enumerate(zip(row, widths, strict=True))
-        ).rstrip()
-        for row in [heads, *rows]
-    ]
-
-
 def _wrapped(*texts: str) -> list[str]:
     parts = (clean(" ".join(text.split()), 3000) for text in texts)
     return [line for part in parts for line in textwrap.wrap(part, WIDTH, subsequent_indent="  ", **_WHOLE_WORDS)]
@@ -60,13 +48,11 @@ def screen_text(found: Comparison) -> str:
         return ""
     lines = [*_wrapped(f"{said.finding} {said.doubt}", said.remedy), ""]
     if said.rows:
-        lines += ["Error on new rows"]
-        lines += [*format_table(said.heads, [[clean(row[0]), *row[1:]] for row in said.rows]), ""]
-    for title, value, interval, meaning in said.numbers:
-        lines += _wrapped(f"{title}: {value} ({interval}), {meaning}")
-    level = f"{100 * found.settings['confidence']:g} %"
-    brackets = f"In brackets: {level} intervals, for all of these together."
-    lines += _wrapped(f"Error: {TERMS['error']} Loss: {TERMS['loss']} {brackets}") * bool(said.rows)
+        table = text_table(said.heads, [[clean(row[0]), *row[1:]] for row in said.rows])
+        level = f"{100 * found.settings['confidence']:g} %"
+        lines += [f"Error on new rows: {TERMS['error']}", *table, "", f"Loss: {TERMS['loss']}"]
+        lines += _wrapped(*(f"{title}: {text}, {meaning}" for title, text, meaning in said.numbers))
+        lines += [f"In brackets: {level} intervals, for all of these together", ""]
     lines += _wrapped(said.readable, said.advice, sample_sentence(found))
     return "\n".join(lines + [clean(f"Left out: {reason}", WIDTH) for reason in found.omitted])
 
@@ -99,7 +85,7 @@ def details_text(found: Comparison) -> str:
         *_wrapped(proxy_sentence(found)),
     ]
     if rows := [[clean(cell, _NAME_WIDTH) for cell in row] for row in proxy_rows(found)]:
-        lines += format_table(["feature alone", "AUC", f"{level} interval", "groups", "fewest rows"], rows)
+        lines += text_table(["feature alone", "AUC", f"{level} interval", "groups", "fewest rows"], rows)
     return "\n".join([*lines, *_wrapped(*(f"Left out: {reason}" for reason in found.omitted))])
 
 
@@ -127,7 +113,7 @@ def _by_group(found: Comparison) -> list[str]:
                 p_value = found.test[d].by_group[label].p_value
                 row.append(p_text(p_value, found.test.n_permutations).removeprefix("= "))
             rows.append(row)
-    return format_table(heads, rows, left=2)
+    return text_table(heads, rows, left=2)
 
 
 def _said(found: Comparison) -> list[str]:
@@ -170,7 +156,7 @@ def _methods(found: Comparison) -> list[str]:
             *_head(result), *(["-"] * len(changes) if result.method == "PCA" else cells),
             with_interval(result.corrected_loss.gap.joint), percent(result.explained_variance),
         ])  # fmt: skip
-    return format_table(["d", "method", *changes, "gap of losses", "variance in sample"], rows, left=2)
+    return text_table(["d", "method", *changes, "gap of losses", "variance in sample"], rows, left=2)
 
 
 def _head(result: MethodResult) -> list[str]:
@@ -198,7 +184,7 @@ def _held_out(found: Comparison) -> list[str]:
         "Accuracy: of a logistic regression that predicts the label from the scores (in brackets: of always predicting "
         "the most frequent class)."
     )
-    return [*format_table(heads, rows, left=2), *_wrapped(note) * labelled]
+    return [*text_table(heads, rows, left=2), *_wrapped(note) * labelled]
 
 
 def _decisions(found: Comparison) -> list[str]:
@@ -213,7 +199,7 @@ def _decisions(found: Comparison) -> list[str]:
         "",
         f"Decisions for the class {positive!r}: largest difference between groups (95 %, for all of these together; "
         "fewest rows)",
-        *format_table(heads, rows, left=2),
+        *text_table(heads, rows, left=2),
     ]
 
 

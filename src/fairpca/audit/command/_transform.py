@@ -89,7 +89,7 @@ def _writer(stream: BinaryIO, kind: str) -> Iterator[Callable[[dict[str, Any]], 
         "Parquet": parquet.ParquetWriter,
         "Feather": ipc.new_file,
     }
-    make, opened = makers[kind], []
+    make, opened = makers[kind], list[Any]()
 
     def add(columns: dict[str, Any]) -> None:
         table = pyarrow.table({name: _column(column) for name, column in columns.items()})
@@ -134,4 +134,5 @@ TRANSFORM = Command(
     "when the model was fitted; the groups are not needed. A row that lacks a number has no scores, unless the model "
     "was fitted with --impute.",
     "example: fairpca transform model.npz new.csv --keep id --out scores.csv",
+    {"out": "scores.csv"},
 )

@@ -31,7 +31,7 @@ _NOTHING = 0.0005
 class Verdict:
     """What was found and for whom, how sure that is, what can be done, and at what price.
 
-    ``numbers`` has, for each of at most three, a title, a number, its interval and what it means.
+    ``numbers`` has, for each of at most three, a title, a number with its interval, and what it means.
     """
 
     n_components: int
@@ -85,10 +85,7 @@ def _finding(found: Comparison, ordinary: MethodResult) -> tuple[str, str]:
         worse, better = _names(claim.groups)
         return f"{start} represents {worse} worse than {better}.", ""
     for claim in _claims(found, "errors", ordinary):
-        worse, better = _names(claim.groups)
-        size = with_interval(Estimate(claim.value, claim.low, claim.high))
-        doubt = "That components of its own would save more of it is not shown."
-        return f"{start} has a larger error for {worse} than for {better}, by {size}.", doubt
+        return claim.text, "That components of its own would save more of it is not shown."
     if found.test is None:
         doubt = "Name the column that identifies them (clusters) to learn more."
         return "Nothing is claimed: rows repeat persons whose identities are not known.", doubt
@@ -151,22 +148,17 @@ def _remedy(found: Comparison, ordinary: MethodResult, other: MethodResult) -> s
 
 
 def _numbers(found: Comparison, ordinary: MethodResult, others: Sequence[MethodResult]) -> list[list[str]]:
-    """Title, number, interval and meaning: the differences of losses before and after, the largest rise of an error."""
+    """Title, number and meaning: the differences of losses before and after, the largest rise of an error."""
     rows = []
-    for result, name in [(ordinary, "ordinary PCA"), *((one, one.method) for one in others)]:
+    for result in (ordinary, *others):
         (high, low), gap = _gap(result)
         meaning = f"{high} more than {low}" if _claims(found, "losses", result) else "none is shown"
-        rows.append([f"difference of losses, {name}", *_split(gap), meaning])
+        rows.append([f"Difference of losses, {result.method}", gap, meaning])
     for other in others:
         label, rise = max(other.change.items(), key=lambda item: item[1])
         kept = " → ".join(percent(one.explained_variance) for one in (ordinary, other))
-        rows.append([f"price: error of “{label_text(label)}”", *_split(signed(rise.joint)), f"variance kept {kept}"])
+        rows.append([f"Price: error of “{label_text(label)}”", signed(rise.joint), f"variance kept {kept}"])
     return rows
-
-
-def _split(text: str) -> list[str]:
-    value, _, interval = text.partition(" ")
-    return [value, interval.strip("()")]
 
 
 def _readable(found: Comparison, results: Sequence[MethodResult]) -> str:
@@ -213,23 +205,26 @@ def _table(
     found: Comparison, ordinary: MethodResult, others: Sequence[MethodResult]
 ) -> tuple[list[str], list[list[str]]]:
     """Each group's error on new rows, and how the other method changes it; then all rows together."""
-    changes = others[0].change.by_group if others else dict.fromkeys(found.groups, 0.0)
-    kept = sorted(found.groups, key=lambda label: -abs(changes[label]))[:_SHOWN_GROUPS]
+    results = [ordinary, *others]
+    change = results[-1].change.by_group  # zeros, if there is no other method
+    kept = sorted(found.groups, key=lambda label: -abs(change[label]))[:_SHOWN_GROUPS]
+    heads = [
+        components_text(ordinary.n_components),
+        "rows",
+        *(one.method for one in results),
+        *["change"] * len(others),
+    ]
     rows = [
-        [label_text(label), f"{count:,}", number(ordinary.error[label])]
-        + [text for other in others for text in (number(other.error[label]), signed(other.change[label].joint))]
+        [label_text(label), f"{count:,}", *(number(one.error[label]) for one in results)]
+        + [signed(one.change[label].joint) for one in others]
         for label, count in zip(found.groups, found.counts, strict=True)
         if label in kept
     ]
     if more := len(found.groups) - len(kept):
-        rows.append([f"({more} more groups)", "", *[""] * (1 + 2 * len(others))])
-    overall = ordinary.error.overall
-    together = ["all rows", f"{sum(found.counts):,}", number(overall)]
-    for other in others:
-        rise = other.error.overall - overall
-        together += [number(other.error.overall), f"{'+' if rise > 0 else ''}{number(rise)}"]
-    heads = [components_text(ordinary.n_components), "rows", "PCA"]
-    return [*heads, *(head for other in others for head in (other.method, "change"))], [*rows, together]
+        rows.append([f"({more} more groups)", *[""] * (len(heads) - 1)])
+    together = [number(one.error.overall) for one in results]
+    rises = [f"{'+' if one.change.overall > 0 else ''}{number(one.change.overall)}" for one in others]
+    return heads, [*rows, ["all rows", f"{sum(found.counts):,}", *together, *rises]]
 
 
 def _names(labels: Sequence[Any]) -> list[str]:

@@ -28,8 +28,8 @@ _STATED = 4
 
 #: What the words mean, in the order in which a reader meets them.
 TERMS = {
-    "error": "The mean squared distance between a group's rows and their reconstruction from the components.",
-    "loss": "The part of a group's error that components of its own would save: what it pays for sharing them.",
+    "error": "mean squared distance between rows and their reconstruction",
+    "loss": "the part of a group's error that components of its own would save",
     "loss on new rows": """The loss estimated for new rows (the corrected loss), against the best components of the
 group's population. It is above zero for random groups too: interpret only differences.""",
     "loss in the sample": """The loss on the rows used in fitting. Components of a group's own overfit its rows, more so

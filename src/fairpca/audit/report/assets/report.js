@@ -269,12 +269,13 @@
     byId("readable").textContent = said.readable;
     const box = byId("numbers");
     box.replaceChildren();
-    for (const [title, value, interval, meaning] of said.numbers) {
+    for (const [title, text, meaning] of said.numbers) {
+      const [value, ...rest] = text.split(" ");
       const tile = html("div", null, box);
       say(html("dt", null, tile), title);
       const main = html("dd", null, tile);
       html("b", value, main);
-      say(html("span", null, main), ` interval ${interval}`);
+      say(html("span", null, main), ` interval ${rest.join(" ").slice(1, -1)}`);
       if (meaning) html("small", meaning, main);
     }
   }
