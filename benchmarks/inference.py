@@ -1,8 +1,9 @@
 """Inference: time as ratios, and calibration with a known truth.
 
 ``python benchmarks/inference.py`` prints the ratios (part of ``make bench``). With ``random``, ``robust``,
-``rounding``, ``coverage`` or ``power`` it prints simulations, which take from minutes to hours; ``--draws N`` makes
-them shorter, and ``--only NAME`` runs one setting. docs/chance.md shows the results.
+``rounding``, ``coverage`` or ``power`` it prints simulations, which take from minutes to an hour on two cores
+(``--jobs N`` for more); ``--draws N`` makes them shorter, and ``--only NAME`` runs one setting. docs/chance.md shows
+the results.
 """
 
 from __future__ import annotations
@@ -11,14 +12,15 @@ import argparse
 import os
 import sys
 import warnings
-from collections import Counter
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 from _papers import load_table
 from _timing import alternate
+from joblib import Parallel, delayed
 from sklearn.decomposition import PCA
 
 from fairpca import FairPCA, RobustFairPCA
@@ -32,6 +34,17 @@ DATA = Path(os.environ.get("FAIRPCA_DATA", Path(__file__).parents[2] / "shared" 
 #: Seeds of the simulations start here, far from those of the tests.
 SEED = 290_000
 Data = tuple[np.ndarray, np.ndarray]
+
+
+def _over_draws(function: Callable[..., Any], *given: Any, draws: Iterable[int], jobs: int) -> list[Any]:
+    """The result of every draw, with one BLAS thread each."""
+    return Parallel(n_jobs=jobs)(delayed(_quietly)(function, *given, draw) for draw in draws)
+
+
+def _quietly(function: Callable[..., Any], *given: Any) -> Any:
+    with warnings.catch_warnings(), single_blas_thread():
+        warnings.simplefilter("ignore")
+        return function(*given)
 
 
 def table(name: str) -> Data:
@@ -128,13 +141,13 @@ SETTINGS = [
 KINDS = ("chance", "losses", "errors", "change", "readable", "feature", "decisions")
 
 
-def random_groups(draws: int | None, only: str | None) -> None:
+def random_groups(draws: int | None, only: str | None, jobs: int) -> None:
     print("share of comparisons with a false claim, by kind; losses, errors or changes; any kind")
     print(f"{'':<28}", *(f"{kind:>9}" for kind in KINDS), f"{'l, e, c':>9}{'any':>9}")
     for setting in SETTINGS:
         if only is None or only in setting.name:
             count = min(draws or setting.draws, setting.draws)
-            found = [_false_kinds(setting, i) for i in range(count)]
+            found = _over_draws(_false_kinds, setting, draws=range(count), jobs=jobs)
             shares = [np.mean([kind in one for one in found]) for kind in KINDS]
             middle = np.mean([bool(one & {"losses", "errors", "change"}) for one in found])
             anything = np.mean([bool(one) for one in found])
@@ -171,31 +184,36 @@ def _is_false(claim: Claim, found: Comparison, setting: Setting) -> bool:
     return (ours - ordinary) * claim.value <= 0
 
 
-def robust(draws: int | None, only: str | None) -> None:
+def robust(draws: int | None, only: str | None, jobs: int) -> None:
     print("random groups, n = 600, p = 8: share in which a difference of losses is claimed, and of errors")
     for estimator in (RobustFairPCA(1), RobustFairPCA(2), RobustFairPCA(1, penalty=3.0), RobustFairPCA(2, penalty=3.0)):
-        claimed: Counter = Counter()
         count = draws or 300
-        for i in range(count):
-            X, groups = SETTINGS[0].draw(10_000 + i)
-            found = cross_validate_groups(estimator, X, sensitive_features=groups, random_state=i)
-            claimed.update({claim.kind for claim in found.claims})
-        print(f"{estimator!s:<45} {claimed['losses'] / count:.3f} {claimed['errors'] / count:.3f}", flush=True)
+        kinds = _over_draws(_robust_kinds, estimator, draws=range(count), jobs=jobs)
+        shares = [np.mean([kind in one for one in kinds]) for kind in ("losses", "errors")]
+        print(f"{estimator!s:<45} {shares[0]:.3f} {shares[1]:.3f}", flush=True)
 
 
-def rounding(draws: int | None, only: str | None) -> None:
+def _robust_kinds(estimator: RobustFairPCA, seed: int) -> set[str]:
+    X, groups = SETTINGS[0].draw(10_000 + seed)
+    found = cross_validate_groups(estimator, X, sensitive_features=groups, random_state=seed)
+    return {claim.kind for claim in found.claims}
+
+
+def rounding(draws: int | None, only: str | None, jobs: int) -> None:
     print("d = p and rank-deficient rows, random groups: claims about new rows in so many comparisons (0 expected)")
     for k in (2, 5, 10):
-        claims = 0
-        for i in range(draws or 300):
-            rng = np.random.default_rng([SEED, 20_000 + i, k])
-            X, d = rng.normal(size=(60 * k, 5)), 5
-            if i % 2:
-                X, d = X[:, :3] @ rng.normal(size=(3, 5)), 3
-            groups = rng.permutation(np.arange(len(X)) % k)
-            for estimator in (PCA(d), FairPCA(d)):
-                claims += bool(cross_validate_groups(estimator, X, sensitive_features=groups, cv=5).claims)
-        print(f"k = {k}: {claims}", flush=True)
+        claims = _over_draws(_claims_of_rounding, k, draws=range(draws or 300), jobs=jobs)
+        print(f"k = {k}: {sum(claims)}", flush=True)
+
+
+def _claims_of_rounding(k: int, seed: int) -> int:
+    rng = np.random.default_rng([SEED, 20_000 + seed, k])
+    X, d = rng.normal(size=(60 * k, 5)), 5
+    if seed % 2:
+        X, d = X[:, :3] @ rng.normal(size=(3, 5)), 3
+    groups = rng.permutation(np.arange(len(X)) % k)
+    estimators = (PCA(d), FairPCA(d))
+    return sum(bool(cross_validate_groups(one, X, sensitive_features=groups, cv=5).claims) for one in estimators)
 
 
 # Coverage of what the returned components change, and of differences of losses.
@@ -242,7 +260,7 @@ def populations() -> Iterator[Population]:
     yield Population("random groups 600 x 8, d = 1", (180, 420), (flat, flat), 1)
 
 
-def coverage(draws: int | None, only: str | None) -> None:
+def coverage(draws: int | None, only: str | None, jobs: int) -> None:
     print(
         "change of the returned components: coverage by group (single), half-width / (1.96 sd of the error) by group,"
     )
@@ -250,25 +268,29 @@ def coverage(draws: int | None, only: str | None) -> None:
     for population in populations():
         for estimator in population.estimators:
             if only is None or only in population.name:
-                _coverage(population, estimator, draws or 300)
+                rows = _over_draws(_covered, population, estimator, draws=range(draws or 300), jobs=jobs)
+                _print_coverage(population, estimator, np.array(rows))
 
 
-def _coverage(population: Population, kind: type, draws: int) -> None:
-    d, moments, rows = population.n_components, population.moments, []
-    for i in range(draws):
-        X, groups = population.draw(i)
-        fitted, ordinary = kind(d).fit(X, sensitive_features=groups), PCA(d).fit(X)
-        ours, other = (Evaluation(moments, one.components_.T) for one in (fitted, ordinary))
-        found = cross_validate_groups(kind(d), X, sensitive_features=groups, random_state=i)
-        change, truth = found.change, ours.errors - other.errors
-        half = np.array([(one.high - one.low) / 2 for one in change.values()])
-        errors = np.array([float(one) for one in change.values()]) - truth
-        joint = all(one.joint_low <= true <= one.joint_high for one, true in zip(change.values(), truth, strict=True))
-        pairs = [
-            one.low <= ours.losses[a] - ours.losses[b] <= one.high for (a, b), one in found.corrected_loss.pairs.items()
-        ]
-        rows.append([*half, *errors, joint, np.mean(pairs)])
-    k, found = len(population.sizes), np.array(rows)
+def _covered(population: Population, kind: type, seed: int) -> list[float]:
+    """Half-widths and errors of the changes by group; whether all joint intervals hold; share of intervals of pairs."""
+    d, moments = population.n_components, population.moments
+    X, groups = population.draw(seed)
+    fitted, ordinary = kind(d).fit(X, sensitive_features=groups), PCA(d).fit(X)
+    ours, other = (Evaluation(moments, one.components_.T) for one in (fitted, ordinary))
+    found = cross_validate_groups(kind(d), X, sensitive_features=groups, random_state=seed)
+    change, truth = found.change, ours.errors - other.errors
+    half = [(one.high - one.low) / 2 for one in change.values()]
+    errors = np.array([float(one) for one in change.values()]) - truth
+    joint = all(one.joint_low <= true <= one.joint_high for one, true in zip(change.values(), truth, strict=True))
+    pairs = [
+        one.low <= ours.losses[a] - ours.losses[b] <= one.high for (a, b), one in found.corrected_loss.pairs.items()
+    ]
+    return [*half, *errors, joint, float(np.mean(pairs))]
+
+
+def _print_coverage(population: Population, kind: type, found: np.ndarray) -> None:
+    k = len(population.sizes)
     half, errors = found[:, :k], found[:, k : 2 * k]
     covered = (np.abs(errors) <= half).mean(axis=0)
     length = half.mean(axis=0) / (1.96 * errors.std(axis=0))
@@ -279,7 +301,7 @@ def _coverage(population: Population, kind: type, draws: int) -> None:
     )
 
 
-def power(draws: int | None, only: str | None) -> None:
+def power(draws: int | None, only: str | None, jobs: int) -> None:
     for name in ("Wine_Quality_Data.csv", "Biodeg_Data.csv"):
         X, groups = table(name)
         found = compare(
@@ -292,14 +314,16 @@ def power(draws: int | None, only: str | None) -> None:
         found = cross_validate_groups(estimator, X, sensitive_features=sex, n_components=[5, 10])
         for d, one in found.items():
             print(f"Adult, {type(estimator).__name__}, d = {d}:", *(claim.text for claim in one.claims), sep="\n  ")
-    claimed, count = 0, draws or 100
-    for i in range(count):
-        rng, variances = np.random.default_rng([SEED, 40_000 + i]), spectrum(8)
-        X = rng.normal(size=(600, 8)) * np.sqrt(variances)
-        X[:180] = X[:180, ::-1]
-        found = cross_validate_groups(PCA(2), X, sensitive_features=np.repeat([0, 1], [180, 420]), random_state=i)
-        claimed += found.claimed
-    print(f"600 x 8, variances of one group reversed, d = 2: losses differ in {claimed / count:.2f}")
+    claimed = _over_draws(_reversed_is_claimed, draws=range(draws or 100), jobs=jobs)
+    print(f"600 x 8, variances of one group reversed, d = 2: losses differ in {np.mean(claimed):.2f}")
+
+
+def _reversed_is_claimed(seed: int) -> bool:
+    rng, variances = np.random.default_rng([SEED, 40_000 + seed]), spectrum(8)
+    X = rng.normal(size=(600, 8)) * np.sqrt(variances)
+    X[:180] = X[:180, ::-1]
+    groups = np.repeat([0, 1], [180, 420])
+    return cross_validate_groups(PCA(2), X, sensitive_features=groups, random_state=seed).claimed
 
 
 def main() -> None:
@@ -308,14 +332,14 @@ def main() -> None:
     parser.add_argument("what", nargs="?", default="ratios", choices=["ratios", *parts])
     parser.add_argument("--draws", type=int)
     parser.add_argument("--only")
+    parser.add_argument("--jobs", type=int, default=2)
     chosen = parser.parse_args()
-    with warnings.catch_warnings():
-        warnings.simplefilter("ignore")
-        if chosen.what == "ratios":
+    if chosen.what == "ratios":
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore")
             ratios()
-        else:
-            with single_blas_thread():
-                parts[chosen.what](chosen.draws, chosen.only)
+    else:
+        _quietly(parts[chosen.what], chosen.draws, chosen.only, chosen.jobs)
 
 
 if __name__ == "__main__":

@@ -15,7 +15,7 @@ from fairpca.model_selection import frontier
 X, sex = load_german_credit(return_X_s=True)
 curve = frontier(X, sensitive_features=sex, n_components=3)
 for name, point in curve.methods.items():
-    print(f"{name:14s} total error {point.total_error:.3f}, gap {point.gap:.3f}")
+    print(f"{name:27s} total error {point.total_error:.3f}, gap {point.gap:.3f}")
 
 # %%
 # Each penalty has its point on the frontier (radius 0: no allowance for shifts), proven optimal by `duality_gap_`.
@@ -33,7 +33,7 @@ for penalty, (gap, total) in zip(penalties, points, strict=True):
     ax.plot(gap, total, "o", color="#d55e00")
     ax.annotate(f"{penalty:g}", (gap, total), textcoords="offset points", xytext=(6, 6))
 ax.plot([], [], "o", color="#d55e00", label="RobustFairPCA, by penalty")
-balanced = curve.methods["FairPCA"]
-ax.plot(balanced.gap, balanced.total_error, "s", color="#009e73", label="FairPCA (balances losses, not errors)")
+balanced = curve.methods["FairPCA(criterion='error')"]
+ax.plot(balanced.gap, balanced.total_error, "s", color="#009e73", label="FairPCA(criterion='error')")
 ax.set(xlabel="gap between the groups' errors", ylabel="error of all rows")
 ax.legend()

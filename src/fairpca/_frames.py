@@ -12,13 +12,19 @@ from scipy import sparse
 __all__ = [
     "check_not_lazy",
     "drop_columns",
+    "feature_names_of",
     "is_categorical",
     "is_column_name",
     "is_frame",
     "label_columns",
     "split_columns",
     "split_named_columns",
+    "texts_by_column",
 ]
+
+
+#: So many columns are named in an error.
+_LISTED = 5
 
 
 def is_frame(X: Any) -> bool:
@@ -30,6 +36,15 @@ def check_not_lazy(name: str, values: Any) -> None:
     """Raise an error for a frame that is only a query so far."""
     if type(values).__name__ == "LazyFrame":
         raise TypeError(f"{name} is a LazyFrame, which has no rows yet: pass {name}.collect().")
+
+
+def feature_names_of(X: Any, given: Sequence[str] | None, count: int) -> list[str]:
+    """One name per feature: those given, the columns of a data frame, those of an estimator's fit, or x0, x1, ..."""
+    if given is None:
+        given = getattr(X, "columns", getattr(X, "feature_names_in_", [f"x{j}" for j in range(count)]))
+    if len(given) != count:
+        raise ValueError(f"feature_names has {len(given)} names, but X has {count} features: pass one per feature.")
+    return [str(name) for name in given]
 
 
 def is_column_name(value: Any) -> bool:
@@ -148,3 +163,32 @@ def _object_array(values: Any) -> np.ndarray:
     array = np.empty(len(values), dtype=object)
     array[:] = values
     return array
+
+
+def texts_by_column(X: Any) -> str:
+    """The columns that hold something else than numbers, each with an example, for an error.
+
+    Examples
+    --------
+    >>> import pandas as pd
+    >>> from fairpca._frames import texts_by_column
+    >>> texts_by_column(pd.DataFrame({"age": [25, 38], "city": ["Ulm", "Bonn"]}))
+    "'city' ('Ulm')"
+    """
+    named = is_frame(X)
+    rows = X if named else np.asarray(X, dtype=object)
+    found = []
+    for name in X.columns if named else range(rows.shape[1]):
+        column = np.asarray(X[name] if named else rows[:, name], dtype=object)
+        text = next((value for value in column if isinstance(value, str) and not _reads_as_number(value)), None)
+        if text is not None:
+            found.append(f"{name!r} ({text!r})" if named else f"column {name} ({text!r})")
+    return ", ".join(found[:_LISTED]) + (f" and {len(found) - _LISTED} more" if len(found) > _LISTED else "")
+
+
+def _reads_as_number(text: str) -> bool:
+    try:
+        float(text)
+    except ValueError:
+        return False
+    return True

@@ -6,13 +6,14 @@ of the library never uses raw labels.
 
 from __future__ import annotations
 
+import contextlib
 import difflib
 import functools
 import inspect
 import numbers
 import sys
 import warnings
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -28,6 +29,7 @@ from fairpca._frames import (
     is_frame,
     label_columns,
     split_named_columns,
+    texts_by_column,
 )
 from fairpca._labels import is_missing, plain_labels, quoted, raise_missing
 
@@ -104,23 +106,47 @@ def check_matrix(estimator: Any, X: Any, *, reset: bool, min_samples: int = 1, f
     may contain its sensitive columns.
     """
     _check_eager(X)
-    return validate_data(
-        estimator,
-        X if reset else without_sensitive_columns(estimator, X),
-        reset=reset,
-        accept_sparse="csr",
-        dtype=[np.float64, np.float32],
-        ensure_min_samples=min_samples,
-        ensure_all_finite=finite,
-    )
+    with _with_remedy(X):
+        return validate_data(
+            estimator,
+            X if reset else without_sensitive_columns(estimator, X),
+            reset=reset,
+            accept_sparse="csr",
+            dtype=[np.float64, np.float32],
+            ensure_min_samples=min_samples,
+            ensure_all_finite=finite,
+        )
 
 
 def check_plain_matrix(X: Any, *, min_samples: int = 1, finite: bool = True) -> Any:
     """The same check where there is no estimator to remember feature names."""
     _check_eager(X)
-    return check_array(
-        X, accept_sparse="csr", dtype=[np.float64, np.float32], ensure_min_samples=min_samples, ensure_all_finite=finite
-    )
+    with _with_remedy(X):
+        return check_array(
+            X,
+            accept_sparse="csr",
+            dtype=[np.float64, np.float32],
+            ensure_min_samples=min_samples,
+            ensure_all_finite=finite,
+        )
+
+
+@contextlib.contextmanager
+def _with_remedy(X: Any) -> Iterator[None]:
+    """Add to the errors of scikit-learn about values of X what to do, and the columns where texts are."""
+    try:
+        yield
+    except ValueError as error:
+        problem = str(error).partition("\n")[0]
+        if "could not convert string to float" in problem:
+            problem = f"X has text where numbers are needed: {texts_by_column(X)}."
+            remedy = "Encode it first, for example with OneHotEncoder in a ColumnTransformer, or leave it out; "
+            remedy += "name a column of groups in sensitive_features."
+        elif "contains NaN" in problem or "contains infinity" in problem:
+            remedy = "Drop these rows, or fill the gaps first, for example with SimpleImputer in a pipeline."
+        else:
+            raise
+        raise ValueError(f"{problem} {remedy}") from None
 
 
 def _check_eager(X: Any) -> None:
@@ -171,7 +197,8 @@ def check_grouped_rows(
 
 def check_finite(X: Any) -> None:
     """Raise an error for missing and infinite values."""
-    assert_all_finite(X.data if sparse.issparse(X) else X, input_name="X")
+    with _with_remedy(X):
+        assert_all_finite(X.data if sparse.issparse(X) else X, input_name="X")
 
 
 def check_n_components(n_components: Any, n_features: int | None = None) -> int:
@@ -258,11 +285,18 @@ def check_sample_weight(sample_weight: Any, n_samples: int, *, part: bool = Fals
 
 
 def checks_keywords(method: Callable[..., Any]) -> Callable[..., Any]:
-    """Decorate a method, so that an unknown keyword names the user's class, and what was probably meant."""
-    known = list(inspect.signature(method).parameters)[1:]
+    """Decorate a method, so that a wrong argument names the user's class, and what was probably meant."""
+    parameters = list(inspect.signature(method).parameters.values())[1:]
+    known = [one.name for one in parameters]
+    n_positional = sum(one.kind is not one.KEYWORD_ONLY for one in parameters)
 
     @functools.wraps(method)
     def checked(self: Any, *args: Any, **kwargs: Any) -> Any:
+        if len(args) > n_positional:
+            raise TypeError(
+                f"{type(self).__name__}.{method.__name__}() takes {' and '.join(known[:n_positional])} by position; "
+                f"pass {', '.join(f'{name}=...' for name in known[n_positional:])} by keyword."
+            )
         for name in kwargs.keys() - set(known):
             meant = difflib.get_close_matches(name, known, 1) or ["sensitive_features"]
             raise TypeError(
@@ -291,8 +325,9 @@ def check_groups_given(sensitive_features: Any, X: Any = None) -> None:
         )
     if isinstance(sensitive_features, str | bytes) and not (hasattr(X, "columns") and is_frame(X)):
         raise TypeError(
-            f"sensitive_features={sensitive_features!r} is a single string; give the column itself, for "
-            f"example df[{sensitive_features!r}], or X as a data frame with a column of that name."
+            f"sensitive_features={sensitive_features!r} is the name of a column, but X is an array without names (in a "
+            "pipeline, the previous step returned one): pass the column itself, for example "
+            f"df[{sensitive_features!r}], or keep the names with set_output(transform='pandas')."
         )
 
 
@@ -460,7 +495,7 @@ def seed_from(random_state: Any) -> int:
     >>> seed_from(None), seed_from(1) == seed_from(1), seed_from(1) == seed_from(2)
     (0, True, False)
     """
-    return 0 if random_state is None else int(check_random_state(random_state).randint(2**31))
+    return 0 if random_state is None else int(legacy_generator(random_state).randint(2**31))
 
 
 def generator(random_state: Any, purpose: str) -> np.random.Generator:
@@ -485,7 +520,12 @@ def rng_for(seed: int, purpose: str) -> np.random.Generator:
 
 def legacy_generator(random_state: Any) -> np.random.RandomState:
     """A generator of the type that scikit-learn uses."""
-    return check_random_state(repeatable(random_state))
+    try:
+        return check_random_state(repeatable(random_state))
+    except ValueError:
+        raise ValueError(
+            f"random_state={random_state!r} must be an integer, a numpy RandomState, or None for a fixed seed."
+        ) from None
 
 
 def repeatable(random_state: Any) -> Any:

@@ -15,14 +15,12 @@ from dataclasses import dataclass
 import numpy as np
 
 from fairpca.linalg import best_sums, eigenvalue_sum_bound, top_eigenpairs
-from fairpca.protocols import Expansion, LineExpansion, RangeProblem, RelaxedSolution, SolverResult, Status
+from fairpca.protocols import Expansion, RangeProblem, RelaxedSolution, SolverResult, Status
 
 _log = logging.getLogger(__name__)
 
 #: Extra eigenpairs below the d-th that are computed: they reveal ties and enlarge the subspace of the search.
 EXTRA = 3
-#: Up to this size, all eigenvectors cost hardly more than a few.
-_WHOLE = 100
 
 
 @dataclass(frozen=True)
@@ -34,9 +32,7 @@ class RangePoint:
     captured: np.ndarray
     basis: np.ndarray
     below: np.ndarray
-    curvature: np.ndarray | None = None
-    values: np.ndarray | None = None  # eigenvalues of the basis and of the vectors below
-    images: np.ndarray | None = None  # the products of the matrices with the basis
+    values: np.ndarray  # eigenvalues of the basis and of the vectors below
 
 
 @dataclass(frozen=True)
@@ -109,26 +105,20 @@ class JointRange:
         """``c_a = <A_a, V V^T>``."""
         return self.images(basis).reshape(self.n_matrices, -1) @ basis.ravel()
 
-    def point(self, weights: np.ndarray, *, second_order: bool = False, start: np.ndarray | None = None) -> RangePoint:
-        """The oracle: one eigenproblem."""
-        count = self.size if second_order else min(self.size, self.dimension + EXTRA)
-        return self._point(weights, count, second_order, start)
+    def errors(self, basis: np.ndarray) -> np.ndarray:
+        """``z_a = tr A_a - c_a``: what V leaves out."""
+        return self.traces - self.captured(basis)
 
-    def _point(
-        self, weights: np.ndarray, count: int, second_order: bool, start: np.ndarray | None = None
-    ) -> RangePoint:
+    def point(self, weights: np.ndarray, *, start: np.ndarray | None = None, whole: bool = False) -> RangePoint:
+        """The oracle: one eigenproblem. If ``whole``, it is solved for all eigenvectors, so none can be missed."""
         self.calls += 1
         weights, d = np.asarray(weights, dtype=float), self.dimension
+        count = self.size if whole else min(self.size, d + EXTRA)
         values, vectors = top_eigenpairs(self.combine(weights), count, start=start)
         basis = np.ascontiguousarray(vectors[:, :d])
-        images = self.images(basis)
-        captured = images.reshape(self.n_matrices, -1) @ basis.ravel()
-        curvature = self._curvature(images, values, vectors) if second_order else None
-        return RangePoint(weights, float(values[:d].sum()), captured, basis, vectors[:, d:], curvature, values, images)
-
-    def whole_point(self, weights: np.ndarray) -> RangePoint:
-        """The same with all eigenvectors."""
-        return self._point(weights, self.size, second_order=False)
+        return RangePoint(
+            weights, float(values[:d].sum()), self.captured(basis), basis, vectors[:, d : d + EXTRA], values
+        )
 
     def support(self, weights: np.ndarray) -> float:
         """``phi(w)`` alone, which takes eigenvalues only."""
@@ -145,10 +135,9 @@ class JointRange:
     def vertex(self, a: int) -> RangePoint:
         """The point at which matrix a alone is captured best; found once."""
         if a not in self._vertices:
-            # The search between two matrices starts at both ends, and with small ones it needs all their eigenvectors.
-            whole, unit = self.n_matrices == 2 and self.size <= _WHOLE, np.zeros(self.n_matrices)
+            unit = np.zeros(self.n_matrices)
             unit[a] = 1.0
-            self._vertices[a] = self.whole_point(unit) if whole else self.point(unit)
+            self._vertices[a] = self.point(unit)
         return self._vertices[a]
 
     @functools.cached_property
@@ -169,16 +158,6 @@ class JointRange:
     def within(self, forms: np.ndarray) -> JointRange:
         """The joint range of subspaces of a span, given the forms ``Q^T A_a Q`` of the base in its basis."""
         return JointRange(forms, self.dimension)
-
-    def _curvature(self, images: np.ndarray, values: np.ndarray, vectors: np.ndarray) -> np.ndarray:
-        """Second derivatives of phi; huge where the d-th and the next eigenvalue tie."""
-        d = self.dimension
-        if d == self.size:
-            return np.zeros((self.n_matrices, self.n_matrices))
-        gaps = values[:d, None] - values[None, d:]
-        coupling = images.transpose(0, 2, 1) @ vectors[:, d:]
-        tiny = max(1e-15 * max(abs(values[0]), abs(values[-1])), 1e-200)
-        return 2.0 * np.einsum("aij,bij,ij->ab", coupling, coupling, 1.0 / np.maximum(gaps, tiny))
 
 
 class CombinedRange(JointRange):
@@ -244,16 +223,34 @@ class Minimax:
     def scaled_weights(self, weights: np.ndarray, support: float) -> np.ndarray:
         return weights
 
-    def along(self, s: float, phi: LineExpansion) -> LineExpansion:
-        first, second = self.offsets
-        return LineExpansion((1 - s) * first + s * second - phi.value, second - first - phi.slope, -phi.curvature)
-
-    def imbalance(self, captured: np.ndarray, weights: np.ndarray) -> float:
-        first, second = self.offsets - captured
-        return float(second - first)
-
     def rescale(self, value: float, scale: float, n_groups: int) -> float:
         return value * scale
+
+
+class ErrorsView:
+    """A problem as a function of the errors z_a = tr A_a - c_a, which is what searches over subspaces descend on.
+
+    The pieces ``offset_a - c_a`` are linear in z; for Nash welfare, which is no maximum, they stand for the -c_a.
+    """
+
+    def __init__(self, problem: RangeProblem, traces: np.ndarray) -> None:
+        self._problem, self._traces, self._shift = problem, traces, problem.offsets - traces
+        self.normalised = problem.normalised
+
+    def pieces(self, errors: np.ndarray) -> np.ndarray:
+        return self._shift + errors
+
+    def value(self, errors: np.ndarray) -> float:
+        return self._problem.value(self._traces - errors)
+
+    def gradients(self, errors: np.ndarray) -> np.ndarray:
+        return np.eye(len(errors))
+
+    def guarded(self, errors: np.ndarray) -> np.ndarray:
+        return errors
+
+    def cone(self) -> tuple[np.ndarray, np.ndarray]:
+        return np.array([1.0, 0.0]), np.array([0.0, 1.0])
 
 
 class Incumbent:

@@ -4,12 +4,13 @@ from __future__ import annotations
 
 import functools
 import threading
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import AbstractContextManager, ExitStack, contextmanager, nullcontext
 from typing import NamedTuple
 
 import numpy as np
 from scipy import linalg
+from scipy.optimize import brentq
 from scipy.sparse.linalg import ArpackError, LinearOperator, eigsh
 from threadpoolctl import LibController, ThreadpoolController
 
@@ -260,6 +261,19 @@ class Geodesic:
         mixed = np.einsum("pi,api->ai", self._direction, image_start)
         ahead = np.einsum("pi,api->ai", self._direction, image_ahead)
         return PathForms(0.5 * (start + ahead).sum(axis=1), np.hstack([0.5 * (start - ahead), mixed]))
+
+    def balanced(self, matrices: np.ndarray, difference: Callable[[np.ndarray], float]) -> np.ndarray:
+        """The basis at which a function of the ``<A_a, V V^T>`` changes its sign, or the end where it is smaller."""
+        forms = self.forms(matrices)
+
+        def along(t: float) -> float:
+            return difference(self.captured(forms, t))
+
+        first, last = along(0.0), along(1.0)
+        t = float(abs(last) < abs(first))
+        if first * last < 0:  # if both differ only by rounding, either end is fine
+            t = brentq(along, 0.0, 1.0, xtol=1e-16, rtol=1e-15, disp=False)
+        return self.basis(t)
 
     def captured(self, forms: PathForms, t: float) -> np.ndarray:
         """``<A_a, V(t) V(t)^T>`` for each matrix."""

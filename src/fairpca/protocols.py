@@ -86,18 +86,11 @@ class Expansion(NamedTuple):
     curvature: np.ndarray
 
 
-class LineExpansion(NamedTuple):
-    """Value, slope and second derivative of a function of one number."""
-
-    value: float
-    slope: float
-    curvature: float
-
-
 class RangeProblem(Protocol):
     """F(c) = max over w of a(w) - w . c, with w in the simplex or, if not ``normalised``, the positive orthant."""
 
     normalised: bool
+    offsets: np.ndarray
 
     def value(self, captured: np.ndarray) -> float:
         """F at the captured variances."""
@@ -110,12 +103,6 @@ class RangeProblem(Protocol):
 
     def scaled_weights(self, weights: np.ndarray, support: float) -> np.ndarray:
         """The multiple of w that attains :meth:`bound`."""
-
-    def along(self, s: float, phi: LineExpansion) -> LineExpansion:
-        """For k = 2: the bound as a function of s at w = (1 - s, s), from phi as a function of s."""
-
-    def imbalance(self, captured: np.ndarray, weights: np.ndarray) -> float:
-        """For k = 2: zero at the optimum, positive while the second group should gain."""
 
     def rescale(self, value: float, scale: float, n_groups: int) -> float:
         """Convert a value of F for matrices divided by ``scale`` to the units of the original matrices."""
@@ -142,7 +129,12 @@ class MomentOperators(Protocol):
 
 
 class ConcavePieces(Protocol):
-    """F(z) = max_m J_m(z) with every J_m concave, where z_a = tr A_a - <A_a, P> is what P leaves out of A_a."""
+    """F(z) = max_m J_m(z) with every J_m concave, where z_a = tr A_a - <A_a, P> is what P leaves out of A_a.
+
+    If not ``normalised``, F is no maximum, and the multipliers of the J_m are the positive weights of a RangeProblem.
+    """
+
+    normalised: bool
 
     def pieces(self, errors: np.ndarray) -> np.ndarray:
         """The values J_m(z)."""
@@ -156,11 +148,12 @@ class ConcavePieces(Protocol):
     def cone(self) -> tuple[np.ndarray, np.ndarray]:
         """For k = 2: two directions; counterclockwise, all combinations of gradients lie strictly between them."""
 
-    def value_and_slopes(self, errors: np.ndarray) -> tuple[float, np.ndarray]:
-        """F and one of its subgradients, finite everywhere."""
-
     def guarded(self, errors: np.ndarray) -> np.ndarray:
         """A point near z at which all gradients are finite."""
+
+
+class SeparablePieces(ConcavePieces, Protocol):
+    """The same with every J_m a sum of functions of one z_a each."""
 
     def minorants(self, low: np.ndarray, high: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
         """Constants and slopes of linear functions below each J_m on a box."""

@@ -11,23 +11,13 @@ from sklearn.preprocessing import StandardScaler
 from sklearn.svm import SVC, LinearSVC
 
 from fairpca.metrics import adversary_gap
-from fairpca.metrics.adversary import _largest_difference, adversary_gap_and_draws
+from fairpca.metrics.adversary import adversary_gap_and_draws
 
 
 def random_gaps(Z, groups, count, **options):
     """With groups at random."""
     rng = np.random.default_rng(1)
     return np.array([adversary_gap(Z, sensitive_features=rng.permutation(groups), **options) for _ in range(count)])
-
-
-def test_largest_difference_is_the_kolmogorov_smirnov_distance(rng):
-    for _ in range(20):
-        first, second = rng.integers(0, 12, 30).astype(float), rng.integers(3, 15, 25).astype(float)  # with ties
-        assert _largest_difference(first, second) == pytest.approx(ks_2samp(first, second).statistic, abs=1e-12)
-
-
-def test_rounding_is_not_a_score():
-    assert _largest_difference(1 + 1e-12 * np.arange(5), 1 - 1e-12 * np.arange(5)) == 0
 
 
 def test_coordinates_that_are_rounding_do_not_count(rng):

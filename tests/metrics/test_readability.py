@@ -11,29 +11,42 @@ from sklearn.metrics import roc_auc_score
 from fairpca import ParityPCA
 from fairpca.datasets import load_german_credit
 from fairpca.metrics import readability
-from fairpca.metrics._auc import JudgedScores, auc_interval
+from fairpca.metrics._reading import Reader, auc_interval, random_aucs
 from reproductions.datasets import load_splits
 
 
 def reader(scores, first=0, second=1):
-    return JudgedScores("boosting", (first, second), (first, second), np.asarray(scores, dtype=float))
+    return Reader("boosting", (first, second), np.asarray(scores, dtype=float))
 
 
-def test_auc_is_that_of_scikit_learn_with_ties_and_for_many_divisions(rng):
-    scores = rng.integers(0, 6, 80)
-    divisions = np.stack([rng.permutation(np.arange(80) % 2) for _ in range(10)])
-    expected = [roc_auc_score(codes, scores) for codes in divisions]
-    assert reader(scores).auc(divisions) == pytest.approx(expected, abs=1e-12)
-    units = np.arange(80)
-    assert [reader(scores).judge(codes, units)[0] for codes in divisions] == pytest.approx(expected, abs=1e-12)
+def test_auc_is_that_of_scikit_learn_with_ties(rng):
+    scores, units = rng.integers(0, 6, 80), np.arange(80)
+    for _ in range(10):
+        codes = rng.permutation(units % 2)
+        assert reader(scores).judge(codes, units)[0] == pytest.approx(roc_auc_score(codes, scores), abs=1e-12)
 
 
 def test_pairs_and_the_rest_of_several_groups(rng):
-    scores, codes = rng.normal(size=90), np.arange(90) % 3
+    scores, codes, units = rng.normal(size=90), np.arange(90) % 3, np.arange(90)
     pair = codes != 2
-    assert reader(scores).auc(codes[None])[0] == pytest.approx(roc_auc_score(codes[pair], scores[pair]))
-    rest = JudgedScores("boosting", (0, "rest"), (0, None), scores)
-    assert rest.auc(codes[None])[0] == pytest.approx(roc_auc_score(codes != 0, scores))
+    assert reader(scores).judge(codes, units)[0] == pytest.approx(roc_auc_score(codes[pair], scores[pair]))
+    assert reader(scores, 0, None).judge(codes, units)[0] == pytest.approx(roc_auc_score(codes != 0, scores))
+
+
+@pytest.mark.parametrize("levels", [2, 7, 1000])
+def test_random_groups_are_the_same_for_all_scores_and_their_auc_is_as_of_the_given_ones(rng, levels):
+    """A score that is the position of a row shows which rows were drawn, and so which AUC other scores have."""
+    codes, units, scores = np.arange(60) % 3, np.arange(60), rng.integers(0, levels, 60).astype(float)
+    rows = [reader(units == i) for i in units] + [reader(units == i, 0, None) for i in units]
+    drawn = random_aucs([*rows, reader(scores), reader(scores, 0, None)], codes, units, seed=3)
+    assert drawn.shape == (122, 199)
+    for draw in drawn.T[:20]:
+        # The AUC of an indicator is above 1/2 if its row is in the second group, and below if it is in the first.
+        drawn_codes = np.where(draw[:60] < 0.5, 0, np.where(draw[:60] > 0.5, 1, 2))
+        assert sorted(drawn_codes) == sorted(codes)
+        assert ((draw[60:120] < 0.5) == (drawn_codes == 0)).all()
+        assert draw[120] == pytest.approx(reader(scores).judge(drawn_codes, units)[0], abs=1e-12)
+        assert draw[121] == pytest.approx(reader(scores, 0, None).judge(drawn_codes, units)[0], abs=1e-12)
 
 
 @pytest.mark.parametrize(("shift", "size"), [(0.0, 40), (0.8, 40), (2.5, 60), (4.0, 60)])
@@ -114,14 +127,14 @@ def test_the_division_is_reproducible_and_train_is_used(spread, rng):
 def test_all_families_and_who_reads_most(spread):
     Z, groups = spread
     found = readability(Z, sensitive_features=groups, family="all")
-    assert {one.family for one in found.readings} == {"boosting", "linear", "rbf"}
+    assert {one.by for one in found.readings} == {"boosting", "linear", "rbf"}
     assert found.auc == max(one.auc for one in found.readings)
     assert found.high == max(one.high for one in found.readings)
     assert found.low <= max(one.low for one in found.readings)
-    assert found.family in ("boosting", "rbf")
+    assert found.by in ("boosting", "rbf")
     assert found.readable
     # A half-space about which the means agree sees something too: the one that cuts off a tail.
-    linear = next(one for one in found.readings if one.family == "linear")
+    linear = next(one for one in found.readings if one.by == "linear")
     assert 0.5 < linear.auc < found.auc
 
 
@@ -143,7 +156,7 @@ def test_the_words_and_the_table(spread):
     assert "more than random groups" in repr(found)
     table = found.to_frame()
     assert isinstance(table, pd.DataFrame)
-    assert list(table.columns) == ["family", "group", "against", "auc", "low", "high"]
+    assert list(table.columns) == ["by", "group", "against", "auc", "low", "high"]
     assert table.auc.max() == found.auc
 
 

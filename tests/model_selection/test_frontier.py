@@ -3,7 +3,7 @@
 import numpy as np
 import pytest
 
-from fairpca import RobustFairPCA
+from fairpca import FairPCA, RobustFairPCA
 from fairpca.datasets import load_german_credit, make_toy
 from fairpca.model_selection import frontier
 from fairpca.moments import GroupMoments, group_moments
@@ -95,7 +95,36 @@ def test_toy_in_the_plane():
     X, groups = make_toy(random_state=0)
     curve = frontier(X, sensitive_features=groups, n_components=1)
     assert curve.gap[-1] < 1e-9
-    assert set(curve.methods) == {"PCA", "FairPCA", "RobustFairPCA"}
+    assert set(curve.methods) == {"PCA", "FairPCA(criterion='error')", "RobustFairPCA"}
+
+
+@pytest.mark.parametrize("d", [1, 3, 5])
+def test_losses_are_traded_from_pca_to_fair_pca(german, d):
+    """Of equal losses the smallest is also the least total error: FairPCA is the end of the curve."""
+    curve = frontier(german, n_components=d, of="loss", n_points=25)
+    ordinary, fair = curve.methods["PCA"], curve.methods["FairPCA"]
+    assert set(curve.methods) == {"PCA", "FairPCA"}
+    assert (curve.gap[0], curve.total_error[0]) == pytest.approx((ordinary.gap, ordinary.total_error))
+    assert (curve.gap[-1], curve.total_error[-1]) == pytest.approx((fair.gap, fair.total_error), abs=1e-7)
+    fitted = FairPCA(d).fit_moments(german)
+    assert fair.errors - curve.own_errors == pytest.approx(fitted.group_losses_, abs=1e-8)
+    rng, matrices = np.random.default_rng(0), german.second_moments()
+    totals = np.einsum("aii->a", matrices)
+    for _ in range(50):
+        step = np.linalg.qr(ordinary.components.T + 0.1 * rng.standard_normal((57, d)))[0]
+        errors = totals - np.einsum("pi,api->a", step, matrices @ step)
+        gap = abs(np.diff(errors - curve.own_errors)[0])
+        if gap <= curve.gap[0]:
+            assert german.shares @ errors >= np.interp(-gap, -curve.gap, curve.total_error) - 1e-2
+
+
+def test_losses_of_three_groups_have_methods_but_no_curve():
+    X, groups = np.random.default_rng(3).standard_normal((60, 5)), np.arange(60) % 3
+    curve = frontier(X, sensitive_features=groups, n_components=2, of="loss")
+    assert len(curve.trade_off) == len(curve.penalties) == 0
+    assert curve.methods["FairPCA"].gap < curve.methods["PCA"].gap
+    with pytest.raises(ValueError, match="of='gap' is unknown"):
+        frontier(X, sensitive_features=groups, of="gap")
 
 
 def test_three_groups_give_the_path_over_the_penalty():

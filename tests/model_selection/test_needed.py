@@ -45,7 +45,7 @@ def test_needed_is_what_a_share_as_n_components_takes(two_groups, found):
     first = found.needed["FairPCA"] - 1
     assert found.kept["FairPCA"][first].min() >= 0.7 > found.kept["FairPCA"][first - 1].min()
     assert len(found.dimensions) == max(found.needed.values())
-    assert found.needed_on_new_rows is None
+    assert found.new_rows is None
 
 
 def test_no_method_keeps_more_than_own_components(found):
@@ -90,14 +90,14 @@ def test_on_new_rows_components_are_judged_by_rows_they_do_not_know(two_groups):
             captured += np.square(rows @ pca.components_.T).sum()
             own += np.square(rows @ np.linalg.svd(mine)[2][:3].T).sum()
             total += np.square(rows).sum()
-        assert np.isclose(found.kept_on_new_rows["PCA"][2, g], captured / total)
-        assert np.isclose(found.own_on_new_rows[2, g], own / total)
+        assert np.isclose(found.new_rows.kept["PCA"][2, g], captured / total)
+        assert np.isclose(found.new_rows.own[2, g], own / total)
 
 
 def test_noise_needs_more_components_on_new_rows(rng):
     X, groups = rng.normal(size=(60, 12)), np.repeat(["small", "large"], [15, 45])
     found = components_needed(X, sensitive_features=groups, share=0.6, cv=5)
-    assert found.needed_on_new_rows["PCA"] > found.needed["PCA"]
+    assert found.new_rows.needed["PCA"] > found.needed["PCA"]
     assert found.needed_alone["small"] < found.needed_alone["large"]  # by size alone: both groups are the same noise
     assert "new rows" in repr(found)
 

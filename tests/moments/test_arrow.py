@@ -324,3 +324,10 @@ def test_folders_without_parquet_files(tmp_path):
     assert moments_from_parquet(sorted(tmp_path.rglob("*.parquet")), "sex").total_count == 4
     with pytest.raises(FileNotFoundError, match="empty list"):
         moments_from_parquet([], "sex")
+
+
+def test_a_file_that_is_listed_twice_is_remarked(tmp_path):
+    pq.write_table(pa.table(GOOD), tmp_path / "x.parquet")
+    with pytest.warns(UserWarning, match=r"Listed more than once, and counted as often: .*x\.parquet\. List each"):
+        found = moments_from_parquet([tmp_path / "x.parquet", tmp_path], "sex")
+    assert found.total_count == 8

@@ -44,7 +44,7 @@ def test_from_estimator_draws_on_given_axes_and_shows_new_rows(two_groups):
     )
     assert display.ax_ is ax
     assert display.new_rows
-    assert np.array_equal(display.lines_[0].get_ydata(), display.result.kept_on_new_rows["PCA"][:, 0])
+    assert np.array_equal(display.lines_[0].get_ydata(), display.result.new_rows.kept["PCA"][:, 0])
     assert display.plot().ax_ is not ax
     single = ComponentsNeededDisplay.from_estimator(FairPCA(), X, sensitive_features=groups, share=0.5)
     assert single.methods == ("FairPCA",)

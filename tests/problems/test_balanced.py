@@ -6,7 +6,6 @@ import numpy as np
 import pytest
 
 from fairpca.problems.balanced import CRITERIA, balanced_problem, best_captured, group_errors, group_losses
-from fairpca.protocols import LineExpansion
 
 
 @pytest.fixture
@@ -32,26 +31,6 @@ def test_weak_duality(rng, case, criterion):
         scaled = problem.scaled_weights(weights, support)
         scaled_support = support * scaled[0] / weights[0]
         assert np.isclose(problem.dual(scaled).value - scaled_support, problem.bound(weights, support))
-
-
-@pytest.mark.parametrize("criterion", CRITERIA)
-def test_bound_along_the_segment_by_differences(case, criterion):
-    matrices, _ = case
-    problem = problem_of(criterion, matrices)
-
-    def support(s):
-        return np.linalg.eigvalsh((1 - s) * matrices[0] + s * matrices[1])[-2:].sum()
-
-    def bound(s):
-        return problem.bound(np.array([1 - s, s]), support(s))
-
-    s, step = 0.37, 1e-4
-    slope = (support(s + step) - support(s - step)) / (2 * step)
-    curvature = (support(s + step) - 2 * support(s) + support(s - step)) / step**2
-    value, first, second = problem.along(s, LineExpansion(support(s), slope, curvature))
-    assert np.isclose(value, bound(s))
-    assert np.isclose(first, (bound(s + step) - bound(s - step)) / (2 * step), rtol=1e-5)
-    assert np.isclose(second, (bound(s + step) - 2 * bound(s) + bound(s - step)) / step**2, rtol=1e-4)
 
 
 @pytest.mark.parametrize("criterion", CRITERIA)

@@ -35,12 +35,15 @@ class Rows:
 
 
 @st.composite
-def rows(draw, max_groups: int = 4, max_features: int = 4, n_rows: int = 40, kinds: tuple[str, ...] = KINDS) -> Rows:
+def rows(
+    draw, max_groups: int = 4, max_features: int = 4, n_rows: int = 40, kinds: tuple[str, ...] = KINDS,
+    origins: tuple[float, ...] = (0.0, 10.0, 1e4, 1e7),
+) -> Rows:  # fmt: skip
     """Rows of a drawn kind, scale, origin and weighting, and a number of components."""
     seed = draw(st.integers(0, 2**32 - 1), label="seed")
     kind = draw(st.sampled_from(kinds), label="kind")
     k, p = draw(st.integers(2, max_groups), label="groups"), draw(st.integers(1, max_features), label="features")
-    origin = draw(st.sampled_from([0.0, 10.0, 1e4, 1e7]), label="origin")
+    origin = draw(st.sampled_from(origins), label="origin")
     exponent = draw(st.sampled_from([-8, -3, 0, 4, 8]), label="exponent")
     weighting = draw(st.sampled_from(["none", "none", "integers", "some zero", "fractions"]), label="weighting")
     d = draw(st.integers(1, p), label="components")

@@ -5,20 +5,16 @@ from fairpca.metrics.adversary import adversary_gap
 from fairpca.metrics.communality import communality
 from fairpca.metrics.decisions import (
     GroupRates,
-    Rate,
-    RateDifference,
     demographic_parity_difference,
     equal_opportunity_difference,
     equalized_odds_difference,
     group_rates,
 )
 from fairpca.metrics.distribution import MMDTest, median_bandwidth, mmd2, mmd2_test
-from fairpca.metrics.proxies import Proxies, Proxy, proxies
-from fairpca.metrics.readability import Readability, Reading, readability
+from fairpca.metrics.readability import Readability, Reading, proxies, readability
 from fairpca.metrics.reconstruction import (
     explained_variance_ratio,
     reconstruction_error,
-    reconstruction_gap,
     reconstruction_loss,
 )
 
@@ -27,10 +23,6 @@ __all__ = [
     "GroupRates",
     "GroupValues",
     "MMDTest",
-    "Proxies",
-    "Proxy",
-    "Rate",
-    "RateDifference",
     "Readability",
     "Reading",
     "adversary_gap",
@@ -46,6 +38,5 @@ __all__ = [
     "proxies",
     "readability",
     "reconstruction_error",
-    "reconstruction_gap",
     "reconstruction_loss",
 ]

@@ -24,6 +24,8 @@ class Estimate(float):
     joint_low, joint_high : float
         An interval that holds together with those of all values of this kind that were computed by the same call; NaN
         if there is none.
+    count, rows : int or None
+        Of a share of rows: how many it counts, and of how many. Of a difference: the rows of the smallest group.
 
     See Also
     --------
@@ -41,6 +43,8 @@ class Estimate(float):
     high: float
     joint_low: float
     joint_high: float
+    count: int | None
+    rows: int | None
 
     def __new__(
         cls,
@@ -49,10 +53,14 @@ class Estimate(float):
         high: float = math.nan,
         joint_low: float = math.nan,
         joint_high: float = math.nan,
+        *,
+        count: int | None = None,
+        rows: int | None = None,
     ) -> Estimate:
         found = super().__new__(cls, value)
         found.low, found.high = float(low), float(high)
         found.joint_low, found.joint_high = float(joint_low), float(joint_high)
+        found.count, found.rows = count, rows
         return found
 
     @property
@@ -62,7 +70,7 @@ class Estimate(float):
     @property
     def joint(self) -> Estimate:
         """The same number with the joint interval as its only one."""
-        return Estimate(self, self.joint_low, self.joint_high)
+        return Estimate(self, self.joint_low, self.joint_high, count=self.count, rows=self.rows)
 
     @property
     def excludes_zero(self) -> bool:

@@ -6,16 +6,17 @@ from itertools import combinations
 from typing import Any
 
 import numpy as np
+from scipy.stats import ks_2samp
 from sklearn.base import clone
 from sklearn.model_selection import StratifiedShuffleSplit
 
 from fairpca._validation import Groups, check_choice, check_number, generator, repeatable, seed_from
-from fairpca.metrics._readers import LinearRule, Rows, check_rows, check_train, make_reader, resolved, train_and_score
+from fairpca.metrics._half_space import HalfSpace
+from fairpca.metrics._reading import Rows, check_rows, check_train, train_and_score
+from fairpca.metrics.readability import FAMILIES, make_reader
 
 __all__ = ["adversary_gap", "adversary_gap_and_draws"]
 
-_FAMILIES = ("linear", "rbf", "boosting")
-_EVALUATIONS = ("held_out", "in_sample")
 #: The margins of a support vector machine are at +-1; scores that differ by less are its solver's rounding.
 _SCORE_ROUNDING = 1e-6
 #: Share of test rows in each split.
@@ -99,19 +100,18 @@ def adversary_gap(
     >>> adversary_gap(Z[:, 1:], sensitive_features=groups) < 0.25
     True
     """
-    classifier = _classifier(family, random_state)
-    if isinstance(classifier, LinearRule) and evaluation == "in_sample" and train is None:
-        classifier.set_params(validated=False)  # the largest gap on the training rows is wanted
-    check_choice("evaluation", evaluation, _EVALUATIONS)
+    if isinstance(family, str) or not hasattr(family, "fit"):
+        family = make_reader(check_choice("family", family, FAMILIES), seed_from(random_state))
+    if isinstance(family, HalfSpace) and evaluation == "in_sample" and train is None:
+        family.set_params(validated=False)  # the largest gap on the training rows is wanted
+    check_choice("evaluation", evaluation, ("held_out", "in_sample"))
     check_number("n_splits", n_splits, at_least=1, integer=True)
     judged = check_rows(X, sensitive_features)
-    others = judged if evaluation == "in_sample" else None
-    if train is not None:
-        others = check_train(train, judged)
     pairs = list(combinations(range(len(judged[1])), 2))
-    if others is not None:
-        return max(_Adversary(classifier, others, judged[0], pair).gap(judged[1].codes) for pair in pairs)
-    return max(_over_splits(classifier, *_of_pair(*judged, pair), n_splits, random_state) for pair in pairs)
+    if train is None and evaluation == "held_out":
+        return max(_over_splits(family, judged, pair, n_splits, random_state) for pair in pairs)
+    others = judged if train is None else check_train(train, judged)
+    return max(_Adversary(family, others, judged[0], pair).gap(judged[1].codes) for pair in pairs)
 
 
 def adversary_gap_and_draws(
@@ -122,68 +122,43 @@ def adversary_gap_and_draws(
     The rule is trained once for both: given the rule, all orders of the groups are equally likely if they are random.
     """
     judged, rng = check_rows(Z, sensitive_features), generator(random_state, "adversary")
-    others, codes, classifier = check_train(train, judged), judged[1].codes, _classifier("linear", random_state)
-    pairs = combinations(range(len(judged[1])), 2)
-    adversaries = [_Adversary(classifier, others, judged[0], pair) for pair in pairs]
+    rule, codes = make_reader("linear", seed_from(random_state)), judged[1].codes
+    adversaries = [
+        _Adversary(rule, check_train(train, judged), judged[0], pair) for pair in combinations(range(len(judged[1])), 2)
+    ]
     shuffled = (rng.permutation(codes) for _ in range(n_permutations))
     gaps = [max(adversary.gap(draw) for adversary in adversaries) for draw in (codes, *shuffled)]
     return gaps[0], np.array(gaps[1:])
 
 
-def _classifier(family: Any, random_state: Any) -> Any:
-    if not isinstance(family, str) and hasattr(family, "fit"):
-        return family
-    return make_reader(check_choice("family", family, _FAMILIES), seed_from(random_state))
-
-
 class _Adversary:
-    """A rule for one pair of groups, trained on some rows, and its scores on others."""
+    """A classifier trained to tell two groups apart on some rows, and its scores of others."""
 
     def __init__(self, classifier: Any, train: Rows, Z: np.ndarray, pair: tuple[int, int]) -> None:
-        self._pair = pair
-        fitted_on, second = _of_pair(*train, pair)
-        fitted_on, Z = resolved(fitted_on, Z)
-        self._scores: np.ndarray = np.zeros(len(Z))
-        self._is_rule = isinstance(classifier, LinearRule)
-        if Z.shape[1]:
-            self._scores = train_and_score(clone(classifier), fitted_on, second, Z)
+        self._pair, self._is_rule = pair, isinstance(classifier, HalfSpace)
+        self._scores = train_and_score(clone(classifier), train, pair, Z)
 
     def gap(self, codes: np.ndarray) -> float:
         """The gap on the test rows, with these groups."""
         first, second = (self._scores[codes == a] for a in self._pair)
         if self._is_rule:
             return max(float(np.mean(second > 0) - np.mean(first > 0)), 0.0)
-        return _largest_difference(second, first)
+        if np.ptp(self._scores) <= _SCORE_ROUNDING:
+            return 0.0
+        return float(ks_2samp(first, second, method="asymp").statistic)
 
 
-def _of_pair(Z: np.ndarray, groups: Groups, pair: tuple[int, int]) -> tuple[np.ndarray, np.ndarray]:
-    """The rows of two groups, and which of them belong to the second."""
-    rows = np.isin(groups.codes, pair)
-    return Z[rows], groups.codes[rows] == pair[1]
-
-
-def _over_splits(classifier: Any, Z: np.ndarray, second: np.ndarray, n_splits: int, random_state: Any) -> float:
-    smallest = min(second.sum(), (~second).sum())
-    if smallest < 2:
+def _over_splits(classifier: Any, rows: Rows, pair: tuple[int, int], n_splits: int, random_state: Any) -> float:
+    """The mean over random splits of the rows of two groups."""
+    Z, codes = (part[np.isin(rows[1].codes, pair)] for part in (rows[0], rows[1].codes))
+    if min(np.count_nonzero(codes == a) for a in pair) < 2:
         raise ValueError(
             "A group in sensitive_features has a single row, which cannot be used for both training and testing; use "
             "evaluation='in_sample', or merge small groups."
         )
-    codes = second.astype(int)
     splitter = StratifiedShuffleSplit(n_splits, test_size=_TEST_SHARE, random_state=repeatable(random_state))
     gaps = []
     for fitted, held_out in splitter.split(Z, codes):
-        train = (Z[fitted], Groups((0, 1), codes[fitted]))
-        gaps.append(_Adversary(classifier, train, Z[held_out], (0, 1)).gap(codes[held_out]))
+        train = Z[fitted], Groups(rows[1].labels, codes[fitted])
+        gaps.append(_Adversary(classifier, train, Z[held_out], pair).gap(codes[held_out]))
     return float(np.mean(gaps))
-
-
-def _largest_difference(first: np.ndarray, second: np.ndarray) -> float:
-    """``max_t |F_1(t) - F_2(t)|`` of two samples (the Kolmogorov-Smirnov distance)."""
-    thresholds = np.concatenate([first, second])
-    if np.ptp(thresholds) <= _SCORE_ROUNDING:
-        return 0.0
-    thresholds.sort()
-    first_share = np.searchsorted(np.sort(first), thresholds, side="right") / len(first)
-    second_share = np.searchsorted(np.sort(second), thresholds, side="right") / len(second)
-    return float(np.abs(first_share - second_share).max())

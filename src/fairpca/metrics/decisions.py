@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import math
+from collections.abc import Sequence
 from dataclasses import dataclass
+from itertools import combinations
 from typing import Any
 
 import numpy as np
@@ -18,13 +20,12 @@ from fairpca._validation import (
     check_several_groups,
     check_share,
 )
+from fairpca.metrics._group_values import Estimate, GroupValues
 
 __all__ = [
     "MIN_ROWS",
     "GroupRates",
-    "Rate",
-    "RateDifference",
-    "compare_rates",
+    "GroupedDecisions",
     "demographic_parity_difference",
     "equal_opportunity_difference",
     "equalized_odds_difference",
@@ -36,92 +37,22 @@ MIN_ROWS = 20
 
 
 @dataclass(frozen=True)
-class Rate:
-    """A share of rows, ``count`` of ``rows``, with Wilson's interval; ``value`` is NaN if there are no rows.
-
-    With weights, ``value`` is the weighted share, and the interval is that of ``effective_rows``, the number of rows
-    of equal weight that would be as informative: ``(sum w)^2 / sum w^2`` (Kish 1965).
-
-    Attributes
-    ----------
-    count : int
-        Rows that are counted.
-    rows : int
-        All rows.
-    value : float
-        Their ratio.
-    low, high : float
-        A confidence interval.
-    effective_rows : float
-        Without weights, the number of rows.
-
-    See Also
-    --------
-    group_rates : Computes rates of all groups.
-
-    Examples
-    --------
-    >>> from fairpca.metrics import group_rates
-    >>> rates = group_rates([1, 0] * 20, [1, 0] * 20, sensitive_features=["a", "a", "b", "b"] * 10)
-    >>> rates.selected["a"].count, rates.selected["a"].rows, rates.selected["a"].value
-    (10, 20, 0.5)
-    """
-
-    count: int
-    rows: int
-    value: float
-    low: float
-    high: float
-    effective_rows: float
-
-
-@dataclass(frozen=True)
-class RateDifference:
-    """The largest difference between two groups in a rate.
-
-    Attributes
-    ----------
-    value : float or None
-        None if a group has too few rows to compare.
-    low, high : float or None
-        A confidence interval corrected for comparing all pairs of groups (Newcombe 1998, with Bonferroni's correction).
-    rows : int
-        Number of rows of the smallest group in the comparison.
-    between : tuple of two labels, or None
-        The group with the larger rate first.
-
-    See Also
-    --------
-    group_rates : Computes it.
-
-    Examples
-    --------
-    >>> from fairpca.metrics import group_rates
-    >>> rates = group_rates([1, 0] * 20, [1, 0] * 20, sensitive_features=["a", "a", "b", "b"] * 10)
-    >>> rates.demographic_parity.value, rates.demographic_parity.rows
-    (0.0, 20)
-    """
-
-    value: float | None
-    low: float | None
-    high: float | None
-    rows: int
-    between: tuple[Any, Any] | None
-
-
-@dataclass(frozen=True)
 class GroupRates:
-    """Result of :func:`group_rates`.
+    """Result of :func:`group_rates`: shares of positive decisions, with Wilson's intervals.
+
+    The joint intervals of differences hold for all pairs of groups (Newcombe 1998, with Bonferroni's correction).
 
     Attributes
     ----------
-    selected : dict
-        Label -> :class:`Rate` of positive decisions among all rows of the group.
-    true_positive, false_positive : dict
-        The same among the rows whose true label is positive, and among the others.
-    demographic_parity, equal_opportunity, equalized_odds : RateDifference
-        Largest differences in ``selected``, in ``true_positive``, and in either of ``true_positive`` and
-        ``false_positive``.
+    selected : GroupValues
+        Among all rows of each group. The rate of a group knows its ``count`` and ``rows``; it is NaN without rows. The
+        ``gap`` is the difference that demographic parity is about; it is NaN if a group has too few rows to compare.
+    true_positive : GroupValues
+        Among the rows whose true label is positive; its ``gap`` is that of equal opportunity.
+    false_positive : GroupValues
+        Among the others.
+    equalized_odds : GroupValues
+        The one of ``true_positive`` and ``false_positive`` with the larger ``gap``; intervals allow for both.
 
     See Also
     --------
@@ -131,16 +62,23 @@ class GroupRates:
     --------
     >>> from fairpca.metrics import group_rates
     >>> rates = group_rates([1, 0] * 30, [1, 1] * 30, sensitive_features=["a", "b", "b"] * 20)
-    >>> rates.selected["a"].count, rates.selected["a"].rows
-    (20, 20)
+    >>> rates.selected["a"].count, rates.selected["a"].rows, rates.selected.gap
+    (20, 20, 0.0)
     """
 
-    selected: dict[Any, Rate]
-    true_positive: dict[Any, Rate]
-    false_positive: dict[Any, Rate]
-    demographic_parity: RateDifference
-    equal_opportunity: RateDifference
-    equalized_odds: RateDifference
+    selected: GroupValues
+    true_positive: GroupValues
+    false_positive: GroupValues
+    equalized_odds: GroupValues
+
+    @property
+    def differences(self) -> dict[str, GroupValues]:
+        """The rates behind each of the three differences, by its name in the literature."""
+        return {
+            "demographic_parity": self.selected,
+            "equal_opportunity": self.true_positive,
+            "equalized_odds": self.equalized_odds,
+        }
 
 
 def group_rates(
@@ -160,10 +98,11 @@ def group_rates(
         True labels and decisions: 0 and 1, or booleans.
     sensitive_features : array-like of shape (n_samples,) or (n_samples, n_columns)
     min_rows : int, default=20
-        Rates based on fewer rows are not compared; the difference is then None, and ``rows`` shows why.
+        Rates based on fewer rows are not compared; the difference is then NaN, and its ``rows`` show why.
     confidence : float, default=0.95
     sample_weight : array-like of shape (n_samples,), optional
-        Weights of the rows in the rates; intervals use the effective number of rows.
+        Weights of the rows in the rates. Intervals are those of ``(sum w)^2 / sum w^2`` rows of equal weight, which
+        would be as informative (Kish 1965).
 
     Returns
     -------
@@ -180,61 +119,88 @@ def group_rates(
     >>> from fairpca.metrics import group_rates
     >>> truth, decisions = np.tile([1, 0], 50), np.repeat([1, 0], 50)
     >>> rates = group_rates(truth, decisions, sensitive_features=np.repeat(["a", "b"], [60, 40]))
-    >>> rates.selected["a"].count, rates.selected["a"].rows, round(rates.demographic_parity.value, 3)
+    >>> rates.selected["a"].count, rates.selected["a"].rows, round(rates.selected.gap, 3)
     (50, 60, 0.833)
-    >>> rates.equal_opportunity.rows
+    >>> rates.true_positive.gap.rows
     20
     """
     check_number("min_rows", min_rows, at_least=1, integer=True)
     check_share("confidence", confidence, example=0.95)
-    decided = _Decided(y_true, _check_unit("y_pred", y_pred, binary=True), sensitive_features, sample_weight)
-    selected, true_positive, false_positive = (decided.rates(label, confidence) for label in (None, 1, 0))
-    pairs = len(selected) * (len(selected) - 1) / 2
-    one, two = (float(ndtri(1.0 - (1.0 - confidence) / (2 * count))) for count in (pairs, 2 * pairs))
-    return compare_rates(selected, true_positive, false_positive, min_rows, one, two)
+    decided = GroupedDecisions(y_true, _check_unit("y_pred", y_pred, binary=True), sensitive_features, sample_weight)
+    pairs = len(decided.labels) * (len(decided.labels) - 1) / 2
+    critical = [float(ndtri(1.0 - (1.0 - confidence) / (2 * count))) for count in (pairs, 2 * pairs)]
+    return decided.all_rates(confidence, critical, min_rows)
 
 
-class _Decided:
+class GroupedDecisions:
     """Checked labels, predictions, groups and weights; rows of weight zero do not count."""
 
     def __init__(
         self, y_true: Any, y_pred: Any, sensitive_features: Any, sample_weight: Any, *, labelled: bool = True
     ) -> None:
-        self.predictions = _check_unit("y_pred", y_pred)
-        n = len(self.predictions)
-        self.truth = _check_unit("y_true", y_true, binary=True) if labelled else y_true
-        if self.truth is not None and len(self.truth) != n:
-            raise ValueError(f"y_true has {len(self.truth)} rows and y_pred {n}: they must have the same length.")
+        self._predictions = _check_unit("y_pred", y_pred)
+        n = len(self._predictions)
+        self._truth = _check_unit("y_true", y_true, binary=True) if labelled else y_true
+        if self._truth is not None and len(self._truth) != n:
+            raise ValueError(f"y_true has {len(self._truth)} rows and y_pred {n}: they must have the same length.")
         groups, weights = check_groups(sensitive_features, n), check_sample_weight(sample_weight, n)
-        self._weights = np.ones(n) if weights is None else weights
+        self._codes, self._weights = groups.codes, np.ones(n) if weights is None else weights
         present = np.unique(groups.codes[self._weights > 0])
-        self._labels = {groups.labels[code]: groups.codes == code for code in present}
-        check_several_groups(tuple(self._labels), n)
+        self.labels = {groups.labels[code]: code for code in present.tolist()}
+        check_several_groups(self.labels, n)
 
-    def _members(self, label: int | None) -> dict[Any, np.ndarray]:
-        """The rows of each group; of one true label, if that is given."""
-        among = self._weights > 0 if label is None else (self.truth == label) & (self._weights > 0)
-        return {group: rows & among for group, rows in self._labels.items()}
+    def all_rates(
+        self, confidence: float, critical: Sequence[float], min_rows: int, errors: Sequence[Any] = (None, None, None)
+    ) -> GroupRates:
+        """Joint intervals of so many standard errors; the larger of two differences has the second number."""
+        kinds = list(zip((None, 1, 0), errors, strict=True))
+        rates = [self.rates(label, confidence, critical[0], min_rows, error) for label, error in kinds]
+        odds = [self.rates(label, confidence, critical[1], min_rows, error) for label, error in kinds[1:]]
+        unknown = [one for one in odds if math.isnan(one.gap)]
+        larger = min(unknown, key=lambda one: one.gap.rows or 0) if unknown else max(odds, key=lambda one: one.gap)
+        return GroupRates(rates[0], rates[1], rates[2], larger)
 
-    def rates(self, label: int | None, confidence: float) -> dict[Any, Rate]:
-        return {
-            group: _rate(self.predictions[rows], self._weights[rows], confidence)
-            for group, rows in self._members(label).items()
-        }
+    def rates(
+        self, label: int | None, confidence: float = 0.95, critical: float = math.nan, min_rows: int = 1,
+        errors: np.ndarray | None = None,
+    ) -> GroupValues:  # fmt: skip
+        """Shares of positive predictions in each group: among all rows, or those with a true label.
 
-    def spread(self, label: int | None, method: str) -> float:
+        ``errors`` are standard errors that know which rows belong together, and limit the rows that count as
+        informative in differences.
+        """
+        among = self._weights > 0 if label is None else (self._truth == label) & (self._weights > 0)
+        z, by_group, informative = float(ndtri(0.5 + confidence / 2)), {}, {}
+        for group, code in self.labels.items():
+            weights, decided = (part[among & (self._codes == code)] for part in (self._weights, self._predictions))
+            if not len(decided):
+                by_group[group], informative[group] = Estimate(math.nan, 0.0, 1.0, count=0, rows=0), 0.0
+                continue
+            share, rows = float(weights @ decided / weights.sum()), float(weights.sum() ** 2 / (weights @ weights))
+            by_group[group] = Estimate(share, *_wilson(share, rows, z), count=int(decided.sum()), rows=len(decided))
+            error, variance = math.nan if errors is None else float(errors[code]), share * (1.0 - share)
+            informative[group] = min(rows, variance / error**2) if 0 < error < math.inf and variance > 0 else rows
+        fewest, pairs = min(one.rows or 0 for one in by_group.values()), {}
+        for pair in combinations(by_group, 2):
+            high, low = pair if not by_group[pair[0]] < by_group[pair[1]] else pair[::-1]
+            both = [(by_group[one].value, informative[one]) for one in (high, low)]
+            enough = fewest >= min_rows
+            ends = [end for width in (z, critical) for end in _newcombe(both[0], both[1], width)] if enough else []
+            difference = both[0][0] - both[1][0] if enough else math.nan
+            pairs[high, low] = Estimate(difference, *ends, rows=fewest)
+        overall = np.average(self._predictions[among], weights=self._weights[among]) if among.any() else math.nan
+        return GroupValues(by_group, float(overall), pairs, "share of positive decisions")
+
+    def difference(self, label: int | None, method: str) -> float:
         """The largest difference between groups, or the largest distance of a group from all rows."""
         check_choice("method", method, ("between_groups", "to_overall"))
-        members = self._members(label)
-        empty = [group for group, rows in members.items() if not rows.any()]
-        if empty:
-            raise ValueError(f"Group {quoted(empty[0])} has no row with one of the labels; merge small groups.")
-        means = [np.average(self.predictions[rows], weights=self._weights[rows]) for rows in members.values()]
+        rates = self.rates(label)
+        for group, rate in rates.items():
+            if not rate.rows:
+                raise ValueError(f"Group {quoted(group)} has no row with one of the labels; merge small groups.")
         if method == "between_groups":
-            return float(np.ptp(means))
-        everybody = np.logical_or.reduce(list(members.values()))
-        overall = np.average(self.predictions[everybody], weights=self._weights[everybody])
-        return float(np.abs(np.array(means) - overall).max())
+            return float(rates.max - rates.min)
+        return max(abs(rate - rates.overall) for rate in rates.values())
 
 
 def _check_unit(name: str, values: Any, *, binary: bool = False) -> np.ndarray:
@@ -248,61 +214,18 @@ def _check_unit(name: str, values: Any, *, binary: bool = False) -> np.ndarray:
     return array
 
 
-def compare_rates(
-    selected: dict[Any, Rate],
-    true_positive: dict[Any, Rate],
-    false_positive: dict[Any, Rate],
-    min_rows: int,
-    critical: float,
-    critical_of_two: float,
-) -> GroupRates:
-    """The largest differences, with intervals of so many standard errors; the larger of two has its own number."""
-    parity, opportunity = (_difference(part, min_rows, critical) for part in (selected, true_positive))
-    odds = _larger(*(_difference(part, min_rows, critical_of_two) for part in (true_positive, false_positive)))
-    return GroupRates(selected, true_positive, false_positive, parity, opportunity, odds)
-
-
-def _rate(decisions: np.ndarray, weights: np.ndarray, confidence: float) -> Rate:
-    if not len(decisions):
-        return Rate(0, 0, math.nan, 0.0, 1.0, 0.0)
-    share = float(weights @ decisions / weights.sum())
-    rows = float(weights.sum() ** 2 / (weights @ weights))
-    return Rate(
-        int(decisions.sum()), len(decisions), share, *_wilson(share, rows, float(ndtri(0.5 + confidence / 2))), rows
-    )
-
-
 def _wilson(share: float, rows: float, z: float) -> tuple[float, float]:
     centre = (share + z * z / (2 * rows)) / (1 + z * z / rows)
     half = z * math.sqrt(share * (1 - share) / rows + (z / (2 * rows)) ** 2) / (1 + z * z / rows)
     return (0.0 if share == 0 else centre - half), (1.0 if share == 1 else centre + half)
 
 
-def _difference(rates: dict[Any, Rate], min_rows: int, z: float) -> RateDifference:
-    fewest = min(rate.rows for rate in rates.values())
-    if fewest < min_rows:
-        return RateDifference(None, None, None, fewest, None)
-    high, low = max(rates, key=lambda a: rates[a].value), min(rates, key=lambda a: rates[a].value)
-    if high == low:  # all rates are equal
-        high, low = list(rates)[:2]
-    first, second = rates[high], rates[low]
-    above, below = (_wilson(one.value, one.effective_rows, z) for one in (first, second))
-    value = first.value - second.value
-    return RateDifference(
-        value=value,
-        low=value - math.hypot(first.value - above[0], below[1] - second.value),
-        high=value + math.hypot(above[1] - first.value, second.value - below[0]),
-        rows=fewest,
-        between=(high, low),
-    )
-
-
-def _larger(first: RateDifference, second: RateDifference) -> RateDifference:
-    """The larger of two differences; unknown if either of them is."""
-    unknown = [one for one in (first, second) if one.value is None]
-    if unknown:
-        return min(unknown, key=lambda one: one.rows)
-    return max((first, second), key=lambda one: one.value or 0.0)
+def _newcombe(first: tuple[float, float], second: tuple[float, float], z: float) -> tuple[float, float]:
+    """The ends of the interval of a difference of two shares, each with the number of rows it is known from."""
+    above, below = _wilson(*first, z), _wilson(*second, z)
+    value = first[0] - second[0]
+    low = value - math.hypot(first[0] - above[0], below[1] - second[0])
+    return low, value + math.hypot(above[1] - first[0], second[0] - below[0])
 
 
 def demographic_parity_difference(
@@ -347,7 +270,9 @@ def demographic_parity_difference(
     0.6666666666666666
     """
     truth, predictions = (None, y_true) if y_pred is None else (y_true, y_pred)
-    return _Decided(truth, predictions, sensitive_features, sample_weight, labelled=False).spread(None, method)
+    return GroupedDecisions(truth, predictions, sensitive_features, sample_weight, labelled=False).difference(
+        None, method
+    )
 
 
 def equal_opportunity_difference(
@@ -380,7 +305,7 @@ def equal_opportunity_difference(
     >>> equal_opportunity_difference([1, 1, 0, 1], [1, 0, 0, 1], sensitive_features=["a", "a", "b", "b"])
     0.5
     """
-    return _Decided(y_true, y_pred, sensitive_features, sample_weight).spread(1, method)
+    return GroupedDecisions(y_true, y_pred, sensitive_features, sample_weight).difference(1, method)
 
 
 def equalized_odds_difference(
@@ -420,6 +345,6 @@ def equalized_odds_difference(
     1.0
     """
     check_choice("agg", agg, ("worst_case", "mean"))
-    decided = _Decided(y_true, y_pred, sensitive_features, sample_weight)
-    spreads = [decided.spread(label, method) for label in (0, 1)]
-    return max(spreads) if agg == "worst_case" else float(np.mean(spreads))
+    decided = GroupedDecisions(y_true, y_pred, sensitive_features, sample_weight)
+    both = [decided.difference(label, method) for label in (0, 1)]
+    return max(both) if agg == "worst_case" else float(np.mean(both))

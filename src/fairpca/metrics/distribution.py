@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import warnings
 from collections.abc import Iterator
 from dataclasses import dataclass, field
 from typing import Any
@@ -11,7 +10,6 @@ import numpy as np
 from sklearn.utils import check_array
 
 from fairpca._validation import (
-    Groups,
     check_groups,
     check_number,
     check_sample_weight,
@@ -143,7 +141,7 @@ class MMDTest:
     mmd2 : float
         The observed value, largest over the pairs of groups.
     level : float
-        Quantile of the values of random groups.
+        The 95 % quantile of the values of random groups.
     mean : float
         Mean over all random groups.
     p_value : float
@@ -180,9 +178,7 @@ def mmd2_test(
     *,
     sensitive_features: Any,
     bandwidth: Any = "multiscale",
-    quantile: float = 0.95,
     n_permutations: int = 500,
-    tolerance: float | None = None,
     random_state: Any = None,
 ) -> MMDTest:
     """MMD^2 (biased, largest over the pairs of groups) with its permutation level and p-value.
@@ -195,11 +191,7 @@ def mmd2_test(
     X, sensitive_features, bandwidth
         As in :func:`mmd2`. More than 4000 rows are sampled (in proportion) for the permutations, and their
         draws scaled to the full sizes, MMD^2 of random groups being proportional to ``sum_a 1 / n_a``.
-    quantile : float, default=0.95
-        ``level`` is this quantile of the permutation draws.
     n_permutations : int, default=500
-    tolerance : float, optional
-        A tolerance that you intend to use; warns if it is below the mean of the draws.
     random_state : int, RandomState or None
         None is a fixed seed.
 
@@ -223,24 +215,15 @@ def mmd2_test(
     >>> test.p_value < 0.01 and test.mmd2 > test.level > test.mean
     True
     """
-    if not 0 < quantile < 1:
-        raise ValueError(f"quantile={quantile!r} must lie between 0 and 1.")
     check_number("n_permutations", n_permutations, at_least=1, integer=True)
     sample, sigma = _prepare(X, sensitive_features, bandwidth, None, random_state)
     pairs = all_pairs(len(sample.labels))
     values = kernel_means(sample, None, sigma).values
     observed = float(pair_discrepancies(values, pairs).max())
     mean = float(random_level(sample, values, pairs).max())
-    if tolerance is not None and tolerance < mean:
-        warnings.warn(
-            f"tolerance={tolerance:g} is below {mean:.3g}, the MMD^2 that random groups of these "
-            "sizes show on average.",
-            UserWarning,
-            stacklevel=2,
-        )
     draws = _permutation_draws(sample, sigma, pairs, n_permutations, generator(random_state, "permutations"))
     p_value = (1 + int((draws >= observed).sum())) / (1 + n_permutations)
-    return MMDTest(observed, float(np.quantile(draws, quantile)), mean, p_value, sigma, draws)
+    return MMDTest(observed, float(np.quantile(draws, 0.95)), mean, p_value, sigma, draws)
 
 
 def _permutation_draws(
@@ -275,9 +258,8 @@ def _prepare(
 ) -> tuple[GroupedSample, Bandwidth]:
     X, sensitive_features = split_off_groups(None, X, sensitive_features)
     rows = check_array(X, dtype=np.float64)
-    groups: Groups = check_groups(sensitive_features, len(rows))
     weights = check_sample_weight(sample_weight, len(rows))
-    sample = GroupedSample.from_rows(rows, groups, weights)
+    sample = GroupedSample.from_rows(rows, check_groups(sensitive_features, len(rows)), weights)
     check_several_groups(sample.labels, len(rows))
     chosen = check_bandwidth(getattr(bandwidth, "bandwidth_", bandwidth))
     if not isinstance(chosen, str):

@@ -1,47 +1,90 @@
-"""Whether a representation reveals the group: the held-out AUC of a strong classifier, compared with chance."""
+"""Whether columns reveal the group: the held-out AUC of strong classifiers, or of single features, against chance."""
 
 from __future__ import annotations
 
-from collections.abc import Iterator
-from dataclasses import dataclass, field
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass, field, replace
 from typing import Any
 
 import numpy as np
-from sklearn.model_selection import StratifiedShuffleSplit
+from sklearn.ensemble import HistGradientBoostingClassifier
+from sklearn.pipeline import make_pipeline
+from sklearn.preprocessing import StandardScaler
+from sklearn.svm import SVC
+from sklearn.utils import resample
 
+from fairpca._display import fixed
+from fairpca._frames import feature_names_of
 from fairpca._labels import label_text
 from fairpca._optional import require
-from fairpca._validation import check_choice, seed_from
-from fairpca.metrics._auc import (
-    JudgedScores,
-    Reading,
+from fairpca._validation import Groups, check_choice, seed_from, split_off_groups
+from fairpca.metrics._half_space import HalfSpace
+from fairpca.metrics._reading import (
+    Contrast,
+    Reader,
     auc_interval,
+    check_rows,
     contrasts,
     joint_levels,
-    random_largest,
-    share_below,
-)
-from fairpca.metrics._readers import (
-    FAMILIES,
-    LinearRule,
-    Rows,
-    check_rows,
-    make_reader,
-    resolved,
+    random_aucs,
     rows_to_train_and_judge,
     train_and_score,
 )
 
-__all__ = ["Readability", "Reading", "readability"]
+__all__ = ["FAMILIES", "Readability", "Reading", "make_reader", "proxies", "readability"]
 
+FAMILIES = ("boosting", "linear", "rbf")
 _COVERAGE = 0.95
-#: Maximum number of training rows for the RBF kernel; training time grows at least quadratically.
+#: Maximum number of training rows for the RBF kernel.
 _RBF_ROWS = 4000
+#: A feature with more different values is divided into this many bins of equal size.
+_BINS = 32
+#: Pseudo-rows added to every bin, in the proportions of all rows: a bin with few rows is not reliable.
+_PRIOR_ROWS = 2.0
+#: Readings that are written out.
+_SHOWN = 10
+
+
+@dataclass(frozen=True)
+class Reading:
+    """How well one classifier, or one feature, tells two groups apart on held-out rows.
+
+    Attributes
+    ----------
+    by : str
+        The family of the classifier, or the name of the feature.
+    groups : tuple of two labels
+        The groups it tells apart; the second is "rest" for one-vs-rest.
+    auc : float
+        Of held-out rows.
+    low, high : float
+        A confidence interval.
+
+    See Also
+    --------
+    readability, proxies : Return readings of several classifiers or features.
+
+    Examples
+    --------
+    >>> from fairpca.metrics import Reading
+    >>> Reading("age", ("female", "male"), auc=0.6, low=0.55, high=0.65).by
+    'age'
+    """
+
+    by: str
+    groups: tuple[Any, Any]
+    auc: float
+    low: float
+    high: float
+
+    def __str__(self) -> str:
+        values = ", ".join(f"{name} {fixed(getattr(self, name), 3)}" for name in ("auc", "low", "high"))
+        return f"{self.by}: {' against '.join(map(label_text, self.groups))}, {values}"
 
 
 @dataclass(frozen=True, repr=False)
 class Readability:
-    """How well classifiers predict the group from a representation, on held-out rows.
+    """How well classifiers, or single features, predict the group on held-out rows.
 
     Attributes
     ----------
@@ -51,19 +94,20 @@ class Readability:
         A 95 % confidence interval for the largest AUC of these trained classifiers on new rows.
     level : float
         The 95 % quantile of the largest AUC over random groups.
-    family : str
-        The family with the largest AUC.
+    by : str
+        The classifier or feature with the largest AUC.
     groups : tuple of two labels
-        The groups it distinguishes; the second is "rest" for one-vs-rest.
+        The groups it tells apart; the second is "rest" for one-vs-rest.
     n_rows : int
         Number of test rows.
     readings : tuple of Reading
+        Of :func:`proxies`: one per feature, by decreasing AUC.
     draws : ndarray of shape (199,)
         The largest AUC of each of the random groups: the same groups for any scores of the same rows and seed.
 
     See Also
     --------
-    readability : Computes it.
+    readability, proxies : Compute it.
 
     Examples
     --------
@@ -71,7 +115,7 @@ class Readability:
     >>> from fairpca.metrics import readability
     >>> X, groups = make_same_moments(200, random_state=0)
     >>> found = readability(X, sensitive_features=groups, family="linear", random_state=0)
-    >>> found.family, found.low <= found.auc <= found.high
+    >>> found.by, found.low <= found.auc <= found.high
     ('linear', True)
     """
 
@@ -79,7 +123,7 @@ class Readability:
     low: float
     high: float
     level: float
-    family: str
+    by: str
     groups: tuple[Any, Any]
     n_rows: int
     readings: tuple[Reading, ...]
@@ -90,20 +134,27 @@ class Readability:
         """Whether the AUC exceeds the level of random groups."""
         return self.auc > self.level
 
+    @property
+    def found(self) -> tuple[Reading, ...]:
+        """The readings above the level that the largest one reaches with random groups."""
+        return tuple(reading for reading in self.readings if reading.auc > self.level)
+
     def __repr__(self) -> str:
         first, second = map(label_text, self.groups)
-        verdict = "more" if self.readable else "no more"
-        return (
-            f"Readability: {self.family} tells {first} from {second} with AUC {self.auc:.3f} ({self.low:.3f} to "
-            f"{self.high:.3f}) on {self.n_rows} held-out rows, {verdict} than random groups (up to {self.level:.3f})"
+        said = (
+            f"Readability: {self.by} tells {first} from {second} with AUC {self.auc:.3f} ({self.low:.3f} to "
+            f"{self.high:.3f}) on {self.n_rows} held-out rows, {'more' if self.readable else 'no more'} than random "
+            f"groups (up to {self.level:.3f})"
         )
+        if len(self.readings) == 1:
+            return said
+        return "\n".join([f"{said}; {len(self.found)} of {len(self.readings)} do", *map(str, self.found[:_SHOWN])])
 
     def to_frame(self) -> Any:
         """One row per reading, as a pandas DataFrame."""
         pandas = require("pandas", "to_frame", otherwise="The attribute readings is available without it.")
-        names = ("family", "group", "against", "auc", "low", "high")
-        rows = [(one.family, *one.groups, one.auc, one.low, one.high) for one in self.readings]
-        return pandas.DataFrame(rows, columns=list(names))
+        rows = [(one.by, *one.groups, one.auc, one.low, one.high) for one in self.readings]
+        return pandas.DataFrame(rows, columns=["by", "group", "against", "auc", "low", "high"])
 
 
 def readability(
@@ -189,57 +240,144 @@ def readability(
     families = FAMILIES if check_choice("family", family, (*FAMILIES, "all")) == "all" else (family,)
     seed = seed_from(random_state)
     rng = np.random.RandomState(seed)
-    others, judged, units = rows_to_train_and_judge(check_rows(X, sensitive_features), train, clusters, rng)
-    readers = list(_read(others, judged, families, rng))
-    codes = judged[1].codes
-    parts = [reader.judge(codes, units) for reader in readers]
+    train, judged, units = rows_to_train_and_judge(check_rows(X, sensitive_features), train, clusters, rng)
+    readers = [
+        Reader(one, contrast, train_and_score(make_reader(one, rng.randint(2**31)), train, contrast, judged[0]))
+        for contrast in contrasts(len(judged[1]))
+        for one in families
+    ]
+    return _judged(readers, judged[1], units, seed)
+
+
+def make_reader(family: str, seed: int) -> Any:
+    """An unfitted classifier of the family."""
+    if family == "linear":
+        return HalfSpace(random_state=seed)
+    if family == "rbf":
+        return make_pipeline(StandardScaler(), _Machine(class_weight="balanced", random_state=seed))
+    return HistGradientBoostingClassifier(random_state=seed)
+
+
+class _Machine(SVC):
+    """Trained on at most 4000 rows: its time grows at least quadratically."""
+
+    def fit(self, X: np.ndarray, y: np.ndarray) -> _Machine:
+        if len(X) > _RBF_ROWS:
+            X, y = resample(X, y, replace=False, n_samples=_RBF_ROWS, stratify=y, random_state=self.random_state)
+        return super().fit(X, y)
+
+
+def _judged(readers: Sequence[Reader], groups: Groups, units: np.ndarray, seed: int) -> Readability:
+    """Every reading with its interval, and the largest of them with the level that random groups reach."""
+    parts = [reader.judge(groups.codes, units) for reader in readers]
     readings = tuple(
-        Reading(reader.family, reader.labels, *auc_interval(*part, _COVERAGE))
-        for reader, part in zip(readers, parts, strict=True)
+        Reading(one.by, _labels_of(one.contrast, groups), *auc_interval(*part, _COVERAGE))
+        for one, part in zip(readers, parts, strict=True)
     )
-    low = max(auc_interval(*part, 1.0 - (1.0 - _COVERAGE) / len(parts))[1] for part in parts)
     most = max(readings, key=lambda reading: reading.auc)
-    draws = random_largest(readers, codes, units, seed)
+    draws = random_aucs(readers, groups.codes, units, seed).max(axis=0)
     return Readability(
         auc=most.auc,
-        low=low,
+        low=max(auc_interval(*part, 1.0 - (1.0 - _COVERAGE) / len(parts))[1] for part in parts),
         high=max(reading.high for reading in readings),
         level=float(joint_levels(np.array([most.auc]), draws[:, None])[0]),
-        family=most.family,
+        by=most.by,
         groups=most.groups,
-        n_rows=len(codes),
+        n_rows=len(groups.codes),
         readings=readings,
         draws=draws,
     )
 
 
-def _read(others: Rows, judged: Rows, families: tuple[str, ...], rng: np.random.RandomState) -> Iterator[JudgedScores]:
-    labels = judged[1].labels
-    for first, second in contrasts(len(labels)):
-        names = (labels[first], "rest" if second is None else labels[second])
-        rows = np.ones(len(others[0]), dtype=bool) if second is None else np.isin(others[1].codes, (first, second))
-        train, Z = resolved(others[0][rows], judged[0])
-        target = others[1].codes[rows] != first
-        for family in families:
-            scores = _scores_by(family, train, target, Z, rng) if Z.shape[1] else np.zeros(len(Z))
-            yield JudgedScores(family, names, (first, second), scores)
+def _labels_of(contrast: Contrast, groups: Groups) -> tuple[Any, Any]:
+    first, second = contrast
+    return groups.labels[first], "rest" if second is None else groups.labels[second]
 
 
-def _scores_by(
-    family: str, train: np.ndarray, target: np.ndarray, Z: np.ndarray, rng: np.random.RandomState
-) -> np.ndarray:
-    if family == "rbf" and len(train) > _RBF_ROWS:
-        splitter = StratifiedShuffleSplit(1, train_size=_RBF_ROWS, random_state=rng)
-        kept, _ = next(splitter.split(train, target))
-        train, target = train[kept], target[kept]
-    reader = make_reader(family, rng.randint(2**31))
-    scores = train_and_score(reader, train, target, Z)
-    if isinstance(reader, LinearRule) and _rule_beats_score(reader, train, target):
-        return (scores > 0).astype(float)
-    return scores
+def proxies(
+    X: Any,
+    *,
+    sensitive_features: Any,
+    train: tuple[Any, Any] | None = None,
+    feature_names: Sequence[str] | None = None,
+    clusters: Any = None,
+    random_state: Any = None,
+) -> Readability:
+    """Find the features that reveal the group, each on its own.
+
+    Each feature is binned. The odds of the groups in each bin are estimated on the training rows and used as a score on
+    the test rows. Its AUC is the probability that the score is larger for a random row of one group than for a random
+    row of the other: 0.5 is no information, 1 is perfect separation.
+
+    Parameters
+    ----------
+    X : array-like of shape (n_samples, n_features)
+    sensitive_features : array-like of shape (n_samples,) or (n_samples, n_columns)
+        The groups. Up to four: all pairs, and the largest AUC is reported. More: one-vs-rest.
+    train : tuple (X, sensitive_features), optional
+        Separate training rows; then all of ``X`` are test rows. Without it, half of the rows are used for training.
+    feature_names : sequence of str, optional
+        Default: the columns of a data frame, otherwise x0, x1, ....
+    clusters : array-like of shape (n_samples,), optional
+        As in :func:`readability`.
+    random_state : int, RandomState or None
+        For the split and the level; None is a fixed seed.
+
+    Returns
+    -------
+    Readability
+        ``readings``, one per feature, by decreasing AUC; ``found`` for those above the level of random groups.
+
+    See Also
+    --------
+    readability : How well all columns together predict the group.
+
+    Notes
+    -----
+    Each interval of a reading is for one feature. The level is for the largest AUC of all features, so with random
+    groups some feature exceeds it in at most 5 % of cases. Features that reveal the group only in combination are not
+    found.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from fairpca.metrics import proxies
+    >>> rng = np.random.default_rng(0)
+    >>> groups = rng.integers(0, 2, 400)
+    >>> X = np.column_stack([rng.normal(size=400), rng.normal(size=400) + 2 * groups])
+    >>> [one.by for one in proxies(X, sensitive_features=groups, feature_names=["age", "height"]).found]
+    ['height']
+    """
+    X, sensitive_features = split_off_groups(None, X, sensitive_features)
+    rows = check_rows(X, sensitive_features)
+    names = feature_names_of(X, feature_names, rows[0].shape[1])
+    seed = seed_from(random_state)
+    train, judged, units = rows_to_train_and_judge(rows, train, clusters, np.random.RandomState(seed))
+    readers = [
+        Reader(str(j), contrast, odds)
+        for j in range(len(names))
+        for contrast, odds in _odds(train[0][:, j], train[1], judged[0][:, j])
+    ]
+    found = _judged(readers, judged[1], units, seed)
+    best: dict[str, Reading] = {}  # by position, since names may repeat
+    for one in found.readings:
+        best[one.by] = max(best.get(one.by, one), one, key=lambda reading: reading.auc)
+    named = [replace(one, by=names[int(j)]) for j, one in best.items()]
+    return replace(found, by=names[int(found.by)], readings=tuple(sorted(named, key=lambda reading: -reading.auc)))
 
 
-def _rule_beats_score(reader: LinearRule, train: np.ndarray, target: np.ndarray) -> bool:
-    """Whether the half-space ranks the training rows better than the distance from its boundary does."""
-    scores = reader.decision_function(train)
-    return 0.5 * (1.0 + reader.gap_) > share_below(scores[~target], scores[target]).mean()
+def _odds(trained: np.ndarray, groups: Groups, judged: np.ndarray) -> Iterator[tuple[Contrast, np.ndarray]]:
+    """For every contrast, the odds of the second group in the bin of each test row, counted on the training rows.
+
+    A bin with few rows is shrunk towards odds of 1.
+    """
+    values = np.unique(trained)
+    if len(values) > _BINS:
+        values = np.unique(np.quantile(trained, np.linspace(0, 1, _BINS + 1)[:-1], method="lower"))
+    bins, at = (np.searchsorted(values[1:], column, side="right") for column in (trained, judged))
+    counts = np.zeros((len(groups), len(values)))
+    np.add.at(counts, (groups.codes, bins), 1.0)
+    for first, second in contrasts(len(groups)):
+        both = [counts[first], counts.sum(axis=0) - counts[first] if second is None else counts[second]]
+        shares = [part / part.sum() + _PRIOR_ROWS / len(trained) for part in both]
+        yield (first, second), (shares[1] / shares[0])[at]

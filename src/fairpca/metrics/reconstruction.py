@@ -10,7 +10,6 @@ from fairpca._validation import (
     check_choice,
     check_flag,
     check_groups,
-    check_groups_given,
     check_plain_matrix,
     check_sample_weight,
     split_off_groups,
@@ -27,7 +26,6 @@ __all__ = [
     "check_projector",
     "explained_variance_ratio",
     "reconstruction_error",
-    "reconstruction_gap",
     "reconstruction_loss",
 ]
 
@@ -71,12 +69,11 @@ def reconstruction_error(
     Returns
     -------
     float, or GroupValues when ``sensitive_features`` is given
-        In squared units of the data.
+        In squared units of the data. Its ``gap`` is the ABDiff of Vu et al. (2022), for two groups.
 
     See Also
     --------
     reconstruction_loss : The part due to sharing the components.
-    reconstruction_gap : The largest difference between groups.
 
     Examples
     --------
@@ -172,63 +169,6 @@ def _reference_moments(reference: Any, view: _View) -> GroupMoments:
     if missing:
         raise ValueError(f"reference has no rows of group {missing[0]!r}, which occurs in sensitive_features.")
     return moments
-
-
-def reconstruction_gap(
-    X: Any,
-    projector: Any,
-    *,
-    sensitive_features: Any,
-    of: Literal["error", "loss"] = "error",
-    sample_weight: Any = None,
-    center: Center = "pooled",
-    mean: Any = None,
-    reference: tuple[Any, Any] | None = None,
-    relative: bool = False,
-) -> float:
-    """The largest difference between two groups' errors (or losses): ABDiff of Vu et al. (2022) for two groups.
-
-    Parameters
-    ----------
-    X, projector, sensitive_features, sample_weight, center, mean : as in reconstruction_error
-        The rows, the projection, the groups and how they are measured.
-    of : {"error", "loss"}, default="error"
-        What is compared.
-    reference : (X, sensitive_features), optional
-        For losses only, as in :func:`reconstruction_loss`.
-    relative : bool, default=False
-        Whether to divide by the variance of each group in X, as in :func:`reconstruction_error`.
-
-    Returns
-    -------
-    float
-        In squared units of the data, or a share of the variance if ``relative``.
-
-    See Also
-    --------
-    reconstruction_error, reconstruction_loss : The values of each group.
-
-    Examples
-    --------
-    >>> import numpy as np
-    >>> from fairpca.metrics import reconstruction_gap
-    >>> X = np.array([[1.0, 0.0], [-1.0, 0.0], [0.0, 2.0], [0.0, -2.0]])
-    >>> reconstruction_gap(X, np.array([[1.0, 0.0]]), sensitive_features=["a", "a", "b", "b"])
-    4.0
-    """
-    check_groups_given(sensitive_features, X)
-    options: dict[str, Any] = {
-        "sensitive_features": sensitive_features, "sample_weight": sample_weight, "center": center, "mean": mean,
-        "relative": relative,
-    }  # fmt: skip
-    if check_choice("of", of, ("error", "loss")) == "loss":
-        values = reconstruction_loss(X, projector, reference=reference, **options)
-    elif reference is not None:
-        raise ValueError("reference applies to losses only; leave it out, or set of='loss'.")
-    else:
-        values = reconstruction_error(X, projector, **options)
-    assert isinstance(values, GroupValues)
-    return values.gap
 
 
 def explained_variance_ratio(

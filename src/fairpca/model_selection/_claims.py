@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import math
 from collections.abc import Iterator, Sequence
 from typing import Any
 
@@ -41,16 +40,15 @@ def _auc_text(one: Any, level: float) -> str:
 
 
 def _readable(result: MethodResult) -> Iterator[Claim]:
-    found, labels = result.held_out, list(result.new_rows.counts)
+    found = result.held_out
     if found.readable:
-        groups = tuple(one if one == "rest" else labels[one] for one in found.auc_between)
         text = (
             f"The scores of {result.method} with {components_text(result.n_components)} carry information about the "
             f"group: gradient boosting predicts it from those of new rows (AUC {fixed(found.auc, 3)}, "
             f"{fixed(found.auc_low, 3)} to {fixed(found.auc_high, 3)}; random groups stay under "
             f"{fixed(found.auc_random, 3)})."
         )
-        about = ("readable", result.method, result.n_components, groups)
+        about = ("readable", result.method, result.n_components, found.auc_between)
         yield Claim(*about, found.auc, found.auc_low, found.auc_high, text)
 
 
@@ -60,21 +58,20 @@ def _features(found: FeatureStudy) -> Iterator[Claim]:
         text = f"All features together predict the group on new rows ({_auc_text(one, one.level)})."
         yield Claim("feature", "", None, one.groups, one.auc, one.low, one.high, text)
     for feature in found.proxies.found:
-        text = f"“{feature.feature}” alone predicts the group on new rows ({_auc_text(feature, found.proxies.level)})."
+        text = f"“{feature.by}” alone predicts the group on new rows ({_auc_text(feature, found.proxies.level)})."
         yield Claim("feature", "", None, feature.groups, feature.auc, feature.low, feature.high, text)
 
 
 def _decisions(result: MethodResult) -> Iterator[Claim]:
-    found, labels = result.held_out.decisions, list(result.new_rows.counts)
-    for name, words in _DECISIONS.items() if found is not None else ():
-        one = getattr(found.rates, name)  # type: ignore[union-attr]
-        if one.value is not None and one.low > 0 and not math.isnan(one.low):
-            groups = tuple(labels[code] for code in one.between)
-            high, low = map(label_text, groups)
+    decided = result.held_out.decisions
+    for name, values in decided.rates.differences.items() if decided is not None else ():
+        one = values.gap.joint
+        if one.low > 0:
+            high, low = map(label_text, values.between)
             text = (
                 f"A classifier of the scores of {result.method} with {components_text(result.n_components)} makes more "
-                f"{words} about “{high}” than about “{low}”: the shares differ by {fixed(one.value, 3)} "
+                f"{_DECISIONS[name]} about “{high}” than about “{low}”: the shares differ by {fixed(one, 3)} "
                 f"({fixed(one.low, 3)} to {fixed(one.high, 3)})."
             )
-            about = ("decisions", result.method, result.n_components, groups)
+            about = ("decisions", result.method, result.n_components, values.between)
             yield Claim(*about, one.value, one.low, one.high, text)

@@ -10,8 +10,9 @@ import numpy as np
 
 from fairpca._labels import label_text, label_texts
 from fairpca.inference.dominance import Dominance, dominant_parts_by_dimension
-from fairpca.metrics import Proxies, Readability, proxies, readability
-from fairpca.metrics._auc import joint_levels
+from fairpca.metrics import Readability, Reading, proxies, readability
+from fairpca.metrics._reading import joint_levels
+from fairpca.model_selection._held_out import smaller
 from fairpca.model_selection._study import Study
 
 __all__ = ["FeatureStudy", "study_features"]
@@ -28,7 +29,7 @@ class FeatureStudy:
 
     Attributes
     ----------
-    proxies : Proxies
+    proxies : Readability
         Each feature alone, on held-out rows.
     together : Readability
         All features together, on the same rows.
@@ -38,7 +39,7 @@ class FeatureStudy:
         Label -> number of held-out rows that were compared.
     """
 
-    proxies: Proxies
+    proxies: Readability
     together: Readability
     influence: dict[int, tuple[Dominance, ...]]
     rows: dict[Any, int]
@@ -51,23 +52,16 @@ class FeatureStudy:
             "rows": dict(zip(label_texts(self.rows), self.rows.values(), strict=True)),
             "found": len(self.proxies.found),
             "together": self._plain(self.together) | {"level": self.together.level},
-            "features": [{"feature": one.feature, **self._plain(one)} for one in self.proxies.features],
+            "features": [{"feature": one.by, **self._plain(one)} for one in self.proxies.readings],
         }
 
-    def _plain(self, one: Any) -> dict[str, Any]:
-        return {
-            "auc": one.auc,
-            "low": one.low,
-            "high": one.high,
-            "groups": [label_text(label) for label in one.groups],
-            "rows": self.smallest(one.groups),
-        }
+    def _plain(self, one: Reading | Readability) -> dict[str, Any]:
+        values = {name: getattr(one, name) for name in ("auc", "low", "high")}
+        return values | {"groups": [label_text(label) for label in one.groups], "rows": self.smallest(one.groups)}
 
     def smallest(self, groups: tuple[Any, Any]) -> int:
         """Held-out rows of the smaller of two groups; the second may be all the others."""
-        first, second = groups
-        others = sum(self.rows.values()) - self.rows[first]
-        return min(self.rows[first], others if second == "rest" else self.rows[second])
+        return smaller(self.rows, groups)
 
     def influence_as_dict(self) -> dict[str, Any]:
         """Plain numbers and text, for JSON."""
@@ -79,26 +73,13 @@ class FeatureStudy:
 
 def study_features(study: Study, dimensions: Sequence[int], names: Sequence[str]) -> FeatureStudy:
     """Proxies on the rows that were held out for the classifiers; influence on all rows."""
-    train, judged = study.split.train_sample, study.split.test_sample
-    codes, labels = study.groups.codes, study.groups.labels
-    options: dict[str, Any] = {
-        "train": (study.X[train], codes[train]),
-        "random_state": study.seed,
-        "clusters": None if study.clusters is None else study.clusters[judged],
-    }
-    found = proxies(study.X[judged], sensitive_features=codes[judged], feature_names=names, **options)
-    together = readability(study.X[judged], sensitive_features=codes[judged], **options)
-    observed = np.array([found.features[0].auc, together.auc])
-    levels = joint_levels(observed, np.column_stack([found.draws, together.draws]))
+    judged, options = study.held_out_rows.reading(study.X)
+    found = proxies(judged, feature_names=names, **options)
+    together = readability(judged, **options)
+    levels = joint_levels(np.array([found.auc, together.auc]), np.column_stack([found.draws, together.draws]))
     return FeatureStudy(
-        proxies=replace(found, features=tuple(_named(one, labels) for one in found.features), level=float(levels[0])),
-        together=replace(_named(together, labels), level=float(levels[1])),
+        proxies=replace(found, level=float(levels[0])),
+        together=replace(together, level=float(levels[1])),
         influence=dominant_parts_by_dimension(study.X, study.groups, dimensions, names),
-        rows=dict(zip(labels, np.bincount(codes[judged], minlength=len(labels)).tolist(), strict=True)),
+        rows=study.held_out_rows.counts(study.held_out_rows.test_sample),
     )
-
-
-def _named(one: Any, labels: Sequence[Any]) -> Any:
-    """The groups by label instead of by code."""
-    first, second = one.groups
-    return replace(one, groups=(labels[first], second if isinstance(second, str) else labels[second]))

@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Iterator, Sequence
-from dataclasses import asdict, dataclass, fields, replace
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, fields, replace
 from typing import Any
 
 import numpy as np
@@ -12,30 +12,19 @@ from sklearn.linear_model import LogisticRegression
 from sklearn.model_selection import StratifiedGroupKFold, train_test_split
 from sklearn.preprocessing import StandardScaler
 
+from fairpca._validation import Groups
 from fairpca.inference._intervals import critical_value, influence_by_group
-from fairpca.metrics import GroupRates, Rate, explained_variance_ratio, group_rates, mmd2_test, readability
-from fairpca.metrics._auc import joint_levels
+from fairpca.metrics import Estimate, GroupRates, explained_variance_ratio, mmd2_test, readability
+from fairpca.metrics._reading import joint_levels
 from fairpca.metrics.adversary import adversary_gap_and_draws
-from fairpca.metrics.decisions import MIN_ROWS, compare_rates
+from fairpca.metrics.decisions import MIN_ROWS, GroupedDecisions
 
-__all__ = [
-    "DIFFERENCES",
-    "Decisions",
-    "HeldOut",
-    "Measured",
-    "Split",
-    "measure",
-    "sample_rows",
-    "split_rows",
-    "together",
-]
+__all__ = ["Decisions", "HeldOut", "HeldOutRows", "Measured", "sample_rows", "smaller"]
 
 #: Rows on which classifiers are trained and distributions compared; more would change the values little.
 _MAX_ROWS = 2000
 #: Random groups for a level; of 199, the 190th value is exceeded by chance in at most 5 % of cases.
 _RANDOM_GROUPS = 199
-#: Differences between groups in decisions.
-DIFFERENCES = ("demographic_parity", "equal_opportunity", "equalized_odds")
 
 
 @dataclass(frozen=True)
@@ -45,21 +34,26 @@ class Decisions:
     positive: Any
     rates: GroupRates
 
-    def as_dict(self, labels: Sequence[str]) -> dict[str, Any]:
-        """Plain numbers and text, for JSON."""
+    def as_dict(self, names: Mapping[Any, str]) -> dict[str, Any]:
+        """Plain numbers and text, for JSON, which has no NaN."""
+
+        def plain(one: Estimate) -> dict[str, Any]:
+            return {"rows": one.rows, "value": _known(one), "low": _known(one.low), "high": _known(one.high)}
+
         rates = {
-            name: {labels[code]: _plain_rate(rate) for code, rate in getattr(self.rates, name).items()}
+            name: {names[label]: plain(one) | {"count": one.count} for label, one in getattr(self.rates, name).items()}
             for name in ("selected", "true_positive", "false_positive")
         }
-        differences = {name: asdict(getattr(self.rates, name)) for name in DIFFERENCES}
-        for one in differences.values():
-            one["between"] = None if one["between"] is None else [labels[code] for code in one["between"]]
+        differences = {
+            name: plain(values.gap.joint)
+            | {"between": None if math.isnan(values.gap) else [names[label] for label in values.between]}
+            for name, values in self.rates.differences.items()
+        }
         return {"positive": str(self.positive), "rates": rates, "differences": differences}
 
 
-def _plain_rate(rate: Rate) -> dict[str, Any]:
-    """Without rows there is no share, and JSON has no NaN."""
-    return asdict(rate) | ({"value": None} if rate.rows == 0 else {})
+def _known(number: float) -> float | None:
+    return None if math.isnan(number) else float(number)
 
 
 @dataclass(frozen=True)
@@ -79,14 +73,13 @@ class HeldOut:
     auc, auc_low, auc_high, auc_random : float
         How well gradient boosting reads the group (0.5 to 1), a 95 % interval, and the level of random groups.
     auc_between, auc_rows : tuple, int
-        The positions of the groups that it tells apart best (the second may be "rest"), and the held-out rows of the
-        smaller of them.
+        The groups that it tells apart best (the second may be "rest"), and the held-out rows of the smaller of them.
     accuracy, baseline : float or None
         Of a logistic regression that predicts the label from the scores, and of always predicting the most frequent
         class; on all held-out rows.
     decisions : Decisions or None
-        Its decisions by group, with the rows they rest on, for labels of two classes; the intervals of differences
-        hold for all methods and numbers of components together.
+        Its decisions by group, with the rows they rest on, for labels of two classes; the joint intervals of
+        differences hold for all methods and numbers of components together.
     """
 
     explained_variance: float
@@ -109,62 +102,154 @@ class HeldOut:
         """Whether the group can be read off the scores better than random groups can."""
         return self.auc > self.auc_random
 
-    @property
-    def demographic_parity(self) -> float | None:
-        """Largest difference between groups in the share of positive decisions; None where rows are too few."""
-        return None if self.decisions is None else self.decisions.rates.demographic_parity.value
-
-    @property
-    def equal_opportunity(self) -> float | None:
-        """The same among rows whose label is the positive class."""
-        return None if self.decisions is None else self.decisions.rates.equal_opportunity.value
-
-    @property
-    def equalized_odds(self) -> float | None:
-        """The larger of the differences among rows of either class."""
-        return None if self.decisions is None else self.decisions.rates.equalized_odds.value
-
-    def as_dict(self, labels: Sequence[str]) -> dict[str, Any]:
-        """Plain numbers and text, for JSON; ``labels`` are the groups in the order of their codes."""
-        plain = {field.name: getattr(self, field.name) for field in fields(self) if field.name != "decisions"}
-        plain["auc_between"] = [one if one == "rest" else labels[one] for one in self.auc_between]
-        plain |= {name: getattr(self, name) for name in DIFFERENCES}
-        plain["decisions"] = None if self.decisions is None else self.decisions.as_dict(labels)
-        return plain
+    def as_dict(self, names: Mapping[Any, str]) -> dict[str, Any]:
+        """Plain numbers and text, for JSON; ``names`` are the texts of the groups' labels."""
+        plain = {field.name: getattr(self, field.name) for field in fields(self)}
+        plain["auc_between"] = [names.get(label, label) for label in self.auc_between]
+        decided = None if self.decisions is None else self.decisions.as_dict(names)
+        differences = {} if decided is None else decided["differences"]
+        for name in ("demographic_parity", "equal_opportunity", "equalized_odds"):
+            plain[name] = differences[name]["value"] if differences else None
+        return plain | {"decisions": decided}
 
 
 @dataclass(frozen=True)
-class Split:
-    """Row numbers to fit on and to test on, and the smaller parts used by classifiers."""
+class Measured:
+    """Values of one method, and the random draws from which levels are found for all methods together.
 
-    train: np.ndarray
-    test: np.ndarray
-    train_sample: np.ndarray
-    test_sample: np.ndarray
+    ``draws`` are by name of the value; ``decided`` marks the held-out rows with a positive decision.
+    """
 
-
-def split_rows(
-    codes: np.ndarray, y: np.ndarray | None, test_size: float, seed: int, clusters: np.ndarray | None = None
-) -> Split:
-    """Divide rows at random, each group (and class, where there are enough rows) in proportion; clusters stay whole."""
-    strata = codes
-    if y is not None:
-        both = np.unique(np.column_stack([codes, np.unique(y, return_inverse=True)[1]]), axis=0, return_inverse=True)[1]
-        both = both.reshape(-1)
-        strata = both if np.bincount(both).min() >= 4 else codes
-    train, test = _divide(strata, test_size, seed, clusters)
-    parts = [sample_rows(rows, strata, _MAX_ROWS, seed) for rows in (train, test)]
-    return Split(np.sort(train), np.sort(test), *parts)
+    values: HeldOut
+    draws: dict[str, np.ndarray]
+    decided: np.ndarray | None = None
 
 
-def _divide(
-    strata: np.ndarray, test_size: float, seed: int, clusters: np.ndarray | None
-) -> tuple[np.ndarray, np.ndarray]:
-    if clusters is None:
-        return train_test_split(np.arange(len(strata)), test_size=test_size, stratify=strata, random_state=seed)
-    n_folds = max(2, round(1.0 / test_size))
-    folds = StratifiedGroupKFold(n_folds, shuffle=True, random_state=seed)
-    return next(iter(folds.split(strata, strata, clusters)))
+class HeldOutRows:
+    """Rows divided at random into those to fit on and those to test on, and samples of both for classifiers.
+
+    Each group (and class, where there are enough rows) is divided in proportion; clusters stay whole.
+
+    Attributes
+    ----------
+    train, test, train_sample, test_sample : integer arrays
+        Row numbers, ascending.
+    """
+
+    def __init__(
+        self, X: np.ndarray, groups: Groups, y: np.ndarray | None, weights: np.ndarray | None,
+        clusters: np.ndarray | None, *, test_size: float, seed: int,
+    ) -> None:  # fmt: skip
+        self._X, self._groups, self._y, self._weights, self._seed = X, groups, y, weights, seed
+        self._clusters = clusters
+        strata = groups.codes
+        if y is not None:
+            both = np.column_stack([groups.codes, np.unique(y, return_inverse=True)[1]])
+            both = np.unique(both, axis=0, return_inverse=True)[1].reshape(-1)
+            strata = both if np.bincount(both).min() >= 4 else groups.codes
+        if clusters is None:
+            train, test = train_test_split(
+                np.arange(len(strata)), test_size=test_size, stratify=strata, random_state=seed
+            )
+        else:
+            folds = StratifiedGroupKFold(max(2, round(1.0 / test_size)), shuffle=True, random_state=seed)
+            train, test = next(iter(folds.split(strata, strata, clusters)))
+        self.train, self.test = np.sort(train), np.sort(test)
+        self.train_sample, self.test_sample = (sample_rows(rows, strata, _MAX_ROWS, seed) for rows in (train, test))
+
+    def groups_of(self, rows: np.ndarray) -> Groups:
+        return Groups(self._groups.labels, self._groups.codes[rows])
+
+    def counts(self, rows: np.ndarray) -> dict[Any, int]:
+        """Label -> how many of the rows belong to the group."""
+        labels = self._groups.labels
+        counts = np.bincount(self._groups.codes[rows], minlength=len(labels))
+        return dict(zip(labels, counts.tolist(), strict=True))
+
+    def reading(self, values: np.ndarray) -> tuple[np.ndarray, dict[str, Any]]:
+        """The test sample of some columns, and the other arguments with which the group is read off it."""
+        sample = self.test_sample
+        return values[sample], {
+            "sensitive_features": self.groups_of(sample),
+            "train": (values[self.train_sample], self.groups_of(self.train_sample)),
+            "clusters": None if self._clusters is None else self._clusters[sample],
+            "random_state": self._seed,
+        }
+
+    def measure(self, estimator: Any) -> Measured:
+        """Values of an estimator that was fitted on the training rows; comparisons of groups do not use the weights."""
+        scores = np.asarray(estimator.transform(self._X))
+        variance = explained_variance_ratio(self._X[self.test], estimator, sample_weight=self._weights_of(self.test))
+        judged, options = self.reading(scores)
+        read, groups = readability(judged, **options), options["sensitive_features"]
+        random: dict[str, Any] = {"random_state": self._seed, "n_permutations": _RANDOM_GROUPS}
+        gap, gap_draws = adversary_gap_and_draws(judged, groups, train=options["train"], **random)
+        mmd = mmd2_test(judged, sensitive_features=groups, **random)
+        found = HeldOut(
+            explained_variance=float(variance),  # type: ignore[arg-type]
+            adversary=gap,
+            auc=read.auc,
+            auc_low=read.low,
+            auc_high=read.high,
+            auc_between=read.groups,
+            auc_rows=smaller(self.counts(self.test_sample), read.groups),
+            mmd2=mmd.mmd2,
+        )
+        draws = {"auc": read.draws, "adversary": gap_draws, "mmd2": mmd.draws}
+        if (
+            self._clusters is not None
+        ):  # these two shuffle rows, which says nothing where rows of a person belong together
+            draws |= dict.fromkeys(("adversary", "mmd2"), np.full(_RANDOM_GROUPS, np.nan))
+        if self._y is None:
+            return Measured(found, draws)
+        decided, accuracy, baseline = self._decide(scores, self._y)
+        return Measured(replace(found, accuracy=accuracy, baseline=baseline), draws, decided)
+
+    def _weights_of(self, rows: np.ndarray) -> np.ndarray | None:
+        return None if self._weights is None else self._weights[rows]
+
+    def _decide(self, scores: np.ndarray, y: np.ndarray) -> tuple[np.ndarray | None, float, float]:
+        """What a classifier that learns from all training rows decides about all held-out rows; accuracy, baseline."""
+        trained, tested = self._weights_of(self.train), self._weights_of(self.test)
+        scaler = StandardScaler().fit(scores[self.train], sample_weight=trained)
+        classifier = LogisticRegression(max_iter=1000)
+        classifier.fit(scaler.transform(scores[self.train]), y[self.train], sample_weight=trained)
+        truth, predicted = y[self.test], classifier.predict(scaler.transform(scores[self.test]))
+        classes, members = np.unique(y[self.train], return_inverse=True)
+        frequent = classes[np.bincount(members.reshape(-1), weights=trained).argmax()]
+        accuracy, baseline = (float(np.average(truth == one, weights=tested)) for one in (predicted, frequent))
+        return (predicted == classes[-1] if len(np.unique(y)) == 2 else None), accuracy, baseline
+
+    def together(self, measured: Sequence[Measured], confidence: float, positive: Any) -> list[HeldOut]:
+        """The values of all methods, with levels of random groups and intervals that hold for all of them."""
+        found = [one.values for one in measured]
+        for name in measured[0].draws:
+            observed = np.array([getattr(one, name) for one in found])
+            levels = joint_levels(observed, np.column_stack([one.draws[name] for one in measured]))
+            known: list[dict[str, Any]] = [{f"{name}_random": float(level)} for level in levels]
+            found = [replace(one, **level) for one, level in zip(found, known, strict=True)]
+        decided = [one.decided for one in measured if one.decided is not None]
+        if not decided:
+            return found
+        rates = self._rates(np.column_stack(decided), confidence)
+        return [replace(one, decisions=Decisions(positive, each)) for one, each in zip(found, rates, strict=True)]
+
+    def _rates(self, decided: np.ndarray, confidence: float) -> Iterator[GroupRates]:
+        """Rates of several classifiers on the same rows; clusters count as so many rows as are as informative."""
+        assert self._y is not None
+        groups, weights = self.groups_of(self.test), self._weights_of(self.test)
+        units = np.arange(len(self.test)) if self._clusters is None else self._clusters[self.test]
+        truth, k = self._y[self.test] == np.unique(self._y)[-1], len(groups)
+        spread = [
+            influence_by_group(np.where(among[:, None], decided, np.nan), groups.codes, units, weights, np.ones(k))
+            for among in (np.ones(len(truth), dtype=bool), truth, ~truth)
+        ]
+        columns = [np.hstack([one[0][a] for one in spread]) for a in range(k)]
+        critical = critical_value(columns, confidence, pairs=True)
+        for i, decisions in enumerate(decided.T):
+            errors = [one[1][:, i] for one in spread]
+            both = GroupedDecisions(truth, decisions, groups, weights)
+            yield both.all_rates(confidence, (critical, critical), MIN_ROWS, errors)
 
 
 def sample_rows(rows: np.ndarray, strata: np.ndarray, size: int, seed: int) -> np.ndarray:
@@ -174,156 +259,8 @@ def sample_rows(rows: np.ndarray, strata: np.ndarray, size: int, seed: int) -> n
     return np.sort(train_test_split(rows, train_size=size, stratify=strata[rows], random_state=seed)[0])
 
 
-@dataclass(frozen=True)
-class Measured:
-    """Values of one method, and the random draws from which levels are found for all methods together.
-
-    ``draws`` has a column for AUC, adversary and MMD^2; ``decided`` marks the held-out rows with a positive decision.
-    """
-
-    values: HeldOut
-    draws: np.ndarray
-    decided: np.ndarray | None = None
-
-
-_DRAWN = ("auc", "adversary", "mmd2")
-
-
-def measure(
-    estimator: Any,
-    X: np.ndarray,
-    codes: np.ndarray,
-    y: np.ndarray | None,
-    split: Split,
-    seed: int,
-    weights: np.ndarray | None = None,
-    clusters: np.ndarray | None = None,
-) -> Measured:
-    """Values of an estimator that was fitted on the training rows; comparisons of groups do not use the weights."""
-    scores = {"train": estimator.transform(X[split.train]), "test": estimator.transform(X[split.test])}
-    train = _sampled(scores["train"], codes, split.train, split.train_sample)
-    tested = _sampled(scores["test"], codes, split.test, split.test_sample)
-    variance = explained_variance_ratio(X[split.test], estimator, sample_weight=_part(weights, split.test))
-    options: dict[str, Any] = {"random_state": seed, "n_permutations": _RANDOM_GROUPS}
-    gap, gap_draws = adversary_gap_and_draws(*tested, train=train, **options)
-    judged, groups = tested
-    mmd = mmd2_test(judged, sensitive_features=groups, **options)
-    read = readability(
-        judged, sensitive_features=groups, train=train, clusters=_part(clusters, split.test_sample), random_state=seed
-    )
-    counts = np.bincount(tested[1])
-    first, second = read.groups
-    others = counts.sum() - counts[first] if second == "rest" else counts[second]
-    found = HeldOut(
-        explained_variance=float(variance),  # type: ignore[arg-type]
-        adversary=gap,
-        auc=read.auc,
-        auc_low=read.low,
-        auc_high=read.high,
-        auc_between=read.groups,
-        auc_rows=int(min(counts[first], others)),
-        mmd2=mmd.mmd2,
-    )
-    draws = np.column_stack([read.draws, gap_draws, mmd.draws])
-    if clusters is not None:
-        draws[:, 1:] = np.nan  # these two shuffle rows, which says nothing where rows of a person belong together
-    if y is None:
-        return Measured(found, draws)
-    decided, accuracy = _downstream(scores, y, split, weights)
-    return Measured(replace(found, accuracy=accuracy[0], baseline=accuracy[1]), draws, decided)
-
-
-def _part(weights: np.ndarray | None, rows: np.ndarray) -> np.ndarray | None:
-    return None if weights is None else weights[rows]
-
-
-def _sampled(
-    scores: np.ndarray, codes: np.ndarray, rows: np.ndarray, sample: np.ndarray
-) -> tuple[np.ndarray, np.ndarray]:
-    """Scores and groups of some of the rows; row numbers ascend."""
-    return scores[np.searchsorted(rows, sample)], codes[sample]
-
-
-def _downstream(
-    scores: dict[str, np.ndarray], y: np.ndarray, split: Split, weights: np.ndarray | None
-) -> tuple[np.ndarray | None, tuple[float, float]]:
-    """What a classifier that learns from all training rows decides about all held-out rows, and how accurate it is."""
-    trained, tested = _part(weights, split.train), _part(weights, split.test)
-    scaler = StandardScaler().fit(scores["train"], sample_weight=trained)
-    classifier = LogisticRegression(max_iter=1000)
-    classifier.fit(scaler.transform(scores["train"]), y[split.train], sample_weight=trained)
-    truth, predicted = y[split.test], classifier.predict(scaler.transform(scores["test"]))
-    classes, members = np.unique(y[split.train], return_inverse=True)
-    baseline = classes[np.bincount(members.reshape(-1), weights=trained).argmax()]
-    accuracy = float(np.average(predicted == truth, weights=tested))
-    found = accuracy, float(np.average(truth == baseline, weights=tested))
-    return (predicted == classes[-1] if len(np.unique(y)) == 2 else None), found
-
-
-def together(
-    measured: Sequence[Measured],
-    codes: np.ndarray,
-    y: np.ndarray | None,
-    split: Split,
-    *,
-    weights: np.ndarray | None,
-    clusters: np.ndarray | None,
-    confidence: float,
-    positive: Any,
-) -> list[HeldOut]:
-    """The values of all methods, with levels of random groups and intervals that hold for all of them."""
-    levels = []
-    for column, name in enumerate(_DRAWN):
-        observed = np.array([getattr(one.values, name) for one in measured])
-        levels.append(joint_levels(observed, np.column_stack([one.draws[:, column] for one in measured])))
-    found = [
-        replace(one.values, auc_random=float(auc), adversary_random=float(adversary), mmd2_random=float(mmd2))
-        for one, auc, adversary, mmd2 in zip(measured, *levels, strict=True)
-    ]
-    if y is None or all(one.decided is None for one in measured):
-        return found
-    rates = _rates_together(
-        [one.decided for one in measured if one.decided is not None],
-        y[split.test] == np.unique(y)[-1],
-        codes[split.test],
-        _part(weights, split.test),
-        np.arange(len(split.test)) if clusters is None else clusters[split.test],
-        confidence,
-    )
-    return [
-        one if each.decided is None else replace(one, decisions=Decisions(positive, next(rates)))
-        for one, each in zip(found, measured, strict=True)
-    ]
-
-
-def _rates_together(
-    decided: Sequence[np.ndarray],
-    truth: np.ndarray,
-    codes: np.ndarray,
-    weights: np.ndarray | None,
-    units: np.ndarray,
-    confidence: float,
-) -> Iterator[GroupRates]:
-    """Rates of several classifiers on the same rows; clusters count as the number of rows that are as informative."""
-    k, among = int(codes.max()) + 1, (np.ones(len(truth), dtype=bool), truth, ~truth)
-    parts = [np.where(rows[:, None], np.column_stack(decided).astype(float), np.nan) for rows in among]
-    spread = [influence_by_group(values, codes, units, weights, np.ones(k)) for values in parts]
-    columns = [np.hstack([one[0][a] for one in spread]) for a in range(k)]
-    critical = critical_value(columns, confidence, pairs=True)
-    for i, decisions in enumerate(decided):
-        rates = group_rates(truth, decisions, sensitive_features=codes, sample_weight=weights, confidence=confidence)
-        named = [
-            {a: _as_informative(rate, errors[a, i]) for a, rate in one.items()}
-            for one, (_, errors, _) in zip(
-                (rates.selected, rates.true_positive, rates.false_positive), spread, strict=True
-            )
-        ]
-        yield compare_rates(named[0], named[1], named[2], MIN_ROWS, critical, critical)
-
-
-def _as_informative(rate: Rate, error: float) -> Rate:
-    """With as many effective rows as the standard error from independent units allows."""
-    variance = rate.value * (1.0 - rate.value)
-    if not (np.isfinite(error) and error > 0 and variance > 0):
-        return rate
-    return replace(rate, effective_rows=min(rate.effective_rows, variance / error**2))
+def smaller(counts: Mapping[Any, int], groups: tuple[Any, Any]) -> int:
+    """The rows of the smaller of two groups; the second may be the rest."""
+    first, second = groups
+    others = sum(counts.values()) - counts[first]
+    return min(counts[first], others if second == "rest" else counts[second])

@@ -22,7 +22,7 @@ from fairpca.inference._study import Study as Evaluations
 from fairpca.linalg import threads_for
 from fairpca.metrics import explained_variance_ratio
 from fairpca.metrics._components import fitted_encoder
-from fairpca.model_selection._held_out import Split, sample_rows, split_rows
+from fairpca.model_selection._held_out import HeldOutRows, sample_rows
 from fairpca.model_selection.methods import Method
 from fairpca.moments import GroupMoments
 from fairpca.moments._accumulate import accumulate
@@ -63,19 +63,20 @@ class Study:
         self.moments = self.folds.all_moments
         self.row_counts = tuple(self.folds.counts.values())
         self.n_rows = sum(self.row_counts)
-        self.split: Split = split_rows(self.groups.codes, self.y, test_size, self.seed, self.clusters)
-        self.tested = np.zeros(len(self.groups.codes), dtype=bool)
-        self.tested[self.split.test] = True
-        self.held_out = self._held_out()
+        self.held_out_rows = HeldOutRows(
+            self.X, self.groups, self.y, self.weights, self.clusters, test_size=test_size, seed=self.seed
+        )
+        self._tested = np.isin(np.arange(len(self.X)), self.held_out_rows.test)
+        self._held_out = self._division()
 
-    def _held_out(self) -> Division:
+    def _division(self) -> Division:
         """The held-out rows as fold 0, the training rows as fold 1."""
         k = len(self.groups)
-        cells = Groups(tuple(range(2 * k)), self.groups.codes * 2 + ~self.tested)
+        cells = Groups(tuple(range(2 * k)), self.groups.codes * 2 + ~self._tested)
         numbers = np.arange(2 * k)
         moments = accumulate(self.X, cells, self.weights)
         folds = partial(FoldMoments.of_cells, moments, numbers // 2, numbers % 2, self.groups.labels)
-        return Division(folds, self.groups.labels, [0], len(self.tested) / len(self.split.test))
+        return Division(folds, self.groups.labels, [0], len(self.X) / len(self.held_out_rows.test))
 
     def _folds_for(self, n_folds: int) -> int:
         """At most as many folds as the smallest group has rows, or clusters."""
@@ -92,14 +93,10 @@ class Study:
         rank = int(np.count_nonzero(np.cumsum(values[::-1])[::-1] > ROUNDING * values.sum()))
         return [d for d in numbers if d < rank] or list(numbers)[:1]
 
-    def held_out_counts(self) -> tuple[int, ...]:
-        """Rows of each group in the held-out part."""
-        return tuple(np.bincount(self.groups.codes[self.split.test], minlength=len(self.groups.labels)).tolist())
-
     def prepare(self, n_components: int) -> None:
         """Find the groups' own components once, before methods are evaluated in parallel."""
         with threads_for(self.X.size * self.X.shape[1]):
-            for division in (*self.folds.divisions, self.held_out):
+            for division in (*self.folds.divisions, self._held_out):
                 division.prepare(n_components)
 
     def fit(self, method: Method, d: int, previous: Any = None) -> tuple[Any, int]:
@@ -111,29 +108,26 @@ class Study:
         if method.max_rows is None:
             estimator = method.fit(d, self.seed, self.X, self.labels, self.moments, self.weights)
             return estimator, self.n_rows if needs_moments_only(estimator) else len(self.X)
-        rows = sample_rows(self.split.train, self.groups.codes, method.max_rows, self.seed)
-        if method.extend is not None and previous is not None:
-            estimator, weights = method.make(d, self.seed), self._weights_of(rows)
-            return method.extend(estimator, previous.components_, self.X[rows], self.labels[rows], weights), len(rows)
-        return self._fit_some(method, d, rows), len(rows)
+        rows = sample_rows(self.held_out_rows.train, self.groups.codes, method.max_rows, self.seed)
+        return self._fit_some(method, d, rows, previous), len(rows)
 
     def fit_training_rows(self, method: Method, d: int) -> Any:
         """The method fitted to the training rows only."""
-        return self._fit_some(method, d, self.split.train)
+        return self._fit_some(method, d, self.held_out_rows.train)
 
-    def _fit_some(self, method: Method, d: int, rows: np.ndarray) -> Any:
-        moments = self.held_out.folds.training(0)
-        return method.fit(d, self.seed, self.X[rows], self.labels[rows], moments, self._weights_of(rows))
-
-    def _weights_of(self, rows: np.ndarray) -> np.ndarray | None:
-        return None if self.weights is None else self.weights[rows]
+    def _fit_some(self, method: Method, d: int, rows: np.ndarray, previous: Any = None) -> Any:
+        given = self.X[rows], self.labels[rows]
+        weights = None if self.weights is None else self.weights[rows]
+        if method.extend is not None and previous is not None:
+            return method.extend(method.make(d, self.seed), previous.components_, *given, weights)
+        return method.fit(d, self.seed, *given, self._held_out.folds.training(0), weights)
 
     def evidence(self, method: Method, d: int, whole: Any, partial: Any) -> Evidence:
         """Values on new rows: by cross-validation where a fit needs moments only, else on the one held-out part."""
         estimator = method.make(d, self.seed)
         if needs_moments_only(estimator):
             return self.folds.evidence(method.name, whole, self.folds.fit_without_folds(estimator))
-        return self.folds.held_out(method.name, whole, partial, self.held_out, self.tested)
+        return self.folds.held_out(method.name, whole, partial, self._held_out, self._tested)
 
     def test(self, dimensions: list[int], n_permutations: int) -> LossTest:
         """Permutation test of ordinary PCA, for all numbers of components together."""

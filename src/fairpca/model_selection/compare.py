@@ -2,35 +2,36 @@
 
 from __future__ import annotations
 
+import itertools
 import time
 import warnings
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
 import sklearn
-from joblib import effective_n_jobs
 
+from fairpca._frames import feature_names_of
 from fairpca._labels import label_texts
 from fairpca._progress import Report, progress_of
 from fairpca._validation import check_number, split_off_groups
 from fairpca._workers import delayed, parallel
-from fairpca.inference import GroupEvaluation, LossTest
+from fairpca.inference import GroupEvaluation
 from fairpca.inference._checks import check_dimensions
 from fairpca.inference._study import Evidence
 from fairpca.inference.cross_validation import evaluations
 from fairpca.linalg import threads_for
 from fairpca.model_selection._claims import all_claims
-from fairpca.model_selection._features import FeatureStudy, study_features
-from fairpca.model_selection._held_out import HeldOut, Measured, measure, together
+from fairpca.model_selection._features import study_features
+from fairpca.model_selection._held_out import HeldOut, Measured
 from fairpca.model_selection._study import Study
 from fairpca.model_selection.comparison import Comparison, Label, MethodResult
 from fairpca.model_selection.methods import Method, choose_methods
 from fairpca.moments import GroupMoments
 
-__all__ = ["compare", "feature_names_of"]
+__all__ = ["compare"]
 
 _DEFAULT_DIMENSIONS = (1, 2, 3, 5, 10)
 #: The rows were checked once; many small classifiers need not do it again.
@@ -146,18 +147,21 @@ def compare(
     )  # fmt: skip
     dimensions = list(check_dimensions(n_components, study.X.shape[1], default=_DEFAULT_DIMENSIONS))
     dimensions = study.dimensions_to_judge(dimensions) if n_components is None else dimensions
-    names = feature_names_of(X, feature_names)
     chosen = choose_methods(methods)
     study.prepare(max(dimensions))
     with progress_of(True if progress is None else progress) as report:
-        steps = _Steps(report, 2 + len(chosen) * len(dimensions))
-        test, features = _describe_rows(study, dimensions, names, 0 if repeated_rows else n_permutations, steps)
-        fits, omitted = _fit_all(study, chosen, dimensions, n_jobs, steps)
-    settings = _settings(
-        study, dimensions, chosen, n_permutations=n_permutations, confidence=confidence, test_size=test_size,
-        random_state=study.seed, clusters=clusters is not None, repeated_rows=repeated_rows,
-        weights=sample_weight is not None,
-    )  # fmt: skip
+        steps, total = itertools.count(1), 2 + len(chosen) * len(dimensions)
+        report(0, total, "random divisions")
+
+        def done(what: str) -> None:
+            report(next(steps), total, what)
+
+        test = None if repeated_rows else study.test(dimensions, n_permutations)
+        done("random divisions")
+        with threads_for(study.X.size * study.X.shape[1]), sklearn.config_context(**_TRUSTED):
+            features = study_features(study, dimensions, feature_names_of(X, feature_names, study.X.shape[1]))
+        done("features")
+        fits, omitted = _fit_all(study, chosen, dimensions, n_jobs, done)
     label = _label(study.y, label_name or getattr(y, "name", None), class_names)
     results = _results(study, fits, confidence, not repeated_rows, label)
     return Comparison(
@@ -167,44 +171,27 @@ def compare(
         n_samples=study.n_rows,
         n_features=study.X.shape[1],
         omitted=omitted,
-        settings=settings,
+        settings={  # what a reader needs to repeat the comparison
+            "components": dimensions,
+            "methods": [method.name for method in chosen],
+            "n_folds": study.folds.n_folds,
+            "n_permutations": n_permutations,
+            "confidence": confidence,
+            "test_size": test_size,
+            "random_state": study.seed,
+            "clusters": clusters is not None,
+            "repeated_rows": repeated_rows,
+            "weights": sample_weight is not None,
+        },
         test=test,
         expected_losses=study.expected_losses(test, dimensions),
         moments=study.moments,
         n_sampled=None if moments is None else len(study.X),
         features=features,
-        held_out_counts=study.held_out_counts(),
+        held_out_counts=tuple(study.held_out_rows.counts(study.held_out_rows.test).values()),
         label=label,
         claims=() if repeated_rows else all_claims(results, test, features),
     )
-
-
-def _settings(study: Study, dimensions: list[int], methods: list[Method], **given: Any) -> dict[str, Any]:
-    """What a reader needs to repeat the comparison."""
-    found = {"components": dimensions, "methods": [method.name for method in methods]}
-    return found | {"n_folds": study.folds.n_folds} | given
-
-
-def feature_names_of(X: Any, given: Sequence[str] | None) -> list[str]:
-    """One name per column: those given, the columns of a data frame, or x0, x1, ..."""
-    count = np.shape(X)[1]
-    if given is None:
-        return [str(name) for name in X.columns] if hasattr(X, "columns") else [f"x{j}" for j in range(count)]
-    if len(given) != count:
-        raise ValueError(f"feature_names has {len(given)} names, but X has {count} columns.")
-    return [str(name) for name in given]
-
-
-def _describe_rows(
-    study: Study, dimensions: list[int], names: list[str], n_permutations: int, steps: _Steps
-) -> tuple[LossTest | None, FeatureStudy]:
-    """What does not depend on the methods: the permutation test of ordinary PCA, and the features."""
-    test = study.test(dimensions, n_permutations) if n_permutations else None
-    steps.done("random divisions")
-    with threads_for(study.X.size * study.X.shape[1]), sklearn.config_context(**_TRUSTED):
-        features = study_features(study, dimensions, names)
-    steps.done("features")
-    return test, features
 
 
 def _label(y: np.ndarray | None, name: Any, class_names: Sequence[str] | None) -> Label | None:
@@ -213,22 +200,6 @@ def _label(y: np.ndarray | None, name: Any, class_names: Sequence[str] | None) -
     found, counts = np.unique(y, return_counts=True)
     texts = label_texts(found.tolist()) if class_names is None else [class_names[int(code)] for code in found]
     return Label("label" if name is None else str(name), dict(zip(texts, map(int, counts), strict=True)))
-
-
-class _Steps:
-    """Counts completed steps for a progress bar."""
-
-    def __init__(self, progress: Report, total: int) -> None:
-        self._progress, self._total, self._count = progress, total, 0
-        progress(0, total, "random divisions")
-
-    def done(self, what: str) -> None:
-        self._count += 1
-        self._progress(self._count, self._total, what)
-
-
-#: Position in the results, number of components, method.
-_Step = tuple[int, int, Method]
 
 
 @dataclass(frozen=True, eq=False)
@@ -249,10 +220,8 @@ def _results(
 ) -> list[MethodResult]:
     """What can be said of all methods together."""
     new_rows = evaluations(study.folds, [fit.evidence for fit in fits], confidence)
-    held_out = together(
-        [fit.measured for fit in fits], study.groups.codes, study.y, study.split, weights=study.weights,
-        clusters=study.clusters, confidence=confidence, positive=None if label is None else label.positive,
-    )  # fmt: skip
+    positive = None if label is None else label.positive
+    held_out = study.held_out_rows.together([fit.measured for fit in fits], confidence, positive)
     total = float(np.trace(study.moments.pooled_covariance()))
     return [
         _result(study, fit, replace(evaluation, independent=independent), found, total)
@@ -281,85 +250,56 @@ def _result(study: Study, fit: _Fit, new_rows: GroupEvaluation, held_out: HeldOu
 
 
 def _fit_all(
-    study: Study, methods: list[Method], dimensions: list[int], n_jobs: int | None, progress: _Steps
+    study: Study, methods: list[Method], dimensions: list[int], n_jobs: int | None, done: Callable[[str], None]
 ) -> tuple[list[_Fit], list[str]]:
+    """All fits, ordered by number of components, and a line for each method that could not be fitted with some."""
     steps = [(d, method) for d in dimensions for method in methods]
-    outcomes: dict[int, _Fit | ValueError] = {}
-    for i, outcome in _outcomes(study, _tasks(steps), n_jobs):
-        outcomes[i] = outcome
-        progress.done(f"{steps[i][1].name}, {steps[i][0]} components")
-    return _sorted_outcomes(steps, outcomes)
-
-
-def _tasks(steps: list[tuple[int, Method]]) -> list[list[_Step]]:
-    """Steps that can be done in parallel; those of a method that starts from fewer components form one task.
-
-    Slow methods first, so that none of them is still running on one worker when the others are idle.
-    """
-    tasks: dict[Any, list[_Step]] = {}
-    for i, (d, method) in enumerate(steps):
-        tasks.setdefault(method.name if method.extend else i, []).append((i, d, method))
-    return sorted(tasks.values(), key=lambda task: task[0][2].max_rows is None)
-
-
-def _outcomes(study: Study, tasks: list[list[_Step]], n_jobs: int | None) -> Iterator[tuple[int, _Fit | ValueError]]:
-    if effective_n_jobs(n_jobs) == 1:
-        for task in tasks:
-            yield from _run_task(study, task)
-        return
-    run = parallel(n_jobs, return_as="generator_unordered")(delayed(_list_task)(study, task) for task in tasks)
-    for found in run:
-        yield from found
-
-
-def _list_task(study: Study, task: list[_Step]) -> list[tuple[int, _Fit | ValueError]]:
-    return list(_run_task(study, task))
-
-
-def _run_task(study: Study, task: list[_Step]) -> Iterator[tuple[int, _Fit | ValueError]]:
-    previous = None
-    for i, d, method in task:
-        outcome = _try_one(study, method, d, previous)
-        yield i, outcome
-        converged = isinstance(outcome, _Fit) and getattr(outcome.estimator, "converged_", False)
-        previous = outcome.estimator if isinstance(outcome, _Fit) and converged else None
-
-
-def _sorted_outcomes(
-    steps: list[tuple[int, Method]], outcomes: dict[int, _Fit | ValueError]
-) -> tuple[list[_Fit], list[str]]:
-    fits: list[_Fit] = []
-    failed: dict[str, list[tuple[int, ValueError]]] = {}
-    for i, (d, method) in enumerate(steps):
-        outcome = outcomes[i]
+    chains: dict[Any, list[tuple[int, Method]]] = {}  # a fit may start from that with fewer components
+    for d, method in steps:
+        chains.setdefault(method.name if method.extend else (method.name, d), []).append((d, method))
+    # Slow methods first, so that none of them is still running on one worker when the others are idle.
+    ordered = sorted(chains.values(), key=lambda chain: chain[0][1].max_rows is None)
+    outcomes: dict[tuple[str, int], _Fit | ValueError] = {}
+    run = parallel(n_jobs, return_as="generator_unordered")
+    for found in run(delayed(_fit_chain)(study, chain) for chain in ordered):
+        for name, d, outcome in found:
+            outcomes[name, d] = outcome
+            done(f"{name}, {d} components")
+    fits, failed = [], dict[str, list[tuple[int, ValueError]]]()
+    for d, method in steps:
+        outcome = outcomes[method.name, d]
         if isinstance(outcome, _Fit):
             fits.append(outcome)
         elif method.family == "reference":
             raise outcome
         else:
             failed.setdefault(method.name, []).append((d, outcome))
-    omitted = [_reason(name, problems) for name, problems in failed.items()]
+    omitted = [
+        f"{name} with {', '.join(str(d) for d, _ in problems)} components: {problems[0][1]}"
+        for name, problems in failed.items()
+    ]
     if not fits:
         raise ValueError(f"No method could be fitted. {omitted[0]}")
     return fits, omitted
 
 
-def _reason(name: str, problems: list[tuple[int, ValueError]]) -> str:
-    """One line per method, for all numbers of components with which it could not be fitted."""
-    numbers = ", ".join(str(d) for d, _ in problems)
-    return f"{name} with {numbers} components: {problems[0][1]}"
+def _fit_chain(study: Study, chain: list[tuple[int, Method]]) -> list[tuple[str, int, _Fit | ValueError]]:
+    """Fits, or the errors that prevented them: some methods need more features than components."""
+    found: list[tuple[str, int, _Fit | ValueError]] = []
+    previous = None
+    for d, method in chain:
+        outcome: _Fit | ValueError
+        try:
+            with threads_for(study.X.size * study.X.shape[1]):
+                outcome = _fit(study, method, d, previous)
+            previous = outcome.estimator if getattr(outcome.estimator, "converged_", False) else None
+        except ValueError as problem:
+            outcome, previous = problem, None
+        found.append((method.name, d, outcome))
+    return found
 
 
-def _try_one(study: Study, method: Method, d: int, previous: Any = None) -> _Fit | ValueError:
-    """The fit, or the error that prevented it: some methods need more features than components."""
-    try:
-        with threads_for(study.X.size * study.X.shape[1]):
-            return _fit_one(study, method, d, previous)
-    except ValueError as problem:
-        return problem
-
-
-def _fit_one(study: Study, method: Method, d: int, previous: Any) -> _Fit:
+def _fit(study: Study, method: Method, d: int, previous: Any) -> _Fit:
     start = time.perf_counter()
     with _collected() as notes:
         estimator, rows_used = study.fit(method, d, previous)
@@ -371,9 +311,7 @@ def _fit_one(study: Study, method: Method, d: int, previous: Any) -> _Fit:
     with _collected() as training_notes:
         partial = estimator if method.max_rows is not None else study.fit_training_rows(method, d)
         with sklearn.config_context(**_TRUSTED):
-            measured = measure(
-                partial, study.X, study.groups.codes, study.y, study.split, study.seed, study.weights, study.clusters
-            )
+            measured = study.held_out_rows.measure(partial)
         evidence = study.evidence(method, d, estimator, partial)
     notes += [f"In the fit for the held-out rows: {note}" for note in training_notes]
     return _Fit(method, d, estimator, seconds, tuple(dict.fromkeys(notes)), measured, evidence)

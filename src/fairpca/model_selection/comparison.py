@@ -114,7 +114,7 @@ class MethodResult:
         row["new_rows"] = {"gap": gap.value, "low": gap.joint_low, "high": gap.joint_high, "claimed": found.claimed}
         row |= {"n_folds": found.n_folds, "certificate": self.certificate, "converged": self.converged}
         row["notes"] = [*self.notes, *found.remarks]
-        row["held_out"] = self.held_out.as_dict(labels)
+        row["held_out"] = self.held_out.as_dict(dict(zip(self.new_rows.counts, labels, strict=True)))
         return row
 
 

@@ -11,10 +11,11 @@ from scipy.optimize import brentq
 
 from fairpca._validation import check_choice, check_n_components, check_number, check_several_groups
 from fairpca.estimators import FairPCA, RobustFairPCA
-from fairpca.joint_range import JointRange
+from fairpca.joint_range import JointRange, RangePoint
 from fairpca.linalg import Geodesic, threads_for, top_eigenpairs
 from fairpca.metrics._components import fitted_encoder
 from fairpca.moments import GroupMoments, group_moments
+from fairpca.problems.balanced import best_captured
 from fairpca.problems.evaluation import Evaluation
 from fairpca.solvers.range.sweep import BoundaryPoint, trace_boundary
 
@@ -36,7 +37,7 @@ class FrontierPoint:
     total_error : float
         Error of all rows.
     gap : float
-        Largest difference between two groups' errors.
+        Largest difference between two groups' errors, or losses.
     components : ndarray of shape (n_components, n_features)
         Orthonormal rows.
     weights : ndarray of shape (n_groups,) or None
@@ -52,7 +53,7 @@ class FrontierPoint:
     >>> from fairpca.model_selection import frontier
     >>> X, sex = load_german_credit(return_X_s=True)
     >>> curve = frontier(X, sensitive_features=sex, n_components=2, n_points=5)
-    >>> curve.methods["FairPCA"].components.shape
+    >>> curve.methods["PCA"].components.shape
     (2, 57)
     """
 
@@ -80,12 +81,17 @@ class Frontier:
     trade_off : list of FrontierPoint
         The least total error for each gap, from the least total error overall (ordinary PCA, if errors are
         measured about the pooled mean) to the smallest gap. Two groups: exact. More groups: RobustFairPCA with
-        radius zero along ``penalties``.
+        radius zero along ``penalties``; empty for losses, which it does not compare.
     methods : dict of str to FrontierPoint
-        "PCA", "FairPCA" and "RobustFairPCA"; in an audit, the methods of its comparison.
+        PCA and the methods that balance what is compared: FairPCA for losses, FairPCA(criterion='error') and
+        RobustFairPCA for errors. In an audit, the methods of its comparison.
     penalties : ndarray of shape (len(trade_off),)
         The penalty for which each point of ``trade_off`` is optimal with radius zero; the last one is infinite
         if the gap cannot be closed.
+    own_errors : ndarray of shape (n_groups,)
+        The error of each group with components of its own: what the losses leave out.
+    of : {"error", "loss"}
+        What ``gap`` compares.
 
     See Also
     --------
@@ -108,6 +114,8 @@ class Frontier:
     trade_off: list[FrontierPoint]
     methods: dict[str, FrontierPoint]
     penalties: np.ndarray = field(repr=False)
+    own_errors: np.ndarray = field(repr=False)
+    of: str = "error"
 
     @property
     def total_error(self) -> np.ndarray:
@@ -116,7 +124,7 @@ class Frontier:
 
     @property
     def gap(self) -> np.ndarray:
-        """Largest difference between errors along ``trade_off``, descending."""
+        """Largest difference between groups along ``trade_off``, descending."""
         return np.array([point.gap for point in self.trade_off])
 
 
@@ -125,6 +133,7 @@ def frontier(
     *,
     sensitive_features: Any = None,
     n_components: int = 2,
+    of: str = "error",
     radius: Any = 0.1,
     penalty: float = 1.0,
     center: str = "pooled",
@@ -144,14 +153,17 @@ def frontier(
     sensitive_features : array-like
         The group of each row; not needed if X is a GroupMoments.
     n_components : int, default=2
+    of : {"error", "loss"}, default="error"
+        What is compared between groups: errors, whose difference RobustFairPCA penalises, or losses, which FairPCA
+        balances.
     radius, penalty
-        Parameters of the RobustFairPCA that is located on the frontier.
+        Parameters of the RobustFairPCA that is located on the frontier of errors.
     center : {"pooled", "group"}, default="pooled"
         The mean about which the groups' errors are measured.
     n_points : int, default=50
         Number of points on each curve for two groups, placed where it bends most.
     penalties : sequence of float, optional
-        The path for three or more groups.
+        The path for three or more groups, of errors.
     sample_weight : array-like of shape (n_samples,), optional
 
     Returns
@@ -182,20 +194,30 @@ def frontier(
     )
     check_several_groups(moments.labels, moments.total_count)
     n_components = check_n_components(n_components, moments.n_features)
-    matrices = moments.second_moments(check_choice("center", center, ("pooled", "group")))
+    check_choice("center", center, ("pooled", "group"))
     check_number("n_points", n_points, at_least=2, integer=True)
-    study = _Study(moments, matrices, n_components, center)
+    grid = np.asarray(_PENALTIES if penalties is None else penalties, dtype=float)
+    study = _Study(moments, n_components, check_choice("of", of, ("error", "loss")), center)
     with threads_for(n_points * moments.n_features**3):
-        grid = np.asarray(_PENALTIES if penalties is None else penalties, dtype=float)
-        return study.frontier(study.methods(radius, penalty), n_points, grid)
+        fair = FairPCA(n_components, criterion=of, center=center).fit_moments(moments)
+        methods = {
+            "PCA": study.point(top_eigenpairs(moments.pooled_covariance(), n_components)[1], moments.shares),
+            "FairPCA" if of == "loss" else "FairPCA(criterion='error')": study.located(fair),
+        }
+        if of == "error":
+            robust = RobustFairPCA(n_components, radius=radius, penalty=penalty, center=center)
+            methods["RobustFairPCA"] = study.located(robust.fit_moments(moments))
+        return study.frontier(methods, n_points, grid)
 
 
-def frontier_of(moments: GroupMoments, n_components: int, fitted: Mapping[str, Any], *, n_points: int) -> Frontier:
+def frontier_of(
+    moments: GroupMoments, n_components: int, fitted: Mapping[str, Any], *, n_points: int, of: str = "error"
+) -> Frontier:
     """The frontier about the pooled mean, with already fitted estimators located on it, by name.
 
     With two groups nothing is fitted; with three or more, the path is a sequence of RobustFairPCA fits.
     """
-    study = _Study(moments, moments.second_moments(), n_components, "pooled")
+    study = _Study(moments, n_components, of)
     with threads_for(n_points * moments.n_features**3):
         methods = {name: study.located(estimator) for name, estimator in fitted.items()}
         return study.frontier(methods, n_points, np.array(_PENALTIES))
@@ -204,20 +226,21 @@ def frontier_of(moments: GroupMoments, n_components: int, fitted: Mapping[str, A
 class _Study:
     """The joint range of one data set, in units of its total variance."""
 
-    def __init__(self, moments: GroupMoments, matrices: np.ndarray, dimension: int, center: str) -> None:
-        self._moments, self._matrices, self._center = moments, matrices, center
-        scale = float(moments.shares @ np.einsum("aii->a", matrices))
-        self._scale = scale if scale > 0 else 1.0
-        self._joint = JointRange(matrices / self._scale, dimension)
-        self._totals = np.einsum("aii->a", self._joint.matrices)
+    def __init__(self, moments: GroupMoments, dimension: int, of: str, center: str = "pooled") -> None:
+        self._moments, self._of, self._center = moments, of, center
+        self._matrices = moments.second_moments(center)
+        self._totals = np.einsum("aii->a", self._matrices)
+        self._own = self._totals - best_captured(self._matrices, dimension)
+        self._scale = float(moments.shares @ self._totals) or 1.0
+        self._joint = JointRange(self._matrices / self._scale, dimension)
 
     def point(
         self, basis: np.ndarray, weights: np.ndarray | None = None, encoder: np.ndarray | None = None
     ) -> FrontierPoint:
         errors = Evaluation(self._matrices, basis, encoder).errors
-        return FrontierPoint(
-            errors, float(self._moments.shares @ errors), float(np.ptp(errors)), basis.T.copy(), weights
-        )
+        compared = errors - self._own if self._of == "loss" else errors
+        total = float(self._moments.shares @ errors)
+        return FrontierPoint(errors, total, float(np.ptp(compared)), basis.T.copy(), weights)
 
     def located(self, estimator: Any) -> FrontierPoint:
         weights = getattr(estimator, "group_weights_", None)
@@ -228,51 +251,40 @@ class _Study:
         labels = self._moments.labels
         if len(labels) > 2:
             none = np.zeros((0, len(labels)))
-            return Frontier(labels, none, none, self.path(penalties), methods, penalties)
-        lower = self.boundary(np.array([1.0, 0.0]), np.array([0.0, 1.0]), n_points)
-        trade_off, implied = self.trade_off(n_points)
+            known = penalties if self._of == "error" else penalties[:0]
+            path = [self._penalised(penalty) for penalty in known]
+            return Frontier(labels, none, none, path, methods, known, self._own, self._of)
+        ends = np.eye(2)
+        lower = [self._traced(point) for point in trace_boundary(self._joint, ends[0], ends[1], n_points)]
+        trade_off, implied = self._trade_off(n_points)
         errors, weights = (np.array([getattr(point, name) for point in lower]) for name in ("errors", "weights"))
-        return Frontier(labels, errors, weights, trade_off, methods, implied)
+        return Frontier(labels, errors, weights, trade_off, methods, implied, self._own, self._of)
 
-    def methods(self, radius: Any, penalty: float) -> dict[str, FrontierPoint]:
-        d = self._joint.dimension
-        pooled = self._moments.pooled_covariance()
-        fair = FairPCA(d, center=self._center).fit_moments(self._moments)
-        robust = RobustFairPCA(d, radius=radius, penalty=penalty, center=self._center)
-        robust.fit_moments(self._moments)
-        return {
-            "PCA": self.point(top_eigenpairs(pooled, d)[1], self._moments.shares),
-            "FairPCA": self.located(fair),
-            "RobustFairPCA": self.located(robust),
-        }
+    def _penalised(self, penalty: float) -> FrontierPoint:
+        fitted = RobustFairPCA(self._joint.dimension, radius=0.0, penalty=penalty, center=self._center)
+        return self.located(fitted.fit_moments(self._moments))
 
-    def path(self, penalties: np.ndarray) -> list[FrontierPoint]:
-        points = []
-        for penalty in penalties:
-            fitted = RobustFairPCA(self._joint.dimension, radius=0.0, penalty=penalty, center=self._center)
-            fitted.fit_moments(self._moments)
-            points.append(self.point(fitted.components_.T, fitted.group_weights_))
-        return points
+    def _traced(self, point: BoundaryPoint) -> FrontierPoint:
+        return self.point(point.basis, point.weights / np.abs(point.weights).sum())
 
-    def boundary(self, first: np.ndarray, last: np.ndarray, n_points: int) -> list[FrontierPoint]:
-        traced = trace_boundary(self._joint, first, last, n_points)
-        return [self.point(point.basis, point.weights / np.abs(point.weights).sum()) for point in traced]
-
-    def trade_off(self, n_points: int) -> tuple[list[FrontierPoint], np.ndarray]:
+    def _trade_off(self, n_points: int) -> tuple[list[FrontierPoint], np.ndarray]:
         """Two groups: rotate the weights from the shares towards a larger penalty until the gap is closed."""
         shares = self._moments.shares
         start = self._joint.point(shares)
-        sign = self._sign(start.captured)
+        sign = float(np.sign(self._difference(start.captured)))
         if sign == 0:
             return [self.point(start.basis, shares)], np.zeros(1)
         penalty = np.array([sign, -sign])
         last, closing = self._closing(shares, penalty, sign)
         end = shares + last * penalty if np.isfinite(last) else penalty
-        traced = trace_boundary(self._joint, shares, end, n_points)
         # Where the gap is closed, the last point traced is the closing one up to rounding: it is added once, below.
         least = 0.0 if closing is None else _CLOSED
-        kept = [point for point in traced if sign * self._difference(point.errors) > least]
-        points = [self.point(point.basis, point.weights / np.abs(point.weights).sum()) for point in kept]
+        kept = [
+            point
+            for point in trace_boundary(self._joint, shares, end, n_points)
+            if sign * self._difference(self._totals / self._scale - point.errors) > least
+        ]
+        points = [self._traced(point) for point in kept]
         implied = [_implied_penalty(point.weights, shares, sign) for point in kept]
         if closing is not None:
             points.append(self.point(closing, end / np.abs(end).sum()))
@@ -282,39 +294,25 @@ class _Study:
     def _closing(self, shares: np.ndarray, penalty: np.ndarray, sign: float) -> tuple[float, np.ndarray | None]:
         """The penalty and the subspace that close the gap; infinity and None if none does."""
 
-        def at(angle: float) -> BoundaryPoint:
-            weights = np.cos(angle) * shares + np.sin(angle) * penalty
-            point = self._joint.point(weights)
-            return BoundaryPoint(weights, self._totals - point.captured, point.basis)
+        def at(angle: float) -> RangePoint:
+            return self._joint.point(np.cos(angle) * shares + np.sin(angle) * penalty)
 
         def difference(angle: float) -> float:
-            return sign * self._difference(at(angle).errors)
+            return sign * self._difference(at(angle).captured)
 
         limit = 0.5 * np.pi
         if difference(limit) >= 0:
             return np.inf, None
         angle = brentq(difference, 0.0, limit, xtol=1e-13, rtol=1e-14, disp=False)
-        before, after = at(max(angle - 1e-12, 0.0)), at(min(angle + 1e-12, limit))
-        return float(np.tan(angle)), self._equal_between(before, after, sign)
+        # Where eigenvalues tie, the errors jump: follow the geodesic to the point where they are equal.
+        path = Geodesic(at(max(angle - 1e-12, 0.0)).basis, at(min(angle + 1e-12, limit)).basis)
+        return float(np.tan(angle)), path.balanced(self._joint.matrices, self._difference)
 
-    def _equal_between(self, before: BoundaryPoint, after: BoundaryPoint, sign: float) -> np.ndarray:
-        """Where eigenvalues tie, the errors jump: follow the geodesic to the point where they are equal."""
-        path = Geodesic(before.basis, after.basis)
-        forms = path.forms(self._joint.matrices)
-
-        def difference(t: float) -> float:
-            return sign * self._difference(self._totals - path.captured(forms, t))
-
-        if difference(0.0) * difference(1.0) >= 0:
-            ends = ((abs(difference(t)), t) for t in (0.0, 1.0))
-            return path.basis(min(ends)[1])
-        return path.basis(brentq(difference, 0.0, 1.0, xtol=1e-16, rtol=1e-15, disp=False))
-
-    def _difference(self, errors: np.ndarray) -> float:
-        return float(errors[0] - errors[1])
-
-    def _sign(self, captured: np.ndarray) -> float:
-        return float(np.sign(self._difference(self._totals - captured)))
+    def _difference(self, captured: np.ndarray) -> float:
+        """How much more error (or loss) the first group has than the second, in units of the total variance."""
+        reachable = self._totals - self._own if self._of == "loss" else self._totals
+        first, second = reachable / self._scale - captured
+        return float(first - second)
 
 
 def _implied_penalty(weights: np.ndarray, shares: np.ndarray, sign: float) -> float:

@@ -187,7 +187,7 @@ def choose_methods(methods: Iterable[str] | Mapping[str, Any] | None) -> list[Me
             raise ValueError(f"methods: {name!r} is unknown; choose from {', '.join(METHODS)}.")
     if not names:
         raise ValueError(f"methods is empty; choose from {', '.join(METHODS)}.")
-    return [known[name.lower()] for name in dict.fromkeys(names)]
+    return [known[name] for name in dict.fromkeys(str(name).lower() for name in names)]
 
 
 def _own_method(name: str, estimator: Any) -> Method:

@@ -25,10 +25,11 @@ from fairpca.inference._blocks import make_blocks
 from fairpca.inference._checks import as_source
 from fairpca.inference._fitting import fit_to_moments, needs_moments_only
 from fairpca.linalg import threads_for
-from fairpca.model_selection.methods import Method, choose_methods
+from fairpca.model_selection.methods import choose_methods
 from fairpca.moments import GroupMoments, group_moments
 from fairpca.moments._folds import FoldMoments
 from fairpca.moments.dask import moments_from_dask
+from fairpca.problems.evaluation import captured_variances
 
 __all__ = ["ComponentsNeeded", "components_needed"]
 
@@ -52,7 +53,7 @@ class ComponentsNeeded(TableResult):
         The share of its variance that each group keeps, in the sample; missing where a method has fewer components.
     own : ndarray of shape (n_dimensions, n_groups)
         The same with components of its own for each group: more than any shared components can keep.
-    kept_on_new_rows, own_on_new_rows
+    new_rows : ComponentsNeeded or None
         The same on rows that were not used for fitting; None without ``cv``.
 
     See Also
@@ -76,20 +77,12 @@ class ComponentsNeeded(TableResult):
     dimensions: np.ndarray
     kept: dict[str, np.ndarray]
     own: np.ndarray
-    kept_on_new_rows: dict[str, np.ndarray] | None = None
-    own_on_new_rows: np.ndarray | None = None
+    new_rows: ComponentsNeeded | None = None
 
     @property
     def needed(self) -> dict[str, int | None]:
         """For each method, the fewest components with which every group keeps the share; None if none do."""
         return {method: self._first(curve.min(axis=1)) for method, curve in self.kept.items()}
-
-    @property
-    def needed_on_new_rows(self) -> dict[str, int | None] | None:
-        """The same on rows that were not used for fitting; None without ``cv``."""
-        if self.kept_on_new_rows is None:
-            return None
-        return {method: self._first(curve.min(axis=1)) for method, curve in self.kept_on_new_rows.items()}
 
     @property
     def needed_alone(self) -> dict[Any, int | None]:
@@ -101,37 +94,35 @@ class ComponentsNeeded(TableResult):
         return int(self.dimensions[enough[0]]) if len(enough) else None
 
     def _curves(self) -> dict[str, np.ndarray]:
-        curves = {"own components": self.own, **self.kept}
-        if self.kept_on_new_rows is not None:
-            curves |= {f"{method}, new rows": curve for method, curve in self.kept_on_new_rows.items()}
-        return curves
+        return {"own components": self.own, **self.kept}
 
     def _headings(self) -> list[str]:
-        return ["group", "rows", *self._curves()]
+        return ["group", "rows", *self._curves(), *(f"{name}, new rows" for name in self._new_curves())]
+
+    def _new_curves(self) -> dict[str, np.ndarray]:
+        return {} if self.new_rows is None else self.new_rows.kept
 
     def _rows(self) -> list[list[str]]:
-        curves = self._curves().values()
-        rows = [
-            [text, f"{count:,.0f}", *(_text(self._first(curve[:, a])) for curve in curves)]
-            for a, (text, count) in enumerate(zip(label_texts(self.groups), self.counts, strict=True))
+        curves = np.stack([*self._curves().values(), *self._new_curves().values()])  # (curves, dimensions, groups)
+        texts = [*label_texts(self.groups), "every group"]
+        counts = [*self.counts, self.counts.sum()]
+        columns = [*curves.transpose(2, 0, 1), curves.min(axis=2)]
+        return [
+            [text, f"{count:,.0f}", *("-" if (d := self._first(curve)) is None else str(d) for curve in column)]
+            for text, count, column in zip(texts, counts, columns, strict=True)
         ]
-        every = [_text(self._first(curve.min(axis=1))) for curve in curves]
-        return [*rows, ["every group", f"{self.counts.sum():,.0f}", *every]]
 
     def _sentences(self) -> tuple[list[str], list[str]]:
         above = f"Fewest components with which a group keeps {self.share:.4g} of its variance"
         below = "Small groups are flattered in the sample, since components fit their rows more closely"
-        new_rows = "." if self.kept_on_new_rows is not None else "; cv=10 adds new rows."
-        return [above], [below + new_rows]
+        return [above], [below + ("; cv=10 adds new rows." if self.new_rows is None else ".")]
 
     def _records(self) -> list[dict[str, Any]]:
-        new = self.kept_on_new_rows or {}
-        curves = [("own components", self.own, self.own_on_new_rows)]
-        curves += [(method, curve, new.get(method)) for method, curve in self.kept.items()]
+        new = None if self.new_rows is None else self.new_rows._curves()
         return [
             {"method": method, "n_components": int(d), "group": group, "kept": float(curve[i, a])}
-            | ({} if held_out is None else {"kept_on_new_rows": float(held_out[i, a])})
-            for method, curve, held_out in curves
+            | ({} if new is None else {"kept_on_new_rows": float(new[method][i, a])})
+            for method, curve in self._curves().items()
             for i, d in enumerate(self.dimensions)
             for a, group in enumerate(self.groups)
         ]
@@ -139,10 +130,6 @@ class ComponentsNeeded(TableResult):
     def to_frame(self) -> Any:
         """The curves as a :class:`pandas.DataFrame`, one row per method, number of components and group."""
         return super().to_frame()
-
-
-def _text(number: int | None) -> str:
-    return "-" if number is None else str(number)
 
 
 def components_needed(
@@ -221,29 +208,7 @@ def components_needed(
     """
     check_share("share", share, example=0.9)
     check_choice("center", center, ("pooled", "group"))
-    chosen = _check_methods(methods, seed_from(random_state))
-    moments, folds = _moments(X, sensitive_features, sample_weight, cv, seed_from(random_state))
-    last = None if n_components is None else check_n_components(n_components, moments.n_features)
-    with threads_for(len(chosen) * (last or moments.n_features) * moments.n_features**3):
-        sample = _Curves([_in_sample(moments, center)], chosen, seed_from(random_state))
-        new = None if folds is None else _Curves(_without_folds(folds, center), chosen, seed_from(random_state))
-        both = [sample] if new is None else [sample, new]
-        while not all(curves.finished(share, last) for curves in both):
-            for curves in both:
-                curves.extend()
-    return ComponentsNeeded(
-        share=float(share),
-        groups=moments.labels,
-        counts=moments.counts.copy(),
-        dimensions=np.arange(1, len(sample) + 1),
-        kept=sample.kept(),
-        own=sample.own(),
-        kept_on_new_rows=None if new is None else new.kept(),
-        own_on_new_rows=None if new is None else new.own(),
-    )
-
-
-def _check_methods(methods: Any, seed: int) -> list[Method]:
+    seed = seed_from(random_state)
     chosen = choose_methods(methods)
     for method in chosen:
         if not needs_moments_only(method.make(1, seed)):
@@ -251,7 +216,29 @@ def _check_methods(methods: Any, seed: int) -> list[Method]:
                 f"methods: {method.name} cannot be fitted to moments, which a curve over all numbers of components "
                 "needs; fit it with a share as n_components instead."
             )
-    return chosen
+    moments, folds = _moments(X, sensitive_features, sample_weight, cv, seed)
+    last = None if n_components is None else check_n_components(n_components, moments.n_features)
+    curves = [_Curves([_View.of(moments, moments, center, center, moments.labels)], share)]
+    if folds is not None:  # new rows are centred by the mean of the training rows, or by their own
+        parts = [(folds.training(number), judged) for number, judged in enumerate(folds.parts)]
+        views = [
+            _View.of(training, judged, "group" if center == "group" else training.pooled_mean, center, moments.labels)
+            for training, judged in parts
+        ]
+        curves.append(_Curves(views, share))
+    with threads_for(len(chosen) * (last or moments.n_features) * moments.n_features**3):
+        for d in range(1, (last or moments.n_features) + 1):
+            for curve in curves:
+                for method in chosen:
+                    curve.extend(method.name, method.make(d, seed))
+            if last is None and all(curve.enough() for curve in curves):
+                break
+    found = None
+    for curve in reversed(curves):  # the one on new rows is part of the one in the sample
+        given = (float(share), moments.labels, moments.counts.copy(), np.arange(1, d + 1))
+        found = ComponentsNeeded(*given, curve.kept(), curve.own(d), found)
+    assert found is not None
+    return found
 
 
 def _moments(
@@ -261,15 +248,15 @@ def _moments(
     if isinstance(X, GroupMoments):
         if cv is not None:
             raise ValueError("cv needs the rows, but X is a GroupMoments; pass the rows, or leave cv out.")
-        check_several_groups(X.check().labels, X.total_count)
-        return X, None
-    check_groups_given(sensitive_features)
-    if cv is not None:
-        source = as_source(X, sensitive_features, sample_weight)
-        folds = make_blocks(source, cv, None, seed).fold_moments(source, None, cv, 0)
-        return folds.whole, folds
-    reduce = moments_from_dask if is_dask(X) else group_moments
-    moments = reduce(X, sensitive_features=sensitive_features, sample_weight=sample_weight)
+        moments = X.check()
+    else:
+        check_groups_given(sensitive_features)
+        if cv is not None:
+            source = as_source(X, sensitive_features, sample_weight)
+            folds = make_blocks(source, cv, None, seed).fold_moments(source, None, cv, 0)
+            return folds.whole, folds
+        reduce = moments_from_dask if is_dask(X) else group_moments
+        moments = reduce(X, sensitive_features=sensitive_features, sample_weight=sample_weight)
     check_several_groups(moments.labels, moments.total_count)
     return moments, None
 
@@ -279,92 +266,62 @@ class _View(NamedTuple):
 
     training: GroupMoments
     scatters: np.ndarray
-    own: np.ndarray  # eigenvectors of each group's second moment in the training rows, leading first
+    ordinary: np.ndarray  # eigenvectors of all training rows, and of each group's, leading first
+    own: np.ndarray
 
-
-def _view(training: GroupMoments, judging: GroupMoments, about: Any, labels: Sequence[Any], center: str) -> _View:
-    order = [judging.labels.index(label) for label in labels]
-    scatters = (judging.second_moments(about) * judging.counts[:, None, None])[order]
-    own = training.second_moments(center)[[training.labels.index(label) for label in labels]]
-    return _View(training, scatters, np.linalg.eigh(own)[1][:, :, ::-1])
-
-
-def _in_sample(moments: GroupMoments, center: str) -> _View:
-    return _view(moments, moments, center, moments.labels, center)
-
-
-def _without_folds(folds: FoldMoments, center: str) -> list[_View]:
-    """One view per fold; new rows are centred by the mean of the training rows, or by their own."""
-    views = []
-    for number, judging in enumerate(folds.parts):
-        training = folds.training(number)
-        about = "group" if center == "group" else training.pooled_mean
-        views.append(_view(training, judging, about, folds.whole.labels, center))
-    return views
+    @classmethod
+    def of(cls, training: GroupMoments, judging: GroupMoments, about: Any, center: str, labels: Sequence[Any]) -> _View:
+        first, second = ([part.labels.index(label) for label in labels] for part in (training, judging))
+        scatters = (judging.second_moments(about) * judging.counts[:, None, None])[second]
+        matrices = [training.pooled_covariance(), *training.second_moments(center)[first]]
+        vectors = np.linalg.eigh(np.stack(matrices))[1][:, :, ::-1]
+        return cls(training, scatters, vectors[0], vectors[1:])
 
 
 class _Curves:
-    """What every method captures of each group, one number of components after the other."""
+    """The share that every method keeps of each group, one number of components after the other."""
 
-    def __init__(self, views: Sequence[_View], methods: Sequence[Method], seed: int) -> None:
-        self._views, self._seed = views, seed
-        self._methods = {method.name: method for method in methods}
+    def __init__(self, views: Sequence[_View], share: float) -> None:
+        self._views, self._share = views, share
         self._totals = sum(np.einsum("aii->a", view.scatters) for view in views)
-        self._captured: dict[str, list[np.ndarray]] = {name: [] for name in self._methods}
-        self._possible = dict.fromkeys(self._methods, True)
-        self._ordinary = [np.linalg.eigh(view.training.pooled_covariance())[1][:, ::-1] for view in views]
+        self._kept: dict[str, list[np.ndarray]] = {}
 
-    def __len__(self) -> int:
-        return len(next(iter(self._captured.values())))
+    def extend(self, name: str, estimator: Any) -> None:
+        """Add one number of components to the curve of a method; missing where it has no so many."""
+        curve = self._kept.setdefault(name, [])
+        try:
+            bases = [_basis(estimator, view) for view in self._views]
+        except ValueError:
+            if not curve:
+                raise
+            curve.append(np.full(len(self._totals), np.nan))
+            return
+        parts = zip(bases, self._views, strict=True)
+        curve.append(self._shares(sum(captured_variances(view.scatters, basis) for basis, view in parts)))
 
-    def extend(self) -> None:
-        """Add one component to every curve."""
-        d = len(self) + 1
-        for name in self._methods:
-            self._captured[name].append(self._capture(name, d))
-
-    def finished(self, share: float, last: int | None) -> bool:
-        """Whether the curves have ``last`` components or, if that is None, every method that can keeps the share."""
-        n_features = self._views[0].training.n_features
-        if last is not None or not len(self) or len(self) == n_features:
-            return len(self) == (last or n_features)
-        kept = {name: np.nan_to_num(curve).min(axis=1).max() for name, curve in self.kept().items()}
-        return all(kept[name] >= share - _ROUNDING or not possible for name, possible in self._possible.items())
-
-    def kept(self) -> dict[str, np.ndarray]:
-        return {name: self._share(np.array(captured)) for name, captured in self._captured.items()}
-
-    def own(self) -> np.ndarray:
-        """The share that each group keeps with its own leading components."""
-        parts = sum(
-            np.einsum("api,apq,aqi->ai", view.own, view.scatters, view.own, optimize=True) for view in self._views
-        )
-        return self._share(np.cumsum(parts, axis=1)[:, : len(self)].T)
-
-    def _share(self, captured: np.ndarray) -> np.ndarray:
-        """As a share of the group's variance; 1 for a group without any."""
+    def _shares(self, captured: Any) -> np.ndarray:
+        """Of the group's variance; 1 for a group without any."""
         return np.divide(captured, self._totals, out=np.ones_like(captured), where=self._totals > 0)
 
-    def _capture(self, name: str, d: int) -> np.ndarray:
-        """Missing where the method has no so many components."""
-        captured = np.zeros_like(self._totals)
-        for view, ordinary in zip(self._views, self._ordinary, strict=True):
-            basis = self._basis(name, d, view.training, ordinary) if self._possible[name] else None
-            if basis is None:
-                self._possible[name] = False
-                return np.full_like(captured, np.nan)
-            captured += np.einsum("pi,api->a", basis, view.scatters @ basis)
-        return captured
+    def enough(self) -> bool:
+        """Whether every method has kept the share in every group, or has no more components."""
+        return all(
+            np.isnan(curve[-1]).all() or np.nan_to_num(curve).min(axis=1).max() >= self._share - _ROUNDING
+            for curve in self._kept.values()
+        )
 
-    def _basis(self, name: str, d: int, training: GroupMoments, ordinary: np.ndarray) -> np.ndarray | None:
-        estimator = self._methods[name].make(d, self._seed)
-        if type(estimator) is PCA:
-            return ordinary[:, :d]
-        with warnings.catch_warnings():
-            warnings.simplefilter("ignore", UserWarning)
-            try:
-                return fit_to_moments(estimator, training).components_.T
-            except ValueError:
-                if d == 1:
-                    raise
-                return None
+    def kept(self) -> dict[str, np.ndarray]:
+        return {name: np.array(curve) for name, curve in self._kept.items()}
+
+    def own(self, count: int) -> np.ndarray:
+        """The share that each group keeps with its own leading components."""
+        parts = sum(np.einsum("api,apq,aqi->ia", one.own, one.scatters, one.own, optimize=True) for one in self._views)
+        return self._shares(np.cumsum(parts, axis=0)[:count])
+
+
+def _basis(estimator: Any, view: _View) -> np.ndarray:
+    if type(estimator) is PCA:
+        return view.ordinary[:, : estimator.n_components]
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore", UserWarning)
+        return fit_to_moments(estimator, view.training).components_.T

@@ -20,11 +20,9 @@ from sklearn.utils.metadata_routing import MetadataRequest
 
 from fairpca._validation import check_grouped_rows, split_off_groups
 from fairpca.metrics import (
-    GroupValues,
     explained_variance_ratio,
     mmd2,
     reconstruction_error,
-    reconstruction_gap,
     reconstruction_loss,
 )
 
@@ -49,7 +47,7 @@ class GroupScorer:
     ----------
     name : str
     measure : callable
-        ``measure(projection, X, sensitive_features, sample_weight) -> float``; larger is better.
+        ``measure(projection, X, *, sensitive_features, sample_weight) -> float``; larger is better.
 
     See Also
     --------
@@ -63,8 +61,8 @@ class GroupScorer:
     >>> from fairpca.datasets import load_german_credit
     >>> from fairpca.metrics import reconstruction_error
     >>> from fairpca.model_selection.scorers import GroupScorer
-    >>> def error_of_women(projection, X, sensitive_features, sample_weight):
-    ...     return -reconstruction_error(X, projection, sensitive_features=sensitive_features)["female"]
+    >>> def error_of_women(projection, X, **groups):
+    ...     return -reconstruction_error(X, projection, **groups)["female"]
     >>> scorer = GroupScorer("error_of_women", error_of_women)
     >>> X, sex = load_german_credit(return_X_s=True)
     >>> with config_context(enable_metadata_routing=True):
@@ -73,7 +71,7 @@ class GroupScorer:
     (4,)
     """
 
-    def __init__(self, name: str, measure: Callable[[Any, Any, Any, Any], float]) -> None:
+    def __init__(self, name: str, measure: Callable[..., float]) -> None:
         self.name, self._measure = name, measure
         self._requests: dict[str, bool | str | None] = {"sensitive_features": True, "sample_weight": None}
         self.__doc__ = measure.__doc__
@@ -90,7 +88,8 @@ class GroupScorer:
             )
         X, sensitive_features = split_off_groups(None, X, sensitive_features)
         projection, rows = _before_projection(estimator, X)
-        return float(self._measure(projection, rows, sensitive_features, sample_weight))
+        given = {"sensitive_features": sensitive_features, "sample_weight": sample_weight}
+        return float(self._measure(projection, rows, **given))
 
     def set_score_request(self, **requests: bool | str | None) -> GroupScorer:
         """A copy that requests other metadata: ``sample_weight=True``, or another name for ``sensitive_features``."""
@@ -125,46 +124,43 @@ def _before_projection(estimator: Any, X: Any) -> tuple[Any, Any]:
     return estimator[place], estimator[:place].transform(X) if place else X
 
 
-def _worst_group_error(projection: Any, X: Any, sensitive_features: Any, sample_weight: Any) -> float:
+def _worst_group_error(projection: Any, X: Any, **groups: Any) -> float:
     """Minus the largest mean squared reconstruction error of any group.
 
     It always improves with the number of components: use it to compare methods, or as one of several scorers.
     """
-    options = {"sensitive_features": sensitive_features, "sample_weight": sample_weight}
-    return -reconstruction_error(X, projection, **options).max  # type: ignore[union-attr]
+    return -reconstruction_error(X, projection, **groups).max  # type: ignore[union-attr]
 
 
-def _error_gap(projection: Any, X: Any, sensitive_features: Any, sample_weight: Any) -> float:
+def _error_gap(projection: Any, X: Any, **groups: Any) -> float:
     """Minus the largest difference between the reconstruction errors of two groups."""
-    return -reconstruction_gap(X, projection, sensitive_features=sensitive_features, sample_weight=sample_weight)
+    return -reconstruction_error(X, projection, **groups).gap  # type: ignore[union-attr]
 
 
-def _worst_group_share(projection: Any, X: Any, sensitive_features: Any, sample_weight: Any) -> float:
+def _worst_group_share(projection: Any, X: Any, **groups: Any) -> float:
     """The smallest share of its variance that any group keeps, between 0 and 1."""
-    options = {"sensitive_features": sensitive_features, "sample_weight": sample_weight}
-    return explained_variance_ratio(X, projection, **options).min  # type: ignore[union-attr]
+    return explained_variance_ratio(X, projection, **groups).min  # type: ignore[union-attr]
 
 
-def _worst_corrected_loss(projection: Any, X: Any, sensitive_features: Any, sample_weight: Any) -> float:
+def _worst_corrected_loss(projection: Any, X: Any, **groups: Any) -> float:
     """Minus the largest corrected loss of any group: its error above that of components learned for it alone.
 
     These are learned on other rows than they are compared on, and on equally many rows of each group, so that random
     groups of any sizes have the same expected loss. Losses may be negative: shared components are learned on more rows.
     """
-    return -max(_corrected_losses(projection, X, sensitive_features, sample_weight).values())
+    return -_corrected_losses(projection, X, **groups).max()
 
 
-def _corrected_loss_gap(projection: Any, X: Any, sensitive_features: Any, sample_weight: Any) -> float:
+def _corrected_loss_gap(projection: Any, X: Any, **groups: Any) -> float:
     """Minus the largest difference between the corrected losses of two groups (see ``worst_corrected_loss``).
 
     Chance alone makes such differences: compare means over several folds. Their intervals are given by
     :func:`fairpca.inference.cross_validate_groups`, which corrects losses in another way.
     """
-    losses = _corrected_losses(projection, X, sensitive_features, sample_weight)
-    return min(losses.values()) - max(losses.values())
+    return -float(np.ptp(_corrected_losses(projection, X, **groups)))
 
 
-def _corrected_losses(projection: Any, X: Any, sensitive_features: Any, sample_weight: Any) -> dict[Any, float]:
+def _corrected_losses(projection: Any, X: Any, sensitive_features: Any, sample_weight: Any) -> np.ndarray:
     """Losses of each group against own components that were learned on equally many rows in other folds."""
     rows, groups, weights = check_grouped_rows(None, X, sensitive_features, sample_weight)
     smallest = int(np.bincount(groups.codes).min())
@@ -177,18 +173,13 @@ def _corrected_losses(projection: Any, X: Any, sensitive_features: Any, sample_w
     folds = StratifiedKFold(min(_OWN_FOLDS, smallest), shuffle=True, random_state=0)
     for others, judged in folds.split(rows, groups.codes):
         reference = _equally_many(others, groups.codes[others], rng)
-        found = reconstruction_loss(
-            rows[judged],
-            projection,
-            sensitive_features=groups.codes[judged],
-            sample_weight=None if weights is None else weights[judged],
-            reference=(rows[reference], groups.codes[reference]),
-        )
-        assert isinstance(found, GroupValues)
-        counts = np.bincount(groups.codes[judged], None if weights is None else weights[judged], len(groups))
-        for code, loss in found.items():
+        options = {"sensitive_features": groups.codes[judged], "reference": (rows[reference], groups.codes[reference])}
+        weight = None if weights is None else weights[judged]
+        found = reconstruction_loss(rows[judged], projection, sample_weight=weight, **options)
+        counts = np.bincount(groups.codes[judged], weight, len(groups))
+        for code, loss in found.items():  # type: ignore[union-attr]
             sums[:, code] += counts[code] * loss, counts[code]
-    return dict(zip(groups.labels, (sums[0] / sums[1]).tolist(), strict=True))
+    return sums[0] / sums[1]
 
 
 def _equally_many(rows: np.ndarray, codes: np.ndarray, rng: np.random.Generator) -> np.ndarray:
@@ -197,10 +188,9 @@ def _equally_many(rows: np.ndarray, codes: np.ndarray, rng: np.random.Generator)
     return np.concatenate([rng.choice(rows[codes == code], size, replace=False) for code in range(codes.max() + 1)])
 
 
-def _group_mmd2(projection: Any, X: Any, sensitive_features: Any, sample_weight: Any) -> float:
+def _group_mmd2(projection: Any, X: Any, **groups: Any) -> float:
     """Minus the largest squared MMD between the scores of two groups: 0 if their distributions are equal."""
-    scores = np.asarray(projection.transform(X))
-    return -mmd2(scores, sensitive_features=sensitive_features, sample_weight=sample_weight)
+    return -mmd2(np.asarray(projection.transform(X)), **groups)
 
 
 worst_group_error = GroupScorer("worst_group_error", _worst_group_error)

@@ -6,6 +6,7 @@ Decoding and accumulation overlap on all cores, and only a few batches are in me
 from __future__ import annotations
 
 import os
+from collections import Counter
 from collections.abc import Iterable, Iterator, Sequence
 from functools import partial
 from pathlib import Path
@@ -15,7 +16,7 @@ import numpy as np
 
 from fairpca._arrow import ArrowFile, python_values
 from fairpca._progress import Report
-from fairpca._validation import Groups, check_sample_weight, groups_from_codes, intersect_groups
+from fairpca._validation import Groups, check_sample_weight, groups_from_codes, intersect_groups, warn_user
 from fairpca.moments._arrow_columns import ColumnRoles
 from fairpca.moments._group_moments import GroupMoments
 from fairpca.moments._streams import RowBlock, StreamReducer, n_threads
@@ -345,7 +346,11 @@ def _files(path: Any) -> list[Path]:
     paths = [Path(path)] if isinstance(path, str | os.PathLike) else [Path(item) for item in path]
     if not paths:
         raise FileNotFoundError("path is an empty list; give at least one Parquet file.")
-    return [file for item in paths for file in (_files_in(item) if item.is_dir() else [_existing(item)])]
+    files = [file for item in paths for file in (_files_in(item) if item.is_dir() else [_existing(item)])]
+    repeated = [str(file) for file, times in Counter(file.resolve() for file in files).items() if times > 1]
+    if repeated:
+        warn_user(f"Listed more than once, and counted as often: {', '.join(repeated)}. List each file once.")
+    return files
 
 
 def _files_in(folder: Path) -> list[Path]:

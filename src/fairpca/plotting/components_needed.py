@@ -69,7 +69,7 @@ class ComponentsNeededDisplay:
         """
         named = estimator if isinstance(estimator, dict) else {type(estimator).__name__: estimator}
         found = components_needed(X, sensitive_features=sensitive_features, share=share, methods=named, **options)
-        return cls.from_result(found, new_rows=found.kept_on_new_rows is not None, ax=ax)
+        return cls.from_result(found, new_rows=found.new_rows is not None, ax=ax)
 
     @classmethod
     def from_result(
@@ -79,7 +79,7 @@ class ComponentsNeededDisplay:
         names = tuple(result.kept if methods is None else methods)
         for name in names:
             check_choice("methods", name, result.kept)
-        if new_rows and result.kept_on_new_rows is None:
+        if new_rows and result.new_rows is None:
             raise ValueError("new_rows=True needs a result with cv; pass cv=10 to components_needed.")
         return cls(result, names, new_rows).plot(ax)
 
@@ -87,10 +87,9 @@ class ComponentsNeededDisplay:
         """Draw; return the display."""
         ax = axes(ax)
         self.lines_: list[Any] = []
-        curves = self.result.kept_on_new_rows if self.new_rows else self.result.kept
-        needed = self.result.needed_on_new_rows if self.new_rows else self.result.needed
-        assert curves is not None
-        assert needed is not None
+        shown = self.result.new_rows if self.new_rows else self.result
+        assert shown is not None
+        curves, needed = shown.kept, shown.needed
         others = [method for method in self.methods if method != "PCA"]
         for method in self.methods:
             # Ordinary PCA is dashed and hollow; other methods begin with a solid line.

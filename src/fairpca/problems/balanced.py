@@ -24,7 +24,7 @@ import numpy as np
 
 from fairpca.joint_range import Minimax
 from fairpca.linalg import best_sums
-from fairpca.protocols import Expansion, LineExpansion, RangeProblem
+from fairpca.protocols import Expansion, RangeProblem
 
 CRITERIA = ("loss", "error", "variance", "nash")
 """What FairPCA can balance by a search."""
@@ -34,6 +34,7 @@ class NashWelfare:
     """F(c) = -sum_a log c_a. At the optimum w_a = 1 / c_a."""
 
     normalised = False
+    offsets = np.zeros(1)
 
     def value(self, captured: np.ndarray) -> float:
         return float(-np.log(captured).sum()) if (captured > 0).all() else np.inf
@@ -48,19 +49,6 @@ class NashWelfare:
 
     def scaled_weights(self, weights: np.ndarray, support: float) -> np.ndarray:
         return weights * (len(weights) / support)
-
-    def along(self, s: float, phi: LineExpansion) -> LineExpansion:
-        if not 0 < s < 1 or phi.value <= 0:
-            return LineExpansion(-np.inf, np.inf if s <= 0 else -np.inf, -np.inf)
-        relative = phi.slope / phi.value
-        return LineExpansion(
-            float(np.log(s) + np.log1p(-s) - 2 * np.log(phi.value / 2)),
-            1 / s - 1 / (1 - s) - 2 * relative,
-            -1 / s**2 - 1 / (1 - s) ** 2 - 2 * phi.curvature / phi.value + 2 * relative**2,
-        )
-
-    def imbalance(self, captured: np.ndarray, weights: np.ndarray) -> float:
-        return float(weights[0] * captured[0] - weights[1] * captured[1])
 
     def rescale(self, value: float, scale: float, n_groups: int) -> float:
         return value - n_groups * float(np.log(scale))

@@ -38,6 +38,8 @@ class RobustGap:
         ``tr M_a``; errors within rounding of zero on this scale are taken as zero.
     """
 
+    normalised = True
+
     def __init__(self, shares: np.ndarray, radii: np.ndarray, penalty: float, totals: np.ndarray | None = None) -> None:
         self.shares = np.asarray(shares, dtype=float)
         self.radii = np.asarray(radii, dtype=float)
@@ -50,9 +52,7 @@ class RobustGap:
 
     def pieces(self, errors: np.ndarray) -> np.ndarray:
         """The value of each concave piece, one per ordered pair of groups."""
-        roots = self._root(errors)
-        raised = (roots + self._roots) ** 2
-        lowered = np.maximum(roots - self._roots, 0.0) ** 2
+        raised, lowered = self._shifted(errors)
         return self._up @ raised + self._down @ lowered
 
     def value(self, errors: np.ndarray) -> float:
@@ -64,16 +64,6 @@ class RobustGap:
             ratios = np.where(self._roots > 0, self._roots / self._root(errors), 0.0)
             raised = np.where(self._up > 0, self._up * (1.0 + ratios), 0.0)
         return raised + self._down * np.maximum(1.0 - ratios, 0.0)
-
-    def value_and_slopes(self, errors: np.ndarray) -> tuple[float, np.ndarray]:
-        """F and one of its subgradients, in few operations; where z_b = 0 the slope is large instead of infinite."""
-        roots = np.sqrt(np.maximum(errors, 0.0))
-        raised, lowered = roots + self._roots, np.maximum(roots - self._roots, 0.0)
-        values = self._up @ (raised * raised) + self._down @ (lowered * lowered)
-        active = int(values.argmax())
-        ratios = self._roots / np.maximum(roots, _LEAST_ROOT * self._roots + np.finfo(float).tiny)
-        slopes = self._up[active] * (1.0 + ratios) + self._down[active] * np.maximum(1.0 - ratios, 0.0)
-        return float(values[active]), slopes
 
     def cone(self) -> tuple[np.ndarray, np.ndarray]:
         """For two groups: all convex combinations of gradients lie strictly between these directions.
@@ -97,7 +87,8 @@ class RobustGap:
         A piece is a sum of concave functions of one z_b each, so the chords over the sides of the box lie below it.
         """
         low, high = np.maximum(low, 0.0), np.maximum(high, low)
-        ends = [self._separate_terms(bound) for bound in (low, high)]
+        shifted = (self._shifted(bound) for bound in (low, high))
+        ends = [self._up * raised + self._down * lowered for raised, lowered in shifted]
         width = high - low
         narrow = width <= self._floor
         slopes = np.where(narrow, 0.0, (ends[1] - ends[0]) / np.where(narrow, 1.0, width))
@@ -106,17 +97,16 @@ class RobustGap:
 
     def worst_case_errors(self, errors: np.ndarray) -> np.ndarray:
         """``(sqrt(z_a) + sqrt(eps_a))^2``: the largest error of each group within its radius."""
-        return (self._root(errors) + self._roots) ** 2
+        return self._shifted(errors)[0]
 
     def guarded(self, errors: np.ndarray) -> np.ndarray:
         """Errors moved away from zero, so that every slope is finite."""
         return np.maximum(errors, np.maximum(_LEAST_ROOT**2 * self.radii, 2.0 * self._floor))
 
-    def _separate_terms(self, errors: np.ndarray) -> np.ndarray:
+    def _shifted(self, errors: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+        """The largest and the smallest error of each group within its radius."""
         roots = self._root(errors)
-        raised = (roots + self._roots) ** 2
-        lowered = np.maximum(roots - self._roots, 0.0) ** 2
-        return self._up * raised + self._down * lowered
+        return (roots + self._roots) ** 2, np.maximum(roots - self._roots, 0.0) ** 2
 
     def _root(self, errors: np.ndarray) -> np.ndarray:
         return np.sqrt(np.where(errors > self._floor, errors, 0.0))

@@ -29,7 +29,7 @@ def test_two_groups_are_certified(rng, criterion, dimension):
         matrices = wishart(rng, 2, 10)
         problem, result = solve(matrices, dimension, criterion)
         assert_certified(problem, result, matrices, dimension)
-        assert result.n_oracle_calls - 2 <= 15
+        assert result.n_oracle_calls - 2 <= (25 if criterion == "nash" else 15)  # Nash welfare has no pieces
         if criterion == "loss":
             first, second = problem.offsets - JointRange(matrices, dimension).captured(result.basis)
             assert abs(first - second) < 1e-10  # Theorem 4.5

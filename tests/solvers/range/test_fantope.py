@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 from tests.solvers.cases import random_moments
 
-from fairpca.joint_range import JointRange, Minimax
+from fairpca.joint_range import ErrorsView, JointRange, Minimax
 from fairpca.solvers.range.fantope import _fermi_level, _occupation, _SmoothSupport, solve_fantope
 from fairpca.solvers.range.subspace_sqp import refine_subspace
 
@@ -58,7 +58,9 @@ def test_fantope_solution_is_feasible_and_optimal(rng):
     assert abs(bounds[1] - bounds[0]) < 1e-7
     captured = np.einsum("pi,apq,qi,i->a", solution.vectors, joint.matrices, solution.vectors, solution.eigenvalues)
     assert 0 <= problem.value(captured) - bounds[1] < 1e-5
-    attained = refine_subspace(problem, joint, solution.vectors[:, :2], solution.weights).value
+    attained = refine_subspace(
+        ErrorsView(problem, joint.traces), joint, solution.vectors[:, :2], solution.weights
+    ).value
     assert -1e-12 <= attained - bounds[1] < 1e-10  # this case has an optimum of rank 2
 
 

@@ -8,7 +8,7 @@ from fairpca.joint_range import JointRange
 from fairpca.problems.robust import RobustGap
 from fairpca.protocols import Status
 from fairpca.solvers.range.sweep import sweep_range
-from fairpca.solvers.reference.subgradient import _descend, descend_subgradient
+from fairpca.solvers.reference.subgradient import _descend, _value_and_slopes, descend_subgradient
 
 
 @pytest.fixture
@@ -70,7 +70,7 @@ def test_first_step_is_the_riemannian_subgradient(case):
     matrices, problem = case
     frame = np.linalg.qr(np.random.default_rng(5).standard_normal((6, 4)))[0]
     errors = np.einsum("pi,apq,qi->a", frame, matrices, frame)
-    euclidean = 2 * np.tensordot(problem.value_and_slopes(errors)[1], matrices, axes=1) @ frame
+    euclidean = 2 * np.tensordot(_value_and_slopes(problem, errors)[1], matrices, axes=1) @ frame
     riemannian = euclidean - frame @ (frame.T @ euclidean)
     step = 1e-7
     curve = _descend(problem, matrices, frame, step, 1).values

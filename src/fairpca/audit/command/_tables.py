@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 import textwrap
 from typing import Any
 
@@ -17,8 +18,8 @@ from fairpca.audit.report._words import (
     proxy_sentence,
     sample_sentence,
 )
+from fairpca.metrics import GroupValues
 from fairpca.model_selection import Comparison, MethodResult
-from fairpca.model_selection._held_out import DIFFERENCES
 
 __all__ = ["WIDTH", "clean", "details_text", "screen_text"]
 
@@ -173,10 +174,8 @@ def _held_out(found: Comparison) -> list[str]:
         one = result.held_out
         row = [*_head(result), percent(one.explained_variance), fixed(one.auc, 3), f"({fixed(one.auc_random, 3)})"]
         if several:
-            first, second = (
-                code if code == "rest" else clean(label_text(found.groups[code])) for code in one.auc_between
-            )
-            row.append(f"{first} / {second} ({one.auc_rows:,})")
+            pair = [clean(label_text(label)) for label in one.auc_between]
+            row.append(f"{' / '.join(pair)} ({one.auc_rows:,})")
         row += [number(one.mmd2), f"({number(one.mmd2_random)})"]
         row += [fixed(one.adversary, 3), f"({fixed(one.adversary_random, 3)})"]
         rows.append([*row, *[percent(one.accuracy), f"({percent(one.baseline)})"] * labelled])
@@ -194,7 +193,7 @@ def _decisions(found: Comparison) -> list[str]:
         return []
     positive = clean(str(decided[0][1].positive))
     heads = ["d", "method", "Δ DP, all rows", f"Δ EOP, rows of class {positive!r}", "Δ EOD, either class"]
-    rows = [[*_head(one), *(_difference(getattr(rates.rates, name)) for name in DIFFERENCES)] for one, rates in decided]
+    rows = [[*_head(one), *map(_difference, made.rates.differences.values())] for one, made in decided]
     return [
         "",
         f"Decisions for the class {positive!r}: largest difference between groups (95 %, for all of these together; "
@@ -203,8 +202,9 @@ def _decisions(found: Comparison) -> list[str]:
     ]
 
 
-def _difference(found: Any) -> str:
+def _difference(values: GroupValues) -> str:
     """A difference between groups in decisions, or why there is none."""
-    if found.value is None:
-        return f"too few rows ({found.rows})"
-    return f"{fixed(found.value, 3)} ({fixed(found.low, 3)} to {fixed(found.high, 3)}; {found.rows:,})"
+    gap = values.gap.joint
+    if math.isnan(gap):
+        return f"too few rows ({gap.rows})"
+    return f"{fixed(gap, 3)} ({fixed(gap.low, 3)} to {fixed(gap.high, 3)}; {gap.rows:,})"

@@ -132,9 +132,9 @@ def proxy_sentence(comparison: Comparison) -> str:
     if not best:
         return f"{said} No feature alone does better than the best one with random groups."
     return (
-        f"{said} {len(best)} of {len(found.proxies.features)} features alone {'does' if len(best) == 1 else 'do'} "
+        f"{said} {len(best)} of {len(found.proxies.readings)} features alone {'does' if len(best) == 1 else 'do'} "
         f"better than the best one with random groups (AUC {fixed(found.proxies.level, 3)}), above all "
-        f"{', '.join(one.feature for one in best[:3])}."
+        f"{', '.join(one.by for one in best[:3])}."
     )
 
 
@@ -144,7 +144,7 @@ def proxy_rows(comparison: Comparison) -> list[list[str]]:
     if found is None:
         return []
     return [
-        [one.feature, fixed(one.auc, 3), _range(one), _pair(one.groups), f"{found.smallest(one.groups):,}"]
+        [one.by, fixed(one.auc, 3), _range(one), _pair(one.groups), f"{found.smallest(one.groups):,}"]
         for one in found.proxies.found[:NAMED]
     ]
 

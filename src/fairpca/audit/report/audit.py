@@ -13,11 +13,11 @@ import numpy as np
 from sklearn.utils import check_array
 
 from fairpca._files import write_text
+from fairpca._frames import feature_names_of
 from fairpca._progress import Report
 from fairpca._validation import check_groups, rng_for, split_off_groups
 from fairpca.audit.report._page import page
 from fairpca.model_selection import Comparison, Frontier, compare
-from fairpca.model_selection.compare import feature_names_of
 from fairpca.model_selection.frontier import frontier_of
 from fairpca.moments import GroupMoments
 
@@ -141,7 +141,7 @@ def audit(
     >>> path = found.save("fairpca-report.html")  # doctest: +SKIP
     """
     X, sensitive_features = split_off_groups(None, X, sensitive_features)
-    names = feature_names_of(X, feature_names)
+    names = feature_names_of(X, feature_names, np.shape(X)[1])
     X = check_array(X, dtype=np.float64)
     groups = check_groups(sensitive_features, len(X))
     comparison = compare(

@@ -25,7 +25,7 @@ from typing import NamedTuple
 
 import numpy as np
 
-from fairpca.joint_range import JointRange, Minimax
+from fairpca.joint_range import ErrorsView, JointRange, Minimax
 from fairpca.linalg import extend_basis
 from fairpca.protocols import RangeProblem, RelaxedSolution, SolverResult, Status
 from fairpca.solvers.range.fantope import solve_fantope
@@ -84,7 +84,7 @@ class _Search:
         self, problem: RangeProblem, joint: JointRange, result: SolverResult, relaxed: RelaxedSolution
     ) -> None:
         self._problem, self._joint, self._known, self._weights = problem, joint, result.lower_bound, result.weights
-        self._offsets = problem.dual(result.weights).gradient
+        self._in_errors = ErrorsView(problem, joint.traces)
         self.value, self.basis, self.calls, self._order = result.objective, result.basis, 0, itertools.count()
         fractional = relaxed.eigenvalues < 1 - _FRACTIONAL
         whole, mixed = relaxed.basis[:, ~fractional], relaxed.basis[:, fractional]
@@ -136,7 +136,7 @@ class _Search:
         conditions = np.concatenate([condition[None], self._entries, -self._entries])
         limits = np.concatenate([[least], low, -high])
         matrices = np.concatenate([self._joint.matrices, _SHARPNESS * conditions])
-        problem = Minimax(np.concatenate([self._offsets, self._known + _SHARPNESS * limits]))
+        problem = Minimax(np.concatenate([self._problem.offsets, self._known + _SHARPNESS * limits]))
         joint = JointRange(matrices, self._joint.dimension)
         fantope = solve_fantope(problem, joint, tol=_ACCURACY * max(self.value - self._known, 1e-9))
         point = joint.point(fantope.weights / fantope.weights.sum())
@@ -149,7 +149,7 @@ class _Search:
         return _Part(problem.bound(point.weights, point.support), order, low, high, entries)
 
     def _refine(self, basis: np.ndarray) -> None:
-        end = refine_subspace(self._problem, self._joint, basis, self._weights, to_beat=self.value)
+        end = refine_subspace(self._in_errors, self._joint, basis, self._weights, to_beat=self.value)
         if end.value < self.value:
             self.value, self.basis = end.value, end.basis
 

@@ -13,10 +13,10 @@ import logging
 import numpy as np
 
 from fairpca.joint_range import CombinedRange, JointRange, Minimax
-from fairpca.protocols import ConcavePieces, SolverResult, Status
+from fairpca.protocols import SeparablePieces, SolverResult, Status
 from fairpca.solvers.range.dual import minimise_on_range
 from fairpca.solvers.range.fantope import solve_fantope
-from fairpca.solvers.range.subspace_sqp import descend_pieces_locally
+from fairpca.solvers.range.subspace_sqp import refine_subspace
 from fairpca.solvers.stiefel.geometry import random_frame
 
 _log = logging.getLogger(__name__)
@@ -30,7 +30,7 @@ _FINALISTS = 2
 
 
 def descend_pieces(
-    problem: ConcavePieces,
+    problem: SeparablePieces,
     joint: JointRange,
     weights: np.ndarray,
     *,
@@ -68,7 +68,7 @@ def descend_pieces(
 class _Procedure:
     def __init__(
         self,
-        problem: ConcavePieces,
+        problem: SeparablePieces,
         joint: JointRange,
         *,
         tol: float,
@@ -83,7 +83,7 @@ class _Procedure:
         self.history: list[dict] = []
 
     def errors(self, basis: np.ndarray) -> np.ndarray:
-        return np.maximum(self._joint.traces - self._joint.captured(basis), 0.0)
+        return self._joint.errors(basis)
 
     def value(self, basis: np.ndarray) -> float:
         return self._problem.value(self.errors(basis))
@@ -113,8 +113,10 @@ class _Procedure:
 
     def descend(self, basis: np.ndarray, tol: float, to_beat: float = np.inf) -> np.ndarray:
         accepted = 0.1 * tol * min(self.value(basis), 1.0)
-        end = descend_pieces_locally(
-            self._problem, self._joint, basis, tol=accepted, max_iter=self._max_iter, to_beat=to_beat
+        pieces = self._problem.pieces(self._joint.errors(basis))
+        start = np.eye(len(pieces))[int(pieces.argmax())]
+        end = refine_subspace(
+            self._problem, self._joint, basis, start, tol=accepted, max_iter=self._max_iter, to_beat=to_beat
         )
         self.steps += end.n_iter
         _log.info("descent: value %.9g, bound %.9g, gap %.3g", end.value, self.bound, end.value - self.bound)
@@ -144,10 +146,11 @@ class _Procedure:
     def weights(self, basis: np.ndarray) -> np.ndarray:
         """Weights of the matrices for which the subspace is stationary: gradients of the pieces times multipliers."""
         slopes = self._tangents(basis)[1]
+        multipliers = np.eye(len(slopes))[int(self._problem.pieces(self.errors(basis)).argmax())]
         if self._joint.size <= _LOCAL_SIZE:
-            multipliers = descend_pieces_locally(self._problem, self._joint, basis, tol=np.inf, max_iter=1).multipliers
-        else:
-            multipliers = np.eye(len(slopes))[int(self._problem.pieces(self.errors(basis)).argmax())]
+            multipliers = refine_subspace(
+                self._problem, self._joint, basis, multipliers, tol=np.inf, max_iter=1
+            ).multipliers
         combined = multipliers @ slopes
         return combined / np.abs(combined).sum()
 

@@ -14,13 +14,13 @@ from collections.abc import Iterator
 
 import numpy as np
 
-from fairpca.joint_range import EXTRA, Incumbent, JointRange, RangePoint
+from fairpca.joint_range import EXTRA, ErrorsView, Incumbent, JointRange, RangePoint
 from fairpca.linalg import extend_basis, orthonormalise, scipy_threads_only
 from fairpca.protocols import RangeProblem, RelaxedSolution, SolverResult, Status
-from fairpca.solvers.range.dual_two import solve_pair
 from fairpca.solvers.range.fantope import FantopeSolution, solve_fantope
 from fairpca.solvers.range.rounding import reduce_rank
 from fairpca.solvers.range.subspace_sqp import refine_subspace
+from fairpca.solvers.range.sweep import sweep_range
 
 _log = logging.getLogger(__name__)
 
@@ -39,6 +39,8 @@ _ROUNDINGS = (8, 100)
 _ROUNDING_WORK = 1e7
 #: Roundings end if this many of them led to the same best value, up to this share of the gap.
 _AGREEING, _SAME = 3, 1e-3
+#: Eigenvalues that differ by less than this share of the largest count as tied.
+_TIED = 1e-6
 
 
 def minimise_on_range(
@@ -65,16 +67,27 @@ def _single(problem: RangeProblem, joint: JointRange, point: RangePoint) -> Solv
 
 
 def _solve_dense(
-    problem: RangeProblem,
-    joint: JointRange,
-    *,
-    tol: float,
-    max_iter: int,
-    rng: np.random.Generator,
+    problem: RangeProblem, joint: JointRange, *, tol: float, max_iter: int, rng: np.random.Generator
 ) -> SolverResult:
-    if joint.n_matrices == 2:
-        return solve_pair(problem, joint, tol=tol, max_iter=max_iter)
+    if joint.n_matrices == 2 and problem.normalised:
+        return _solve_pair(problem, joint, tol=tol, max_iter=max_iter)
     return _solve_many(problem, joint, tol=tol, rng=rng)
+
+
+def _solve_pair(problem: RangeProblem, joint: JointRange, *, tol: float, max_iter: int) -> SolverResult:
+    """Two matrices: along the boundary of their range; every point visited there gives a bound."""
+    found = Incumbent(problem, joint)
+
+    def try_bound(point: RangePoint) -> None:
+        total = point.weights.sum()
+        scaled = dataclasses.replace(point, weights=point.weights / total, support=point.support / total)
+        found.try_bound(problem.bound(scaled.weights, scaled.support), scaled)
+
+    view = ErrorsView(problem, joint.traces)
+    swept = sweep_range(view, joint, tol=tol, max_iter=max_iter, relative=False, visited=try_bound)
+    found.try_basis(swept.objective, swept.basis)
+    found.n_iter = swept.n_iter
+    return found.result(tol, Status.MAX_ITER)
 
 
 def _solve_many(
@@ -85,14 +98,28 @@ def _solve_many(
     tol: float,
     rng: np.random.Generator,
 ) -> SolverResult:
-    """Three or more matrices: the relaxation gives the bound, and rounding the best subspace of dimension d."""
-    fantope = fantope or solve_fantope(problem, joint, tol=_RELAXATION_SHARE * tol)
-    found = Incumbent(problem, joint)
-    found.n_iter = fantope.n_iter
+    """Three or more matrices: a local search, whose weights often prove that it is optimal.
+
+    If they do not, the relaxation gives the bound, and rounding the best subspace of dimension d.
+    """
+    found, in_errors = Incumbent(problem, joint), ErrorsView(problem, joint.traces)
 
     def try_weights(weights: np.ndarray) -> None:
         found.try_point(joint.point(weights / weights.sum() if problem.normalised else weights))
 
+    if fantope is None and problem.normalised:
+        point = joint.point(found.weights)
+        found.try_point(point)
+        if found.gap > tol and not _is_tied(point, joint.dimension):
+            end = refine_subspace(in_errors, joint, found.basis, found.weights)
+            found.n_iter = end.n_iter
+            found.try_basis(end.value, end.basis)
+            try_weights(end.multipliers)
+        _log.info("local search: value %.9g, bound %.9g, gap %.3g", found.value, found.bound, found.gap)
+        if found.gap <= tol:
+            return found.result(tol, Status.GAP)
+    fantope = fantope or solve_fantope(problem, joint, tol=_RELAXATION_SHARE * tol)
+    found.n_iter += fantope.n_iter
     try_weights(fantope.weights)
     found.try_point(joint.vertex(int(fantope.weights.argmax())))  # the only one that may be optimal
     _log.info("relaxation of %d matrices: bound %.9g", joint.n_matrices, found.bound)
@@ -102,7 +129,7 @@ def _solve_many(
     for start in _roundings(relaxed, fantope.vectors[:, : joint.dimension], joint, rng):
         if found.gap <= tol or agreeing == _AGREEING:
             break
-        end = refine_subspace(problem, joint, start, fantope.weights, to_beat=found.value - tol)
+        end = refine_subspace(in_errors, joint, start, fantope.weights, to_beat=found.value - tol)
         agreeing = _count_agreeing(agreeing, end.value, found)
         value, gap = min(end.value, found.value), min(end.value, found.value) - found.bound
         _log.info("rounding: value %.9g, best %.9g, bound %.9g, gap %.3g", end.value, value, found.bound, gap)
@@ -110,6 +137,11 @@ def _solve_many(
             try_weights(end.multipliers)
             try_weights(np.where(end.multipliers > 1e-7 * end.multipliers.max(), end.multipliers, 0.0))
     return found.result(tol, Status.GAP, relaxed)
+
+
+def _is_tied(point: RangePoint, d: int) -> bool:
+    """Whether the d-th and the next eigenvalue are equal, so that the subspace is arbitrary."""
+    return len(point.values) > d and bool(point.values[d - 1] - point.values[d] <= _TIED * np.abs(point.values).max())
 
 
 def _count_agreeing(count: int, value: float, found: Incumbent) -> int:
@@ -151,10 +183,10 @@ def _solve_in_subspaces(
     problem: RangeProblem, joint: JointRange, *, tol: float, max_iter: int, rng: np.random.Generator
 ) -> SolverResult:
     span, found = _Span(joint), Incumbent(problem, joint)
-    fantope = None if joint.n_matrices == 2 else _settle_weights(problem, span, found, tol)
+    fantope = None if joint.n_matrices == 2 and problem.normalised else _settle_weights(problem, span, found, tol)
     for _ in found.steps(-np.inf, _SUBSPACE_STEPS):
-        if joint.n_matrices == 2:
-            inner = solve_pair(problem, span.range, tol=0.1 * tol, max_iter=max_iter)
+        if joint.n_matrices == 2 and problem.normalised:
+            inner = _solve_pair(problem, span.range, tol=0.1 * tol, max_iter=max_iter)
         else:
             inner = _solve_many(problem, span.range, fantope, tol=0.1 * tol, rng=rng)
         fantope = None

@@ -59,14 +59,14 @@ class OperatorRange(JointRange):
     def images(self, basis: np.ndarray) -> np.ndarray:
         return self._operators.images(basis) / self._scale[:, None, None]
 
-    def point(self, weights: np.ndarray, *, second_order: bool = False, start: np.ndarray | None = None) -> RangePoint:
+    def point(self, weights: np.ndarray, *, start: np.ndarray | None = None, whole: bool = False) -> RangePoint:
         krylov = self._krylov(weights, start)
         krylov.converge(_POINT * self._tol, self._max_iter)
         self._recent = [*self._recent[-1:], (weights, krylov)]
         values, vectors = krylov.leading()
         basis = np.ascontiguousarray(vectors[:, : self.dimension])
         below, unknown = vectors[:, self.dimension :], np.full(self.n_matrices, np.nan)
-        return RangePoint(weights, krylov.support(), unknown, basis, below, values=values)
+        return RangePoint(weights, krylov.support(), unknown, basis, below, values)
 
     def proven_support(self, point: RangePoint) -> float:
         for weights, krylov in self._recent:

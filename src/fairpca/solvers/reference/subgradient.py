@@ -46,7 +46,7 @@ def descend_subgradient(
     starts = [np.ascontiguousarray(complement), *(random_frame(rng, p, q) for _ in range(n_starts))]
     runs = parallel(n_jobs)(delayed(_descend)(problem, joint.matrices, start, step, max_iter) for start in starts)
     best = min(runs, key=lambda run: run.value)
-    slopes = problem.value_and_slopes(np.einsum("pi,api->a", best.frame, joint.matrices @ best.frame))[1]
+    slopes = _value_and_slopes(problem, np.einsum("pi,api->a", best.frame, joint.matrices @ best.frame))[1]
     return SolverResult(
         basis=np.linalg.qr(best.frame, mode="complete")[0][:, q:],
         objective=best.value,
@@ -70,7 +70,7 @@ def _descend(
     best_value, best_frame = np.inf, frame
     for t in range(max_iter + 1):
         images = (matrices @ frame).reshape(len(matrices), -1)
-        values[t], slopes = problem.value_and_slopes(images @ frame.ravel())
+        values[t], slopes = _value_and_slopes(problem, images @ frame.ravel())
         if values[t] < best_value:
             best_value, best_frame = float(values[t]), frame
         if t == max_iter:
@@ -80,3 +80,10 @@ def _descend(
         # F does not see a change of signs of the columns, so the Q factor needs no care for them.
         frame = orthonormalise(frame + ambient)
     return _Descent(best_frame, best_value, values)
+
+
+def _value_and_slopes(problem: ConcavePieces, errors: np.ndarray) -> tuple[float, np.ndarray]:
+    """F and one of its subgradients."""
+    values = problem.pieces(errors)
+    active = int(values.argmax())
+    return float(values[active]), problem.gradients(problem.guarded(errors))[active]
