@@ -8,7 +8,7 @@ from typing import NamedTuple
 from fairpca.inference._claims import KINDS
 from fairpca.model_selection import METHODS, Comparison
 
-__all__ = ["EXIT_CODE", "KINDS", "Condition", "check_conditions", "condition", "conditions_met"]
+__all__ = ["EXIT_CODE", "KINDS", "Condition", "check_conditions", "condition", "conditions_met", "known_method"]
 
 #: Returned if a claim is made.
 EXIT_CODE = 3
@@ -34,14 +34,19 @@ def condition(text: str) -> Condition:
     Condition(kind='readable', method='FairPCA')
     """
     kind, _, method = text.strip().partition(":")
-    known = {"": None} | {one.lower(): one for one in METHODS}
     if kind not in KINDS:
         raise argparse.ArgumentTypeError(f"{text!r} is not KIND or KIND:METHOD, with KIND one of {', '.join(KINDS)}")
-    if method.lower() not in known:
-        raise argparse.ArgumentTypeError(f"{text!r}: {method!r} is not one of {', '.join(METHODS)}")
     if method and kind == "feature":
         raise argparse.ArgumentTypeError(f"{text!r}: claims about features do not depend on the method")
-    return Condition(kind, known[method.lower()])
+    return Condition(kind, known_method(method) if method else None)
+
+
+def known_method(text: str) -> str:
+    """The name of a method, however its letters are written."""
+    known = {name.lower(): name for name in METHODS}
+    if text.strip().lower() not in known:
+        raise argparse.ArgumentTypeError(f"{text!r} is not one of {', '.join(METHODS)}")
+    return known[text.strip().lower()]
 
 
 def check_conditions(arguments: argparse.Namespace) -> None:

@@ -9,7 +9,7 @@ from typing import Any
 
 from fairpca._progress import Progress
 from fairpca.audit.checks import MAX_LEVELS
-from fairpca.audit.command._fail_if import KINDS, condition
+from fairpca.audit.command._fail_if import KINDS, condition, known_method
 from fairpca.audit.command._output import output_name
 from fairpca.audit.prepare import STREAM_NUMBERS, Prepared, prepare
 from fairpca.audit.read import read_table
@@ -72,12 +72,8 @@ def _dimensions(text: str) -> list[int]:
 
 def _methods(text: str) -> list[str]:
     """Names of methods; PCA always comes first, since everything is compared with it."""
-    known = {name.lower(): name for name in METHODS}
-    names = [part.strip() for part in text.split(",") if part.strip()]
-    for name in names:
-        if name.lower() not in known:
-            raise argparse.ArgumentTypeError(f"{name!r} is not one of {', '.join(METHODS)}")
-    return list(dict.fromkeys(["PCA", *(known[name.lower()] for name in names)]))
+    names = [known_method(part) for part in text.split(",") if part.strip()]
+    return list(dict.fromkeys(["PCA", *names]))
 
 
 def _number_or_share(text: str) -> int | float:

@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 import math
+import re
 import textwrap
 from typing import Any
 
 from fairpca._display import fixed, number, p_text, percent, text_table, with_interval
 from fairpca._labels import label_text
-from fairpca.audit.report._verdict import effect, keeps_nothing, signed, verdict
+from fairpca.audit.report._verdict import effect, signed, verdict
 from fairpca.audit.report._words import (
     TERMS,
     few_rows_sentence,
@@ -131,15 +132,8 @@ def _said(found: Comparison) -> list[str]:
 
 def _effects(found: Comparison) -> list[str]:
     """Which methods turn or widen a gap of losses, and which keep nothing."""
-    lines = []
-    for result in found.results:
-        start = f"d = {result.n_components}: "
-        said = effect(found, result)
-        if keeps_nothing(result):
-            lines.append(f"{start}{result.method} keeps next to nothing of the variance; its other values say nothing.")
-        elif " reverses " in said or " widens " in said:
-            lines.append(start + said)
-    return lines
+    said = [(result.n_components, effect(found, result)) for result in found.results]
+    return [f"d = {d}: {text}" for d, text in said if re.search(" reverses | widens | nothing ", text)]
 
 
 def _methods(found: Comparison) -> list[str]:

@@ -92,7 +92,12 @@ def _writer(stream: BinaryIO, kind: str) -> Iterator[Callable[[dict[str, Any]], 
     make, opened = makers[kind], list[Any]()
 
     def add(columns: dict[str, Any]) -> None:
-        table = pyarrow.table({name: _column(column) for name, column in columns.items()})
+        table = pyarrow.table(
+            {
+                name: pyarrow.array(one, from_pandas=True) if isinstance(one, np.ndarray) else one
+                for name, one in columns.items()
+            }
+        )  # a missing score is null
         if not opened:
             _check_kinds(make, table, kind)
             opened.append(make(stream, table.schema))
@@ -103,13 +108,6 @@ def _writer(stream: BinaryIO, kind: str) -> Iterator[Callable[[dict[str, Any]], 
     finally:
         for writer in opened:
             writer.close()
-
-
-def _column(column: Any) -> Any:
-    """As Arrow has it; a missing score is null."""
-    import pyarrow
-
-    return pyarrow.array(column, from_pandas=True) if isinstance(column, np.ndarray) else column
 
 
 def _check_kinds(make: Callable[..., Any], table: Any, kind: str) -> None:

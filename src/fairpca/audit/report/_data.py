@@ -9,7 +9,7 @@ import numpy as np
 
 from fairpca._display import p_text
 from fairpca._labels import label_texts
-from fairpca.audit.report._verdict import effect, keeps_nothing, verdict
+from fairpca.audit.report._verdict import effect, verdict
 from fairpca.audit.report._words import (
     few_rows_sentence,
     influence_sentences,
@@ -77,11 +77,8 @@ def _drawn(found: Comparison, result: MethodResult) -> dict[str, Any]:
     loadings = components[:2] * np.sqrt(np.maximum(variances[:2], 0.0))[:, None]
     # No interval: a loss in the sample is large by chance alone, so that one would be mistaken for evidence.
     losses = {label: [one.value] for label, one in zip(label_texts(found.groups), result.loss.values(), strict=True)}
-    notes = [*result.notes]  # those that concern the groups, whatever the method, are said once
-    if keeps_nothing(result):
-        notes.append("It keeps next to nothing of the variance, so that no other value of it says anything.")
     return {
-        "notes": notes,
+        "notes": result.notes,  # those that concern the groups, whatever the method, are said once
         "effect": effect(found, result),
         "loss": {"groups": losses, "gap": [result.loss.gap.value]},
         "spot": [result.new_rows.sample_error.gap.value, result.new_rows.sample_error.overall],

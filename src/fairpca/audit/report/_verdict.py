@@ -7,7 +7,7 @@ claims of a kind hold together for all of them.
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from typing import Any
 
 from fairpca._display import fixed, number, p_text, percent, with_interval
@@ -17,7 +17,7 @@ from fairpca.inference._claims import components_text
 from fairpca.metrics import Estimate
 from fairpca.model_selection import Comparison, MethodResult
 
-__all__ = ["Verdict", "effect", "keeps_nothing", "signed", "verdict"]
+__all__ = ["Verdict", "effect", "signed", "verdict"]
 
 #: Groups in the small table; of more, those whose errors the method changes most.
 _SHOWN_GROUPS = 4
@@ -38,9 +38,9 @@ class Verdict:
     finding: str
     doubt: str = ""
     remedy: str = ""
-    heads: list[str] = field(default_factory=list)
-    rows: list[list[str]] = field(default_factory=list)
-    numbers: list[list[str]] = field(default_factory=list)
+    heads: Sequence[str] = ()
+    rows: Sequence[Sequence[str]] = ()
+    numbers: Sequence[Sequence[str]] = ()
     readable: str = ""
     advice: str = ""
 
@@ -97,7 +97,9 @@ def _finding(found: Comparison, ordinary: MethodResult) -> tuple[str, str]:
 
 
 def effect(found: Comparison, other: MethodResult) -> str:
-    """What a method does to the gap of losses on new rows, with numbers."""
+    """What a method does to the gap of losses on new rows, with numbers; or that it keeps nothing."""
+    if _keeps_nothing(other):
+        return f"{other.method} keeps next to nothing of the variance, so that its other values say nothing."
     ordinary = next((one for one in found.results if one.n_components == other.n_components), other)
     if found.test is None or ordinary.method != "PCA" or other is ordinary or ordinary.new_rows.keeps_everything:
         return ""
@@ -165,7 +167,7 @@ def _readable(found: Comparison, results: Sequence[MethodResult]) -> str:
     """From which scores the group can be read off."""
     parts: dict[bool, list[str]] = {True: [], False: []}
     for result in results:
-        if not keeps_nothing(result):
+        if not _keeps_nothing(result):
             parts[bool(_claims(found, "readable", result))].append(f"{result.method} {fixed(result.held_out.auc, 2)}")
     if not parts[True]:
         return "That the group can be predicted from the scores of new rows is not shown for any method."
@@ -184,7 +186,7 @@ def _advice(found: Comparison, ordinary: MethodResult, present: dict[str, Method
     elif errors:
         said.append("If the errors themselves should be closer, try criterion='error' of FairPCA.")
     if readable:
-        parity = [one for one in present.values() if one.family == "parity" and not keeps_nothing(one)]
+        parity = [one for one in present.values() if one.family == "parity" and not _keeps_nothing(one)]
         hidden = [one for one in parity if not _claims(found, "readable", one)]
         listed = " or ".join(f"{one.method} ({percent(one.explained_variance)} of the variance)" for one in hidden)
         if hidden:
@@ -196,7 +198,7 @@ def _advice(found: Comparison, ordinary: MethodResult, present: dict[str, Method
     return " ".join(said)
 
 
-def keeps_nothing(result: MethodResult) -> bool:
+def _keeps_nothing(result: MethodResult) -> bool:
     """Whether the scores hold next to nothing of the rows, so that they reveal nothing either."""
     return result.explained_variance < _NOTHING
 
