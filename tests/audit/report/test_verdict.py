@@ -102,7 +102,7 @@ def test_of_many_groups_those_that_change_most_are_shown_and_the_rest_counted():
     rng = np.random.default_rng(3)
     comparison = found(rng.normal(size=(900, 5)), np.arange(900) % 9, n_components=2)
     *shown, more, together = [row[0] for row in verdict(comparison).rows]
-    assert more == f"({9 - len(shown)} more groups)"
+    assert more == f"({9 - len(shown)} more)"
     assert together == "all rows"
     changes = comparison["FairPCA", 2].change.by_group
     assert min(abs(changes[int(one)]) for one in shown) >= max(

@@ -139,14 +139,13 @@ def print_remarks(data: Prepared, arguments: argparse.Namespace) -> None:
     sizes = ", ".join(f"{clean(label)} ({count:,})" for label, count in data.preparation.groups.items())
     print(clean(f"{data.table.name}: {data.n_rows:,} rows; groups {sizes}", WIDTH))
     remarks = data.preparation.remarks(option_names(arguments))
-    if getattr(arguments, "details", True):
-        for text in remarks:
-            print(textwrap.fill(clean(text, 2000), WIDTH, initial_indent="  ", subsequent_indent="    "))
-    else:
-        special = [text for text in remarks if text not in data.preparation.columns_used()]
-        print(*(f"  {clean(text, WIDTH - 2)}" for text in special[:_REMARKS]), sep="\n")
-        if len(special) < len(remarks):
-            print(f"  {len(remarks) - len(special[:_REMARKS])} more remarks on columns and rows (--details)")
+    shown = remarks
+    if not getattr(arguments, "details", True):
+        shown = [clean(text, WIDTH - 2) for text in remarks if text not in data.preparation.columns_used()][:_REMARKS]
+    for text in shown:
+        print(textwrap.fill(clean(text, 2000), WIDTH, initial_indent="  ", subsequent_indent="    "))
+    if len(shown) < len(remarks):
+        print(f"  {len(remarks) - len(shown)} more remarks on columns and rows (--details)")
     print(flush=True)
 
 

@@ -223,7 +223,7 @@ def _table(
         if label in kept
     ]
     if more := len(found.groups) - len(kept):
-        rows.append([f"({more} more groups)", *[""] * (len(heads) - 1)])
+        rows.append([f"({more} more)", *[""] * (len(heads) - 1)])
     together = [number(one.error.overall) for one in results]
     rises = [f"{'+' if one.change.overall > 0 else ''}{number(one.change.overall)}" for one in others]
     return heads, [*rows, ["all rows", f"{sum(found.counts):,}", *together, *rises]]
