@@ -4,7 +4,7 @@ VENV   ?= .venv
 BIN    := $(VENV)/bin
 OLDEST ?= .venv-oldest
 
-.PHONY: demo test test-anndata test-spark fuzz lint bench format clean docs docs-check test-oldest release-check
+.PHONY: demo test test-anndata test-spark test-torch fuzz lint bench format clean docs docs-check test-oldest release-check
 
 demo: $(VENV)/.installed
 	$(BIN)/fairpca demo
@@ -12,9 +12,9 @@ demo: $(VENV)/.installed
 test: $(VENV)/.test
 	$(BIN)/python -m pytest -n auto --dist loadfile
 
-# Two doors whose packages are large or hold others back (anndata: pandas below 3; pyspark: 456 MB, needs Java 17), each in an
-# environment of its own.
-test-anndata test-spark: test-%: .venv-%/.installed
+# Doors whose packages are large or hold others back (anndata: pandas below 3; pyspark: 456 MB, needs Java 17; torch: with CUDA
+# on Linux unless an index of CPU builds is given), each in an environment of its own.
+test-anndata test-spark test-torch: test-%: .venv-%/.installed
 	.venv-$*/bin/python -m pytest -p no:cacheprovider tests/test_$*.py
 
 .venv-%/.installed: pyproject.toml
@@ -41,9 +41,16 @@ format: $(VENV)/.lint
 bench: $(VENV)/.test
 	$(BIN)/python benchmarks/run.py
 
-# The site, in build/site: static files. Strict: a broken link, reference or example fails. Examples are run once and kept in .cache.
-docs: $(VENV)/.docs
-	NO_MKDOCS_2_WARNING=1 $(BIN)/mkdocs build --strict
+# The site, in build/site: static files. Strict: a broken link or reference, a warning or an error in an example fails. Examples
+# run again only after a change of an example or of the code.
+docs: $(VENV)/.docs docs/gallery/.run
+	$(SPHINX) -W --keep-going -d build/doctrees docs build/site
+
+SPHINX := PYTHONWARNINGS=error::UserWarning,error::RuntimeWarning,error::FutureWarning $(BIN)/python -m sphinx
+docs/gallery/.run: $(shell find examples src reproductions -name '*.py')
+	rm -rf docs/gallery docs/api/generated build/doctrees
+	mkdir -p docs/gallery
+	@touch $@
 
 # The finished site: every link and anchor, no address of another machine, and a look at it in a browser.
 docs-check: docs $(VENV)/.test
@@ -58,7 +65,7 @@ release-check: $(VENV)/.release
 	$(BIN)/python tools/release_check.py
 
 clean:
-	rm -rf $(VENV) $(OLDEST) .venv-anndata .venv-spark .cache build dist .pytest_cache .mypy_cache .ruff_cache
+	rm -rf $(VENV) $(OLDEST) .venv-anndata .venv-spark .venv-torch build dist docs/gallery docs/api/generated .pytest_cache .mypy_cache .ruff_cache
 
 $(BIN)/python:
 	@$(PYTHON) -c 'import sys; sys.exit(sys.version_info < (3, 11))' || \

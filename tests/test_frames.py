@@ -114,7 +114,7 @@ def test_names_that_are_not_columns_are_refused(people, make):
     features = make({name: columns[name] for name in NAMES})
     with pytest.raises(ValueError, match="has 2 rows, but X has 300"):
         FairPCA(2).fit(features, sensitive_features=["woman", "man"])
-    with pytest.raises(TypeError, match="or X as a data frame with a column of that name"):
+    with pytest.raises(TypeError, match="X is an array without names"):
         FairPCA(2).fit(X, sensitive_features="sex")
 
 

@@ -18,6 +18,7 @@ ROOT = Path(fairpca.__file__).parent
 LAYERS = {
     "_archive": 0,
     "_arrow": 0,
+    "_containers": 0,
     "_continuous": 0,
     "_display": 0,
     "_files": 0,

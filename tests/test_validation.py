@@ -97,7 +97,7 @@ def test_dates_and_times_are_labels(unit):
         groups = check_groups(values, 3)
         assert [str(label)[:10] for label in decoded(groups)] == ["2024-01-02", "2023-05-06", "2024-01-02"]
     with pytest.raises(ValueError, match="missing values"):
-        check_groups(np.append(days, np.datetime64("NaT")), 4)
+        check_groups(np.append(days, np.datetime64("NaT", unit)), 4)
 
 
 def test_times_finer_than_microseconds_stay_different():

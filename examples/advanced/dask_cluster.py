@@ -1,11 +1,12 @@
 """How does a fit run on a Dask cluster?
+=====================================
 
 A Dask array is fitted where it lies: each chunk sends one summary, and a tree of merges adds them up. The result does
 not depend on the chunks, and a lost worker's chunks are computed again elsewhere.
 """
 
 # %%
-# A small cluster on this machine. With your own, pass the address of its scheduler to `Client`.
+# A small cluster on this machine. With your own, pass the address of its scheduler to ``Client``.
 import dask.array as da
 import matplotlib.pyplot as plt
 import numpy as np
@@ -21,7 +22,7 @@ south = rng.normal(size=(20_000, 20), chunks=(10_000, 20)) * np.linspace(1, 2, 2
 X = da.concatenate([north, south])  # made by the workers, chunk by chunk, when it is needed
 
 # %%
-# `fit` computes the moments on the cluster; `transform` stays lazy until the scores are needed.
+# ``fit`` computes the moments on the cluster; ``transform`` stays lazy until the scores are needed.
 pca = FairPCA(5).fit(X, sensitive_features=groups)
 in_memory = FairPCA(5).fit(X.compute(), sensitive_features=groups)
 print("largest difference to the fit in memory:", f"{abs(pca.components_ - in_memory.components_).max():.0e}")

@@ -1,7 +1,8 @@
 """Do intersections of groups hide in the average?
+===============================================
 
 A projection may serve women and men alike, and young and old alike, and still serve young women worse. Several columns
-of `sensitive_features` mean their intersections. Small intersections have large losses by chance alone, so the chance
+of ``sensitive_features`` mean their intersections. Small intersections have large losses by chance alone, so the chance
 level stands beside each loss.
 """
 
@@ -26,7 +27,7 @@ print(test)
 
 # %%
 # FairPCA takes the same groups. Its largest loss in the sample is proven to be the smallest possible up to
-# `duality_gap_`.
+# ``duality_gap_``.
 ordinary = reconstruction_loss(X, PCA(5).fit(X), sensitive_features=groups)
 balanced = FairPCA(5).fit(X, sensitive_features=groups)
 print(f"largest loss: PCA {ordinary.max:.3f}, FairPCA {max(balanced.group_losses_):.3f}")

@@ -1,7 +1,8 @@
 """How is an estimator of one's own added?
+=======================================
 
-An estimator that needs the moments of the groups only implements one method, `_solve`. Everything else comes from
-`MomentEstimator`: `fit`, `partial_fit`, Dask collections, `transform`, saving, `compare` and the audit.
+An estimator that needs the moments of the groups only implements one method, ``_solve``. Everything else comes from
+``MomentEstimator``: ``fit``, ``partial_fit``, Dask collections, ``transform``, saving, ``compare`` and the audit.
 """
 
 # %%

@@ -1,7 +1,8 @@
 """How much does a classifier still learn about the group from the scores of new rows?
+===================================================================================
 
 Parity methods make the projected groups alike. Whether the group is hidden is a question about *new* rows and a strong
-classifier: `readability` trains gradient boosting on the training scores and measures its AUC on held-out scores.
+classifier: ``readability`` trains gradient boosting on the training scores and measures its AUC on held-out scores.
 """
 
 # %%

@@ -1,7 +1,8 @@
 """What does a smaller gap between the groups cost?
+================================================
 
-For two groups the whole trade-off is known: `frontier` traces, for each gap between the groups' errors, the least
-total error that any projection has. `RobustFairPCA` moves along it with its `penalty`.
+For two groups the whole trade-off is known: ``frontier`` traces, for each gap between the groups' errors, the least
+total error that any projection has. ``RobustFairPCA`` moves along it with its ``penalty``.
 """
 
 # %%
@@ -18,7 +19,7 @@ for name, point in curve.methods.items():
     print(f"{name:27s} total error {point.total_error:.3f}, gap {point.gap:.3f}")
 
 # %%
-# Each penalty has its point on the frontier (radius 0: no allowance for shifts), proven optimal by `duality_gap_`.
+# Each penalty has its point on the frontier (radius 0: no allowance for shifts), proven optimal by ``duality_gap_``.
 penalties = [0.0, 0.2, 0.5, 1.0, 2.0]
 fits = [RobustFairPCA(3, penalty=one, radius=0.0).fit(X, sensitive_features=sex) for one in penalties]
 shares = fits[0].group_counts_ / fits[0].group_counts_.sum()

@@ -1,4 +1,5 @@
 """Can a file that does not fit into memory be fitted?
+===================================================
 
 Rows are reduced to a count, a mean and a scatter matrix per group, which merge. So a Parquet file of any length is read
 once, batch by batch, and the result is the same as with all rows in memory, to rounding.

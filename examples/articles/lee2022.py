@@ -1,13 +1,14 @@
 """Lee et al. (2022): can groups with equal means and covariances be merged?
+=========================================================================
 
 Figure 1 of *Fast and Efficient MMD-Based Fair PCA via Optimization over Stiefel Manifold* projects two groups with the
 same mean and covariance but different distributions. The data are synthetic, so that the figure can be redrawn.
-`python -m reproductions lee2022 --data FOLDER`, in a checkout, repeats the tables on the authors' splits;
-[what was found there](../../papers/lee2022.md).
+``python -m reproductions lee2022 --data FOLDER``, in a checkout, repeats the tables on the authors' splits;
+:doc:`what was found there </papers/lee2022>`.
 """
 
 # %%
-# Mean parity (FPCA, `ParityPCA`) removes the *chance* difference of two sample means, wherever it points. So ten
+# Mean parity (FPCA, ``ParityPCA``) removes the *chance* difference of two sample means, wherever it points. So ten
 # samples of 300 rows are drawn; those in which it leaves the least and the most of the difference are shown.
 import matplotlib.pyplot as plt
 
@@ -23,7 +24,7 @@ for name in (pca, fpca):
     print(f"{name}: MMD² relative to random groups, ten samples: {', '.join(f'{value:.2f}' for value in found)}")
 
 # %%
-# MbF-PCA (`MMDFairPCA`) merges the groups in both samples. The paper shows one sample, of the second kind.
+# MbF-PCA (``MMDFairPCA``) merges the groups in both samples. The paper shows one sample, of the second kind.
 least, most = sorted(ratios, key=lambda seed: ratios[seed][fpca])[:: len(ratios) - 1]
 figure, lines = plt.subplots(2, 3, figsize=(9, 5.6), sharex=True, sharey=True, layout="constrained")
 for line, seed in zip(lines, (least, most), strict=True):

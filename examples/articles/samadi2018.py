@@ -1,9 +1,10 @@
 """Samadi et al. (2018): who pays for sharing the components?
+==========================================================
 
 Figures 3 and 4 of *The Price of Fair PCA: One Extra Dimension* show reconstruction error and loss of each group against
 the number of components, for face images and default-credit data. Those data are not bundled, so the same figure is
-drawn here for the **German credit data**. `python -m reproductions samadi2018 --data FOLDER`, in a checkout, draws it
-for the authors' data; [what was found there](../../papers/samadi2018.md).
+drawn here for the **German credit data**. ``python -m reproductions samadi2018 --data FOLDER``, in a checkout, draws it
+for the authors' data; :doc:`what was found there </papers/samadi2018>`.
 """
 
 # %%

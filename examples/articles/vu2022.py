@@ -1,9 +1,10 @@
 """Vu et al. (2022): which direction does the penalty choose?
+==========================================================
 
 Figure 1 of *Distributionally Robust Fair Principal Components via Geodesic Descents* shows one component in the plane.
 The example is synthetic, so that it can be redrawn exactly. The figure's text says that a heavy penalty recovers
-FairPCA. `python -m reproductions vu2022 --data FOLDER`, in a checkout, repeats the paper's tables;
-[what was found there](../../papers/vu2022.md).
+FairPCA. ``python -m reproductions vu2022 --data FOLDER``, in a checkout, repeats the paper's tables;
+:doc:`what was found there </papers/vu2022>`.
 """
 
 # %%

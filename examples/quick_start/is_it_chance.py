@@ -1,7 +1,8 @@
 """Is the difference between the groups chance?
+============================================
 
 The loss of a group compares the shared components with the group's own best ones. These overfit the group's own rows,
-so that *random* groups show losses too, and small groups larger ones. `loss_test` permutes the labels: an exact test
+so that *random* groups show losses too, and small groups larger ones. ``loss_test`` permutes the labels: an exact test
 of whether a random division into groups of these sizes would show such losses.
 """
 

@@ -1,11 +1,12 @@
 """How many components should a pipeline use?
+==========================================
 
-FairPCA is a scikit-learn transformer. With metadata routing, `GridSearchCV` passes the groups on to it, so that the
+FairPCA is a scikit-learn transformer. With metadata routing, ``GridSearchCV`` passes the groups on to it, so that the
 number of components is chosen by cross-validation like any other parameter.
 """
 
 # %%
-# Routing has to be switched on once; then `sensitive_features` reaches every step that asks for it.
+# Routing has to be switched on once; then ``sensitive_features`` reaches every step that asks for it.
 import matplotlib.pyplot as plt
 import numpy as np
 import sklearn

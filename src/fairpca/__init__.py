@@ -1,6 +1,15 @@
 """fairpca: principal component analysis with balanced quality and parity between groups."""
 
-from fairpca.estimators import AnchorPCA, FairPCA, KernelParityPCA, LeacePCA, MMDFairPCA, ParityPCA, RobustFairPCA
+from fairpca.estimators import (
+    AnchorPCA,
+    FairPCA,
+    KernelParityPCA,
+    LeaceEraser,
+    LeacePCA,
+    MMDFairPCA,
+    ParityPCA,
+    RobustFairPCA,
+)
 from fairpca.persistence import load_model, save_model
 
 __version__ = "0.2.0"
@@ -9,6 +18,7 @@ __all__ = [
     "AnchorPCA",
     "FairPCA",
     "KernelParityPCA",
+    "LeaceEraser",
     "LeacePCA",
     "MMDFairPCA",
     "ParityPCA",

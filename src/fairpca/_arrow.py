@@ -97,34 +97,16 @@ class ArrowFile:
         part._row_groups = row_groups
         return part
 
-    def batches(
-        self, columns: Sequence[str], rows: int, *, categories: Sequence[str] = (), use_threads: bool = True
-    ) -> Iterator[Any]:
-        """Record batches of at most ``rows`` rows, in file order.
-
-        ``categories`` are text columns with few values, which Parquet can decode directly to codes.
-        """
+    def batches(self, columns: Sequence[str], rows: int, *, use_threads: bool = True) -> Iterator[Any]:
+        """Record batches of at most ``rows`` rows, in file order; Parquet decodes texts directly to codes."""
         names = list(dict.fromkeys(columns))
+        texts = [name for name in names if str(self.schema.field(name).type) in ("string", "large_string")]
         with readable(self.name, self._kind):
             if self._kind == "Feather":
                 yield from self._feather_batches(names, rows)
                 return
-            with self._parquet([name for name in categories if name in names]) as file:
+            with self._parquet(texts) as file:
                 yield from file.iter_batches(rows, self._row_groups, names, use_threads=use_threads)
-
-    def null_counts(self) -> dict[str, int]:
-        """Missing values per column, where the file's statistics contain them; NaN is not counted as missing."""
-        if self._kind != "Parquet":
-            return {}
-        counts: dict[str, int] = {}
-        metadata = self._metadata
-        # Empty row groups have no statistics.
-        filled = [g for g in range(metadata.num_row_groups) if metadata.row_group(g).num_rows]
-        for j in range(metadata.num_columns):
-            parts = [metadata.row_group(g).column(j).statistics for g in filled]
-            if all(part is not None and part.has_null_count for part in parts):
-                counts[metadata.schema.column(j).path] = sum(part.null_count for part in parts)
-        return counts
 
     def sha256(self) -> str:
         """Checksum of the file, read block by block."""

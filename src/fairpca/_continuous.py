@@ -13,6 +13,7 @@ from fairpca._validation import Groups, check_groups, code_type
 __all__ = [
     "ALL_ROWS",
     "Measurements",
+    "check_beside",
     "check_continuous",
     "check_measurements",
     "columns_by_name",
@@ -42,6 +43,23 @@ def check_continuous(sensitive_features: Any, continuous: Any, n_samples: int) -
     if rest is None:
         return Groups((ALL_ROWS,), np.zeros(n_samples, dtype=code_type(1))), measured
     return check_groups(rest, n_samples), measured
+
+
+def check_beside(sensitive_features: Any, continuous: Any, y: Any, n_samples: int) -> dict[str, Groups | Measurements]:
+    """What an erasure refers to, by role: "group", "continuous", and y as "class" or, if it holds floats, "number"."""
+    if continuous is None:
+        found: dict[str, Groups | Measurements] = {"group": check_groups(sensitive_features, n_samples)}
+    else:
+        groups, measured = check_continuous(sensitive_features, continuous, n_samples)
+        found = {"group": groups, "continuous": measured}
+    if y is not None:
+        numbers = np.asarray(y).dtype.kind == "f"
+        try:
+            found["number" if numbers else "class"] = (check_measurements if numbers else check_groups)(y, n_samples)
+        except (TypeError, ValueError) as problem:
+            message = str(problem).replace("sensitive_features", "y").replace("continuous column 'continuous0'", "y")
+            raise type(problem)(message) from None
+    return found
 
 
 def separate_continuous(sensitive_features: Any, continuous: Any) -> tuple[Any, Any]:

@@ -84,7 +84,9 @@ def _target(path: Any) -> Path:
     try:
         target = path.resolve()
     except (OSError, RuntimeError):
-        raise OSError(f"{path} is a link that leads back to itself; remove it, or choose another name.") from None
+        target = path
+    if target.is_symlink():  # what a loop is resolved to depends on the version of Python
+        raise OSError(f"{path} is a link that leads back to itself; remove it, or choose another name.")
     if not target.parent.is_dir():
         raise FileNotFoundError(f"{path}: the folder {target.parent} does not exist; create it first.")
     return target

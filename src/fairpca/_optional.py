@@ -15,6 +15,8 @@ _EXTRAS = {
     "matplotlib": ("matplotlib", "plot"),
     "pandas": ("pandas", "frame"),
     "pyarrow": ("pyarrow", "audit"),
+    "safetensors": ("safetensors", "torch"),
+    "torch": ("PyTorch", "torch"),
 }
 
 

@@ -24,6 +24,7 @@ __all__ = [
     "NUMBER",
     "NUMBERS",
     "PER_GROUP",
+    "SCORED",
     "SEARCHED",
     "TEXT",
     "TUPLE",
@@ -87,10 +88,13 @@ def optional(declared: Any) -> Any:
 
 #: What every transformer's fit sets, ...
 FITTED: dict[str, Declared] = {
-    "n_components_": INTEGER,
     "n_features_in_": INTEGER,
     "feature_names_in_": Array("p", "OU", optional=True),
     "sensitive_feature_names_in_": Array("c", "OU", optional=True),
+}
+#: ... what one with scores also sets, ...
+SCORED: dict[str, Declared] = {
+    "n_components_": INTEGER,
     "explained_variance_": Array("d", finite=True),
     "explained_variance_ratio_": Array("d"),
 }

@@ -22,6 +22,7 @@ from scipy import sparse
 from sklearn.utils import assert_all_finite, check_array, check_random_state
 from sklearn.utils.validation import validate_data
 
+from fairpca._containers import as_array
 from fairpca._frames import (
     check_not_lazy,
     drop_columns,
@@ -109,7 +110,7 @@ def check_matrix(estimator: Any, X: Any, *, reset: bool, min_samples: int = 1, f
     with _with_remedy(X):
         return validate_data(
             estimator,
-            X if reset else without_sensitive_columns(estimator, X),
+            as_array(X if reset else without_sensitive_columns(estimator, X)),
             reset=reset,
             accept_sparse="csr",
             dtype=[np.float64, np.float32],
@@ -123,7 +124,7 @@ def check_plain_matrix(X: Any, *, min_samples: int = 1, finite: bool = True) -> 
     _check_eager(X)
     with _with_remedy(X):
         return check_array(
-            X,
+            as_array(X),
             accept_sparse="csr",
             dtype=[np.float64, np.float32],
             ensure_min_samples=min_samples,
@@ -337,6 +338,7 @@ def check_groups(sensitive_features: Any, n_samples: int) -> Groups:
     Groups that are already encoded are returned unchanged.
     """
     check_groups_given(sensitive_features)
+    sensitive_features = as_array(sensitive_features)
     if isinstance(sensitive_features, Groups):
         return sensitive_features
     if isinstance(sensitive_features, np.ndarray) and sensitive_features.ndim == 1:

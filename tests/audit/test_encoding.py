@@ -18,8 +18,8 @@ def test_encoder_survives_json_and_treats_new_rows_alike(tmp_path):
     assert again == data.preparation
     np.testing.assert_array_equal(again.transform(table), data.X)
     new = read_table(write(tmp_path, "city,age\nParis,20\nBonn,21\n", "new.csv"))
-    assert again.unknown_levels("city", ["Paris", "Bonn"]) == ["Paris"]
-    assert again.transform(new).shape == (2, 4)
+    with pytest.warns(UserWarning, match=r"'city' has values the model has not seen \('Paris'\)"):
+        assert again.transform(new).shape == (2, 4)
     with pytest.raises(ValueError, match="damaged"):
         Preparation.from_dict(data.preparation.as_dict() | {"numeric": ["a", "b"]})
     text = read_table(write(tmp_path, "city,age\nBonn,old\n", "text.csv"))

@@ -28,7 +28,7 @@ def test_another_process_gets_the_same_error():
 
 
 def table(**changes):
-    columns = {"x": np.arange(60.0), "sex": np.array(["f", "m"] * 30, dtype=object), "y": np.arange(60.0) % 2}
+    columns = {"x": np.arange(60.0) ** 2, "sex": np.array(["f", "m"] * 30, dtype=object), "y": np.arange(60.0) % 2}
     return columns | changes
 
 

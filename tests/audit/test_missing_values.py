@@ -62,7 +62,7 @@ def test_added_tokens_are_numbers_or_texts_as_written(tmp_path):
     tokens = MissingTokens.of(["-999", "M"])
     table = table_of(tmp_path, "x,kind,group", rows.__getitem__, missing=tokens)
     found = prepare(table, "group", impute="median").preparation
-    assert found.imputed["x"].rows == 12
+    assert found.imputed["x"] == 12
     assert found.levels == {"kind": ("(missing)", "m", "x")}
 
 
@@ -118,7 +118,7 @@ def test_medians_replace_missing_numbers(tmp_path):
     expected = [np.median(known) if row[0] == "" else row[0] for row in rows]
     np.testing.assert_array_equal(data.X[:, 0], expected)
     np.testing.assert_array_equal(data.X[:, 2], [row[0] == "" for row in rows])
-    assert data.preparation.imputed["age"].rows == 30
+    assert data.preparation.imputed["age"] == 30
     assert any("age (" in remark and "in 30 rows" in remark for remark in data.remarks)
     assert data.preparation.dropped.rows == 0
     new = read_table(write(tmp_path, "age,income\n,\n1,2\n", "new.csv"))

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import os
-import sys
 from pathlib import Path
 
 import numpy as np
@@ -11,7 +10,6 @@ import pytest
 from tests.audit.report.conftest import browser  # noqa: F401
 
 ROOT = Path(__file__).parents[2]
-sys.path.insert(0, str(ROOT / "docs" / "hooks"))
 
 
 @pytest.fixture(scope="session")
@@ -34,8 +32,11 @@ def tables(tmp_path_factory: pytest.TempPathFactory) -> Path:
     folder = tmp_path_factory.mktemp("files")
     rng = np.random.default_rng(0)
     people = pandas.DataFrame(rng.normal(size=(300, 7)), columns=[f"x{i}" for i in range(7)])
+    people["income"] = rng.integers(0, 2, 300)
     people["sex"] = np.where(rng.random(300) < 0.4, "female", "male")
     (folder / "people").mkdir()
+    people.to_csv(folder / "people.csv", index=False)
+    people = people.drop(columns="income")
     people.to_parquet(folder / "people.parquet", index=False)
     for part in range(2):
         people[part * 150 :][:150].to_parquet(folder / "people" / f"{part}.parquet", index=False)

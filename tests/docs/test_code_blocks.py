@@ -22,7 +22,7 @@ PAGES = [
     *(ROOT / name for name in ("README.md", "CONTRIBUTING.md", "RELEASING.md")),
     *sorted((ROOT / "docs").rglob("*.md")),
 ]
-BLOCK = re.compile(r"^( *)```(\w*)\n(.*?)^ *```$", re.MULTILINE | re.DOTALL)
+BLOCK = re.compile(r"^( *)```([^\s`]*)[^\n]*\n(.*?)^ *```$", re.MULTILINE | re.DOTALL)
 #: Commands that other tests run, and those that need data of the papers or an environment of their own.
 SMALLER = ["--components", "2", "--methods", "PCA,FairPCA", "--permutations", "19", "--jobs", "1"]
 TRIED_ELSEWHERE = ("fairpca demo", "fairpca info", "python -m reproductions", "pip install")
@@ -46,7 +46,7 @@ def test_the_pages_are_found():
 
 def without_prompts(path: Path) -> bool:
     """Whether a page has Python to run as it stands; pages with prompts and outputs are in tests/test_docs.py."""
-    found = blocks(path, "python")
+    found = blocks(path, "python") if path.name != "README.md" else []  # whose outputs test_story compares
     return bool(found) and not found[0].startswith(">>>")
 
 
@@ -74,7 +74,7 @@ def test_python_runs(path, tables, tmp_path, monkeypatch):
 
 
 def test_the_readme_is_short():
-    assert len((ROOT / "README.md").read_text(encoding="utf-8").splitlines()) <= 120
+    assert len((ROOT / "README.md").read_text(encoding="utf-8").splitlines()) <= 110
 
 
 def commands() -> list[str]:

@@ -27,7 +27,7 @@ def read(name):
 
 def test_one_version():
     assert re.search(r"(?m)^version: (.+)$", read("CITATION.cff"))[1] == fairpca.__version__
-    assert f"Version {fairpca.__version__}." in read("docs/cite.md")
+    assert f"Version {fairpca.__version__}." in read("docs/about/cite.md")
 
 
 def test_the_citation_is_well_formed():

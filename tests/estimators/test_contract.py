@@ -17,7 +17,7 @@ from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import StandardScaler
 from sklearn.utils.estimator_checks import check_estimator, parametrize_with_checks
 
-from fairpca import AnchorPCA, FairPCA, KernelParityPCA, LeacePCA, MMDFairPCA, ParityPCA, RobustFairPCA
+from fairpca import AnchorPCA, FairPCA, KernelParityPCA, LeaceEraser, LeacePCA, MMDFairPCA, ParityPCA, RobustFairPCA
 from fairpca.estimators import expected_failed_checks
 from fairpca.metrics import explained_variance_ratio
 from fairpca.moments import group_moments
@@ -68,6 +68,10 @@ class LeacePCAWithGroups(WithGroups, LeacePCA):
     pass
 
 
+class LeaceEraserWithGroups(WithGroups, LeaceEraser):
+    pass
+
+
 class AnchorPCAWithGroups(WithGroups, AnchorPCA):
     pass
 
@@ -89,6 +93,7 @@ class KernelParityPCAWithGroups(WithGroupsAndRows, KernelParityPCA):
 
 @pytest.mark.filterwarnings("ignore:Groups smaller than n_components")
 @pytest.mark.filterwarnings("ignore:X contains the sensitive feature")
+@pytest.mark.filterwarnings("ignore:All . dimensions of X differ")
 @pytest.mark.filterwarnings("ignore:tolerance=0.05 is below")
 @pytest.mark.filterwarnings("ignore:MMDFairPCA found no projection")
 @parametrize_with_checks(
@@ -100,6 +105,7 @@ class KernelParityPCAWithGroups(WithGroupsAndRows, KernelParityPCA):
         RobustFairPCAWithGroups(relative=True),
         ParityPCAWithGroups(n_components=1),
         LeacePCAWithGroups(n_components=1),
+        LeaceEraserWithGroups(),
         AnchorPCAWithGroups(),
         FairPCAWithGroups(criterion="mean"),
         MMDFairPCAWithGroups(n_components=1, tolerance=0.05),
@@ -118,7 +124,7 @@ def reasons(problem):
 
 
 @pytest.mark.filterwarnings("ignore::sklearn.exceptions.SkipTestWarning")
-@pytest.mark.parametrize("cls", [*ESTIMATORS, *ROW_ESTIMATORS], ids=lambda cls: cls.__name__)
+@pytest.mark.parametrize("cls", [*ESTIMATORS, *ROW_ESTIMATORS, LeaceEraser], ids=lambda cls: cls.__name__)
 def test_plain_classes_fail_only_for_lack_of_groups(cls):
     expected = expected_failed_checks(cls())
     found = check_estimator(cls(), expected_failed_checks=expected)  # would raise for any other failure

@@ -10,7 +10,7 @@ from fairpca.estimators import ESTIMATORS
 from fairpca.persistence import save_model
 
 HERE = Path(__file__).parent
-OPTIONS = {"MMDFairPCA": {"tolerance": 0.1}}
+OPTIONS = {"MMDFairPCA": {"n_components": 1, "tolerance": 0.1}, "LeaceEraser": {}}
 
 
 def make(date: str) -> None:
@@ -20,7 +20,7 @@ def make(date: str) -> None:
     X, groups = rng.normal(size=(40, 3)), np.repeat(["f", "m"], 20)
     scores = {"rows": rng.normal(size=(5, 3))}
     for name, estimator_class in ESTIMATORS.items():
-        model = estimator_class(1, **OPTIONS.get(name, {})).fit(X, sensitive_features=groups)
+        model = estimator_class(**OPTIONS.get(name, {"n_components": 1})).fit(X, sensitive_features=groups)
         scores[name] = model.transform(scores["rows"])
         save_model(model, folder / f"{name}.npz")
     pca = PCA(1).fit(X)

@@ -14,44 +14,37 @@ from fairpca.audit.preparation import Preparation
 from fairpca.audit.rare import POOLED_LEVEL
 from fairpca.audit.texts import MISSING_LEVEL
 
-__all__ = ["column_transformer"]
-
 
 def column_transformer(preparation: Preparation) -> ColumnTransformer:
     """One entry per column, so that the features come in the same order."""
-    scaled = [StandardScaler()] if preparation.standardised else []
     parts: list[Any] = []
     if preparation.numeric:
-        filled = [SimpleImputer(strategy="median")] if preparation.fills else []
-        parts.append(("numbers", _pipeline(*filled, *scaled), list(preparation.numeric)))
+        filled = SimpleImputer(strategy="median") if preparation.fills else "passthrough"
+        parts.append(("numbers", make_pipeline(filled, _scaled(preparation)), list(preparation.numeric)))
     for name in preparation.levels:
-        parts.append((f"levels of {name}", _pipeline(*_levels(preparation, name), *scaled), [name]))
-    for name, gaps in preparation.imputed.items():
-        rare = gaps.rows < preparation.min_level
+        filled = FunctionTransformer(_with_missing_level, feature_names_out="one-to-one")
+        encoded = make_pipeline(filled, _encoder(preparation, name), _scaled(preparation))
+        parts.append((f"levels of {name}", encoded, [name]))
+    for name, rows in preparation.imputed.items():
         indicator = MissingIndicator(features="all", sparse=False)
-        parts.append(
-            (f"gaps of {name}", _pipeline(indicator, *([StandardScaler(with_std=not rare)] if scaled else [])), [name])
-        )
+        scaled = _scaled(preparation, with_std=rows >= preparation.min_level)
+        parts.append((f"gaps of {name}", make_pipeline(indicator, scaled), [name]))
     return ColumnTransformer(parts, sparse_threshold=0, verbose_feature_names_out=False)
 
 
-def _pipeline(*steps: Any) -> Any:
-    return make_pipeline(*steps) if steps else "passthrough"
+def _scaled(preparation: Preparation, **options: bool) -> Any:
+    return StandardScaler(**options) if preparation.standardised else "passthrough"
 
 
-def _levels(preparation: Preparation, name: str) -> list[Any]:
-    """A missing text is a level; rare ones share a column, or have none if they are rare together."""
-    filled = FunctionTransformer(_with_missing_level, feature_names_out="one-to-one")
-    levels = preparation.levels[name]
-    if POOLED_LEVEL not in levels or name not in preparation.pooled:
-        return [filled, OneHotEncoder(categories=[np.array(levels, dtype=object)], handle_unknown="ignore",
-                                      sparse_output=False)]  # fmt: skip
-    every = sorted({*levels, *preparation.pooled[name].rare} - {POOLED_LEVEL})
-    encoder = OneHotEncoder(
-        categories=[np.array(every, dtype=object)], min_frequency=preparation.min_level,
-        handle_unknown="infrequent_if_exist", sparse_output=False,
+def _encoder(preparation: Preparation, name: str) -> OneHotEncoder:
+    """Rare levels share a column, or have none if they are rare together."""
+    levels = set(preparation.levels[name])
+    rare = preparation.pooled.get(name, {}).keys() if POOLED_LEVEL in levels else set()
+    return OneHotEncoder(
+        categories=[np.array(sorted((levels | rare) - ({POOLED_LEVEL} if rare else set())), dtype=object)],
+        min_frequency=preparation.min_level if rare else None, handle_unknown="infrequent_if_exist",
+        sparse_output=False,
     )  # fmt: skip
-    return [filled, encoder]
 
 
 def _with_missing_level(X: Any) -> np.ndarray:

@@ -6,8 +6,6 @@ import shlex
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
-__all__ = ["Remedy", "TableError", "drop_list", "raise_together"]
-
 #: Problems that are described; the remedy names the columns of all.
 _MANY = 10
 

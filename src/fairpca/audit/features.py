@@ -1,126 +1,208 @@
-"""What becomes of the columns once all rows were seen: which are features, and what a reader should know of them."""
+"""Which columns are features, and why others are not; and what a reader should know of them."""
 
 from __future__ import annotations
 
+import math
 import re
-from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
+from collections import Counter
+from collections.abc import Iterable, Iterator, Mapping
+from dataclasses import replace
 from typing import Any
 
 import numpy as np
 
-from fairpca.audit.checks import MAX_GROUPS, check_any_feature, exceeds_chance, overflow_error
-from fairpca.audit.errors import Remedy, drop_list, raise_together
-from fairpca.audit.preparation import Note, Preparation, some
-from fairpca.audit.rare import POOLED_LEVEL, LevelPool, pool_levels
-from fairpca.audit.rows import Pass, Plan, Rows
-from fairpca.audit.texts import KEPT_IN_LABELS
-from fairpca.audit.watch import CONSTANT
-
-__all__ = ["Features", "kept_tokens", "notes"]
+from fairpca._progress import Report
+from fairpca.audit.checks import Roles, check_any_feature, check_class_counts, check_few_classes
+from fairpca.audit.errors import Remedy, TableError, drop_list, raise_together
+from fairpca.audit.preparation import Dropped, Note, Preparation, some
+from fairpca.audit.rare import POOLED_LEVEL, pool_levels
+from fairpca.audit.rows import Pass, Rows
+from fairpca.audit.survey import CONSTANT, Column, survey
+from fairpca.audit.table import Table
+from fairpca.audit.texts import KEPT_IN_LABELS, is_number
 
 #: So many different whole numbers, one per row, do not measure anything.
 _MANY_ROWS = 100
 #: So many columns are named in the value of an option.
 _MOST_NAMED = 20
+#: Whole numbers below this are exact in double precision.
+_EXACT_INTEGERS = 2.0**53
 _REVEALS_GROUP = "it reveals the group"
 _ALL_RARE = "it does not have two levels that are not rare"
+_INDEX = "it is the index of a pandas data frame"
 _CODE_NAMES = re.compile(r"(.*[^a-z])?(zip|zip ?code|post(al)? ?code|plz|phone|telephone|mobile|fax)([^a-z].*)?")
 
 
-@dataclass(frozen=True)
-class Features:
-    """Features made of the columns: numeric ones, levels (each the sum of one or more indicators), and gaps."""
+def candidates(table: Table, roles: Roles, max_levels: int, progress: Report) -> tuple[dict[str, Column], Preparation]:
+    """Survey the columns: how each is read, and which may be features, with all levels of the texts.
 
-    numeric: list[str]
-    pools: dict[str, LevelPool]
-    parts: list[list[int]]
-    left_out: dict[str, str]
-
-    @property
-    def levels(self) -> dict[str, tuple[str, ...]]:
-        return {name: pool.kept for name, pool in self.pools.items() if pool.kept}
-
-    @classmethod
-    def of(cls, plan: Plan, rows: Pass, least: int) -> Features:
-        """Columns that vary and do not reveal the group; why others are left out is recorded."""
-        left_out: dict[str, str] = {}
-        for name in plan.numeric:
-            few = rows.few_values.get(name)
-            reason = rows.seen[name].row_number_reason()
-            if reason is None and few is not None:
-                reveals = len(few) <= MAX_GROUPS and exceeds_chance(len(few), rows.group_rows.values())
-                reason = CONSTANT if few.constant else _REVEALS_GROUP if reveals else None
-            left_out |= {} if reason is None else {name: reason}
-        found = cls([name for name in plan.numeric if name not in left_out], {}, [], left_out)
-        positions = {name: j for j, name in enumerate(plan.raw_features[: len(plan.numeric)])}
-        found.parts.extend([positions[name]] for name in found.numeric)
-        start = len(plan.numeric) + len(plan.indicators)
-        for name, levels in plan.levels.items():
-            left_out |= found._add_levels(name, levels, rows.level_rows[name], rows.group_rows.values(), start, least)
-            start += len(levels)
-        gaps = enumerate(plan.indicators, start=len(plan.numeric))
-        found.parts.extend([j] for j, name in gaps if name in found.numeric)
-        large = [name for name in found.numeric if name in rows.too_large]
-        problems = {name: overflow_error(plan.table.name, name, rows.too_large[name]) for name in large}
-        raise_together(plan.table.name, problems, others=plan.roles.drop)
-        check_any_feature(plan.table.name, found.parts, plan.roles.not_features, plan.left_out | left_out)
-        return found
-
-    def _add_levels(
-        self, name: str, levels: Sequence[str], counts: np.ndarray, sizes: Any, start: int, least: int
-    ) -> dict[str, str]:
-        """Add the levels of a column, or return the reason to leave it out; ``counts`` is per group and level."""
-        totals = counts.sum(axis=0).tolist()
-        present = {level: total for level, total in zip(levels, totals, strict=True) if total}
-        if len(present) == 1:
-            return {name: CONSTANT}
-        if (np.count_nonzero(counts, axis=0) <= 1).all() and exceeds_chance(len(present), sizes):
-            return {name: _REVEALS_GROUP}
-        pool = self.pools[name] = pool_levels(present, least)
-        position = {level: start + j for j, level in enumerate(levels)}
-        for level in pool.kept:
-            pooled = [*([level] if level in present and level not in pool.rare else []), *pool.rare]
-            self.parts.append([position[text] for text in (pooled if level == POOLED_LEVEL else [level])])
-        return {} if pool.kept else {name: _ALL_RARE}
-
-
-def kept_tokens(plan: Plan) -> dict[str, dict[str, int]]:
-    """Texts such as "None" in columns of groups and classes, and the number of their rows."""
-    kept = {token.lower() for token in plan.table.missing.usual} & KEPT_IN_LABELS
-    found = {
-        name: {
-            text: rows for text, rows in plan.columns[name].texts.items() if text is not None and text.lower() in kept
-        }
-        for name in plan.roles.labels
+    All columns that cannot be features are reported at once.
+    """
+    left_out, problems = dict[str, str](), dict[str, TableError]()
+    names = [name for name in table.types if name not in roles.not_features]
+    for name in names:
+        if name in table.row_index:
+            left_out[name] = _INDEX
+        elif (problem := table.problem_of_type(name)) is not None:
+            problems[name] = problem
+    names = [name for name in names if name not in left_out and name not in problems]
+    columns = survey(table, [*names, *roles.labels, *roles.measured], roles.labels, progress)
+    for name in names:
+        if (reason := columns[name].unfit_reason()) is not None:
+            left_out[name] = reason
+        elif (problem := columns[name].problem(max_levels)) is not None:
+            problems[name] = problem
+    raise_together(table.name, problems, others=roles.drop)
+    for name in roles.measured:
+        role, what = ("weights", "weights") if name == roles.weights else ("continuous", "continuous values")
+        where, column = f"The {what} {name!r} of {table.name}", columns[name]
+        remedy = Remedy("name another column", role)
+        text = next((text for text in column.texts if not is_number(text)), None)
+        if text is not None and not column.numeric:
+            raise TableError(f"{where} must be numbers, but contain {text!r}", remedy)
+        if role == "weights" and column.seen.smallest < 0:
+            raise TableError(f"{where} are negative in places ({column.seen.smallest:g})", remedy)
+    if roles.clusters is not None:  # persons are read without a survey
+        columns.setdefault(roles.clusters, Column(table, roles.clusters))
+    names = [name for name in names if name not in left_out]
+    check_any_feature(table.name, names, roles.not_features, left_out)
+    numeric = tuple(name for name in names if columns[name].numeric)
+    levels = {name: columns[name].levels for name in names if not columns[name].numeric}
+    kept = {token.lower() for token in table.missing.usual} & KEPT_IN_LABELS
+    kept_tokens = {
+        name: texts
+        for name in roles.labels
+        if (texts := {text: rows for text, rows in columns[name].counts.items() if text.lower() in kept})
     }
-    return {name: texts for name, texts in found.items() if texts}
+    record = Preparation(
+        file=table.name, delimiter=table.delimiter, missing=table.missing.all, rows=0, groups={}, numeric=numeric,
+        levels=levels, not_features=roles.not_features, left_out=left_out, label=roles.label, weights=roles.weights,
+        kept_tokens=kept_tokens, commas={}, dropped=Dropped(0, {}, {}, 0), pooled={}, imputed={}, merged={}, fills={},
+    )  # fmt: skip
+    return columns, record
+
+
+def chosen(rows: Pass, least: int) -> Preparation:
+    """Columns that vary and do not reveal the group; why others are left out is recorded. Rare levels are pooled."""
+    record, columns, sizes = rows.record, rows.columns, rows.group_rows.values()
+    reasons, levels, pooled = dict[str, str](), dict[str, tuple[str, ...]](), dict[str, dict[str, int]]()
+    for name, found in rows.values.items():
+        cells = rows.cells[name].reshape(-1, len(found))
+        counts = {value: total for value, total in zip(found, cells.sum(axis=0).tolist(), strict=True) if total}
+        if sum(value == value for value in counts) < 2:
+            reasons[name] = CONSTANT
+        elif (np.count_nonzero(cells, axis=0) <= 1).all() and _exceeds_chance(len(counts), sizes):
+            reasons[name] = _REVEALS_GROUP
+        elif name in record.levels:
+            levels[name], rare = pool_levels(counts, least)
+            if rare:
+                pooled[name] = rare
+            if not levels[name]:
+                reasons[name] = _ALL_RARE
+    left_out = record.left_out | reasons
+    numeric = tuple(name for name in record.numeric if name not in left_out)
+    levels = {name: found for name, found in levels.items() if name not in left_out}
+    check_any_feature(record.file, [*numeric, *levels], record.not_features, left_out)
+    problems = {}
+    for name in (one for one in numeric if one in rows.too_large):
+        largest = f"{columns[name].seen.magnitude:.3g}"
+        problem = f"Column {name!r} of {record.file} contains numbers as large as {largest}, whose squares overflow"
+        problems[name] = TableError(problem, "correct or rescale it")
+    raise_together(record.file, problems, others=rows.roles.drop)
+    commas = {name: columns[name].commas for name in numeric}
+    return replace(
+        record, numeric=numeric, levels=levels, left_out=left_out, min_level=least, pooled=pooled,
+        commas={name: meaning for name, meaning in commas.items() if meaning},
+        fills={name: fill for name, fill in record.fills.items() if name in numeric},
+        imputed={name: count for name, count in record.imputed.items() if name in numeric},
+    )  # fmt: skip
+
+
+def _exceeds_chance(n_values: int, group_counts: Iterable[int]) -> bool:
+    """Whether values that each occur in only one group would be unlikely to do so by chance.
+
+    That depends on how many rows share a value: with random groups, two rows with the same value belong to the same
+    group with the same probability as any two rows. The threshold for the probability of all of them is 0.001.
+    """
+    counts = np.array(list(group_counts), dtype=float)
+    n_rows = counts.sum()
+    return bool((n_rows - n_values) * np.log(np.square(counts / n_rows).sum()) < np.log(1e-3))
+
+
+def parts(record: Preparation, raw: Preparation, n_others: int) -> list[list[int]]:
+    """For each feature, the features of all levels whose sum it is; other columns follow the features."""
+    position = {key: j for j, key in enumerate(raw.keys)}
+    found = []
+    for name, level in record.keys:
+        pool = record.pooled.get(name, {}) if level == POOLED_LEVEL else {}
+        found.append([position[name, one] for one in (level, *pool) if (name, one) in position])
+    return [*found, *([len(position) + j] for j in range(n_others))]
+
+
+def decided_classes(
+    label: str | None, counts: Mapping[str, int], positive: str | None
+) -> tuple[dict[str, Any], tuple[str, ...]]:
+    """The value of each class, and the names of the classes in ascending order; the last is positive.
+
+    If all classes are numbers, so are the values: 10 comes after 9. With a ``positive`` class, the values are 0 and 1,
+    and all other classes count as negative. Classes for which no classifier can be trained raise an error.
+
+    Examples
+    --------
+    >>> from fairpca.audit.features import decided_classes
+    >>> decided_classes("risk", {"bad": 9, "good": 9}, "bad"), decided_classes("score", {"10": 9, "9": 9}, None)
+    (({'bad': 1, 'good': 0}, ('good', 'bad')), ({'10': 10, '9': 9}, ('9', '10')))
+    """
+    if label is None:
+        return {}, ()
+    check_few_classes(label, len(counts))
+    numbers = {text: float(text) for text in counts if is_number(text) and math.isfinite(float(text))}
+    values: dict[str, Any] = {text: text for text in counts}
+    names = values
+    if positive is not None:
+        same = float(positive) if is_number(positive) else math.nan
+        wanted = [text for text in counts if text == positive or numbers.get(text) == same]
+        if not wanted:
+            known = f"{', '.join(map(repr, sorted(counts)[:12]))}{', ...' if len(counts) > 12 else ''}"
+            problem = f"The label {label!r} has no class {positive!r}; it has {known}"
+            raise TableError(problem, Remedy("name one of them", "positive"))
+        values = {text: int(text == min(wanted)) for text in counts}
+        if len(counts) > 2:
+            names = {text: text if value else f"not {min(wanted)}" for text, value in values.items()}
+    elif len(set(numbers.values())) == len(counts):  # '1' and '01' are two classes
+        whole = all(number.is_integer() and abs(number) < _EXACT_INTEGERS for number in numbers.values())
+        values = {text: int(number) if whole else number for text, number in numbers.items()}
+    rows = Counter[str]()
+    for text in sorted(counts, key=values.__getitem__):
+        rows[names[text]] += counts[text]
+    check_class_counts(label, rows)
+    return values, tuple(rows)
 
 
 def notes(rows: Pass, preparation: Preparation, sample: Rows) -> Iterator[Note]:
     """What a reader may want to change, what matters most first."""
     yield from _labels_notes(rows, preparation)
-    plan = rows.plan
-    tokens = plan.table.missing
+    table = rows.table
+    tokens = table.missing
     for token in (one for one in tokens.added if one not in tokens.met):
         yield Note(
             f"{token!r}, declared missing, does not occur in the columns that were read",
             Remedy("check how it is written", "missing"),
         )
-    for name in getattr(plan.table, "trimmed", ()):
+    for name in table.trimmed:
         yield Note(f"blanks around the column name {name!r} were removed", Remedy("use the name without them"))
     for name in preparation.levels:
-        if (date := plan.columns[name].a_date) is not None:
+        if (date := rows.columns[name].a_date) is not None:
             yield Note(
                 f"{name!r} holds dates such as {date!r}, each encoded as a level",
                 Remedy("derive a number such as the year, or leave it out", "drop", name),
             )
     yield from _number_notes(rows, preparation, sample)
     found: dict[Any, list[str]] = {}
-    for name in preparation.numeric:
-        found.setdefault(rows.seen[name].same_as(), []).append(name)
-    for name in preparation.levels:
-        found.setdefault((rows.checksums[name], plan.levels[name]), []).append(name)
+    for name in preparation.columns:
+        seen = rows.columns[name].seen
+        kind = rows.record.levels.get(name, (seen.smallest, seen.largest))
+        found.setdefault((rows.checksums[name], kind), []).append(name)
     copies = {other: first for first, *others in found.values() for other in others}
     if copies:
         said = some([f"{other!r} of {first!r}" for other, first in copies.items()])
@@ -130,33 +212,35 @@ def notes(rows: Pass, preparation: Preparation, sample: Rows) -> Iterator[Note]:
 
 def _labels_notes(rows: Pass, preparation: Preparation) -> Iterator[Note]:
     """Groups and classes that are written in several ways, that were not met, or that are too many for decisions."""
-    roles = rows.plan.roles
+    roles, columns = rows.roles, rows.columns
     for name in roles.sensitive:
-        alike: dict[str, list[str]] = {}
-        for text in rows.values[name]:
+        counts, alike = Counter[str](), dict[str, list[str]]()
+        for text, count in columns[name].counts.items():
+            counts[roles.merge.get(text, text)] += count
+        for text in sorted(counts, key=lambda text: (counts[text], text)):
             alike.setdefault(" ".join(text.split()).casefold(), []).append(text)
-        for several in sorted(map(sorted, alike.values())):
-            *others, usual = sorted(several, key=lambda text: rows.values[name][text])
+        for key in sorted(alike):
+            *others, usual = alike[key]
             for other in others:
                 yield Note(
                     f"the values {other!r} and {usual!r} of {name!r} differ in case or blanks only",
                     Remedy("merge them if they mean the same", "merge", f"{other}={usual}"),
                 )
     for name in roles.labels:
-        for text, written in rows.plan.columns[name].spellings.items():
+        for text, written in columns[name].spellings.items():
             if len(written) > 1:
                 ways = ", ".join(map(repr, sorted(written - {text})))
                 yield Note(
                     f"blanks around values of {name!r} were removed: {ways} counts as {text!r}",
                     Remedy("correct the file if they differ in meaning"),
                 )
-    for text in roles.merge.keys() - rows.written:
+    for text in roles.merge.keys() - {text for name in roles.sensitive for text in columns[name].counts}:
         yield Note(f"no sensitive column has the value {text!r}, to be merged", Remedy("check its spelling", "merge"))
     if len(preparation.classes) > 2:
-        counts = ", ".join(f"{name} ({rows.class_rows[name]:,})" for name in preparation.classes)
+        sizes = ", ".join(f"{name} ({rows.class_rows[name]:,})" for name in preparation.classes)
         yield Note(
             f"no decisions are compared, since the label {preparation.label!r} has {len(preparation.classes)} classes: "
-            f"{counts}",
+            f"{sizes}",
             Remedy("name the positive class to compare it with all others", "positive"),
         )
 
@@ -164,7 +248,7 @@ def _labels_notes(rows: Pass, preparation: Preparation) -> Iterator[Note]:
 def _number_notes(rows: Pass, preparation: Preparation, sample: Rows) -> Iterator[Note]:
     """Numbers that are codes, or may identify the rows."""
     for name in preparation.numeric:
-        values, seen = sample[name], rows.seen[name]
+        values, seen = sample[name][np.isfinite(sample[name])], rows.columns[name].seen
         if (values != np.rint(values)).any():
             continue
         if _CODE_NAMES.fullmatch(name.lower().replace("_", " ")):

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import sys
 import warnings
 from collections import Counter
 from collections.abc import Iterable, Iterator, Sequence
@@ -12,17 +13,17 @@ import numpy as np
 from sklearn.base import BaseEstimator, TransformerMixin
 
 from fairpca._progress import Report
-from fairpca.audit.preparation import Preparation, some
+from fairpca.audit.preparation import Preparation, level_of, some
+from fairpca.audit.rare import POOLED_LEVEL
 from fairpca.audit.read import read_table
-from fairpca.audit.survey import Column, survey
+from fairpca.audit.survey import survey
 from fairpca.audit.table import Table, silent
 from fairpca.persistence import read_model, save_model
-
-__all__ = ["PreparedModel", "Scores", "load"]
 
 #: Values of a table that are processed at a time.
 _BATCH_NUMBERS = 2_000_000
 _SHOWN_LEVELS = 3
+_BOOLEANS = {"true": "1", "false": "0"}
 _FITTING = frozenset({"fit", "fit_moments", "partial_fit"})
 
 
@@ -81,15 +82,11 @@ class PreparedModel(TransformerMixin, BaseEstimator):
         ndarray of shape (n_samples, n_components)
             NaN in rows that lack a number, unless missing numbers are filled in; a warning counts them.
         """
-        scores = Scores(self.preparation, self._table(X), estimator=self.estimator)
-        parts = [part for _, part in scores]
-        for remark in scores.remarks():
-            warnings.warn(remark, stacklevel=2)
-        return np.concatenate(parts)
+        return Scores(self.preparation, X, estimator=self.estimator).gathered()
 
     def score(self, X: Any, y: Any = None) -> float:
         """Minus the mean reconstruction error of the complete rows of a table, in units of the features."""
-        features = np.concatenate([part for _, part in Scores(self.preparation, self._table(X))])
+        features = self.preparation.transform(X)
         return float(self.estimator.score(features[~np.isnan(features).any(axis=1)]))
 
     def get_feature_names_out(self, input_features: Any = None) -> np.ndarray:
@@ -120,16 +117,6 @@ class PreparedModel(TransformerMixin, BaseEstimator):
     def __repr__(self) -> str:
         inner = " ".join(repr(self.estimator).split())
         return f"PreparedModel({inner}, columns: {some(self.preparation.columns)})"
-
-    def _table(self, X: Any) -> Table:
-        if isinstance(X, np.ndarray | list | tuple):
-            raise TypeError(
-                f"X is a {type(X).__name__} without column names, but this model prepares the columns "
-                f"{some(list(map(repr, self.preparation.columns)))} itself: pass a data frame that has them. For a "
-                "matrix of prepared features, use .estimator."
-            )
-        delimiter = None if isinstance(X, str | Path) else self.preparation.delimiter
-        return read_table(X, delimiter=delimiter, missing=self.preparation.tokens)
 
 
 def load(path: Any, *, classes: Iterable[type] = ()) -> PreparedModel:
@@ -176,35 +163,28 @@ class Scores:
     def __init__(
         self,
         preparation: Preparation,
-        table: Table,
+        data: Any,
         keep: Sequence[str] = (),
         *,
         estimator: Any = None,
-        progress: Report | None = None,
+        progress: Report = silent,
     ) -> None:
-        self._preparation, self._table, self._estimator = preparation, table, estimator
-        self._progress = progress or silent
+        self._preparation, self._estimator, self._progress = preparation, estimator, progress
+        self._table = table = data if isinstance(data, Table) else _opened(preparation, data)
         for name in preparation.columns:
             table.check_column(name, "a feature of the model")
-            if (problem := table.problem_of_type(name)) is not None:
-                raise problem
         for name in keep:
-            table.check_column(name, "to be kept")
+            table.check_column(name, "to be kept", readable=False)
         self._needed = list(dict.fromkeys([*preparation.columns, *keep]))
-        if table.delimiter is None:
-            self._columns = {name: Column(table, name) for name in preparation.columns}
-        else:
-            self._columns = survey(table, preparation.columns, progress=progress or silent)
+        self._columns = survey(table, preparation.columns, progress=progress)
         for name in preparation.numeric:
-            if self._columns[name].commas == "unclear" and (problem := self._columns[name].problem(0)) is not None:
+            if (problem := self._columns[name].problem(sys.maxsize)) is not None:
                 raise problem
         self.n_rows = self._n_without = 0
-        self._unknown: dict[str, set[str]] = {}
-        self._absent = Counter[str]()
+        self._unknown, self._absent = dict[str, list[str]](), Counter[str]()
 
     def __iter__(self) -> Iterator[tuple[Any, np.ndarray]]:
-        width = len(self._needed) + len(self._preparation.feature_names)
-        rows = max(_BATCH_NUMBERS // width, 1)
+        rows = max(_BATCH_NUMBERS // (len(self._needed) + len(self._preparation.keys)), 1)
         for batch in self._table.batches(self._needed, rows, self._progress, "rows written"):
             features = self._encode(batch)
             self.n_rows += len(features)
@@ -212,19 +192,27 @@ class Scores:
         if not self.n_rows:
             raise ValueError(f"{self._table.name} has no rows.")
 
+    def gathered(self) -> np.ndarray:
+        """The scores of all rows; what was unusual in them is warned of."""
+        found = np.concatenate([scores for _, scores in self])
+        for remark in self.remarks():
+            warnings.warn(remark, stacklevel=3)
+        return found
+
     def _encode(self, batch: Any) -> np.ndarray:
         preparation, columns = self._preparation, self._columns
         numbers = {name: columns[name].values(batch.column(name)) for name in preparation.numeric}
-        texts = {name: columns[name].codes(batch.column(name)) for name in preparation.levels}
-        for name, (codes, found) in texts.items():
-            if str(batch.schema.field(name).type) == "bool":  # which pandas reads TRUE, True and true as
-                spelled = {level.lower(): level for level in preparation.levels[name]}
-                names = {"1": spelled.get("true", "1"), "0": spelled.get("false", "0"), None: None}
-                texts[name] = codes, found = codes, [names[text] for text in found]
-            present = [found[code] for code in np.unique(codes)]
-            self._unknown.setdefault(name, set()).update(preparation.unknown_levels(name, present)[:_SHOWN_LEVELS])
         for name, values in numbers.items():
             self._absent[name] += 0 if name in preparation.fills else int((~np.isfinite(values)).sum())
+        texts = {}
+        for name, levels in preparation.levels.items():
+            codes, found = columns[name].codes(batch.column(name))
+            if str(batch.schema.field(name).type) == "bool":  # which pandas reads TRUE, True and true as
+                spelled: dict[Any, str] = {_BOOLEANS.get(level.lower(), ""): level for level in levels}
+                found = [spelled.get(text, text) for text in found]
+            texts[name] = codes, found
+            new = {level_of(found[code]) for code in np.unique(codes)} - {*levels, *preparation.pooled.get(name, ())}
+            self._unknown[name] = sorted({*self._unknown.get(name, ()), *new})[:_SHOWN_LEVELS]
         return preparation.features(numbers, texts)
 
     def _scores_of(self, features: np.ndarray) -> np.ndarray:
@@ -238,7 +226,12 @@ class Scores:
 
     def remarks(self) -> list[str]:
         """Levels that the model does not know, and rows without scores."""
-        said = [self._new_levels(name, sorted(levels)) for name, levels in self._unknown.items() if levels]
+        said = []
+        for name, levels in self._unknown.items():
+            treated = "as a rare level" if POOLED_LEVEL in self._preparation.levels[name] else "as none of its levels"
+            if levels:
+                shown = ", ".join(map(repr, levels))
+                said.append(f"column {name!r} has values the model has not seen ({shown}); they are encoded {treated}.")
         if self._n_without:
             columns = some([f"{name} in {count:,}" for name, count in self._absent.items() if count])
             said.append(
@@ -246,7 +239,13 @@ class Scores:
             )
         return said
 
-    def _new_levels(self, name: str, levels: list[str]) -> str:
-        shown = ", ".join(map(repr, levels[:_SHOWN_LEVELS]))
-        treated = "as a rare level" if self._preparation.pools_new_levels(name) else "as none of its levels"
-        return f"column {name!r} has values the model has not seen ({shown}); they are encoded {treated}."
+
+def _opened(preparation: Preparation, data: Any) -> Table:
+    if isinstance(data, np.ndarray | list | tuple):
+        raise TypeError(
+            f"X is a {type(data).__name__} without column names, but this model prepares the columns "
+            f"{some(list(map(repr, preparation.columns)))} itself: pass a data frame that has them. For a "
+            "matrix of prepared features, use .estimator."
+        )
+    delimiter = None if isinstance(data, str | Path) else preparation.delimiter
+    return read_table(data, delimiter=delimiter, missing=preparation.tokens)

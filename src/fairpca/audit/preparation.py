@@ -4,41 +4,34 @@ from __future__ import annotations
 
 import dataclasses
 import math
-from collections.abc import Callable, Mapping, Sequence
-from dataclasses import asdict, dataclass, field
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import suppress
+from dataclasses import asdict, dataclass
 from typing import Any
 
 import numpy as np
 
 from fairpca.audit.errors import Remedy
-from fairpca.audit.rare import POOLED_LEVEL, LevelPool
+from fairpca.audit.rare import POOLED_LEVEL
 from fairpca.audit.texts import MISSING_LEVEL, MISSING_TOKENS, MissingTokens
-
-__all__ = ["OTHER_GROUP", "Dropped", "Imputed", "Note", "Preparation", "some"]
 
 #: The label of groups that were merged because they are small.
 OTHER_GROUP = "other"
-#: More columns than this that are left out for the same reason are listed together.
+#: More columns than this that are left out for the same reason are counted, and some of them named.
 _MANY = 10
-_DAMAGED = "the description of its columns is damaged"
+
+#: A column by name: codes, and the text of each code.
+Coded = tuple[np.ndarray, Sequence[str | None]]
 
 
 @dataclass(frozen=True)
 class Dropped:
     """Rows with a missing value: in total, by column (a row may lack several) and by group."""
 
-    rows: int = 0
-    by_column: dict[str, int] = field(default_factory=dict)
-    by_group: dict[str, int] = field(default_factory=dict)
-    without_group: int = 0
-
-
-@dataclass(frozen=True)
-class Imputed:
-    """A numeric column whose missing values were replaced: by what, and in how many rows."""
-
-    value: float
     rows: int
+    by_column: dict[str, int]
+    by_group: dict[str, int]
+    without_group: int
 
 
 @dataclass(frozen=True)
@@ -50,26 +43,6 @@ class Note:
 
     def text(self, options: Mapping[str, str]) -> str:
         return f"{self.problem}; {self.remedy.text(options)}"
-
-
-def _texts(values: Any) -> tuple[str, ...]:
-    return tuple(map(str, values))
-
-
-def _numbers(values: Any) -> tuple[float, ...]:
-    return tuple(map(float, values))
-
-
-#: How fields are made of the lists and dictionaries of JSON.
-_RESTORED: dict[str, Callable[[Any], Any]] = {
-    "numeric": _texts, "missing": _texts, "not_features": _texts, "classes": _texts, "offsets": _numbers,
-    "scales": _numbers, "dropped": lambda given: Dropped(**given),
-    "levels": lambda given: {str(name): _texts(found) for name, found in given.items()},
-    "pooled": lambda given: {name: LevelPool(_texts(one["kept"]), dict(one["rare"])) for name, one in given.items()},
-    "fills": lambda given: {str(name): float(value) for name, value in given.items()},
-    "imputed": lambda given: {name: Imputed(float(one["value"]), int(one["rows"])) for name, one in given.items()},
-    "notes": lambda given: tuple(Note(str(one["problem"]), Remedy(**one["remedy"])) for one in given),
-}  # fmt: skip
 
 
 @dataclass(frozen=True)
@@ -103,9 +76,10 @@ class Preparation:
     dropped : Dropped
     min_level : int
         Levels of text columns with fewer rows are rare.
-    pooled : dict of str to LevelPool
-        Text columns with rare levels.
-    imputed : dict of str to Imputed
+    pooled : dict of str to dict of str to int
+        Text columns with rare levels, and the rows of each.
+    imputed : dict of str to int
+        Numeric columns in which missing numbers were replaced, and in how many rows.
     merged : dict of str to int
         Groups that were merged into "other", with the rows of each.
     label, weights : str or None
@@ -138,31 +112,31 @@ class Preparation:
     """
 
     file: str
+    delimiter: str | None
+    missing: tuple[str, ...]
     rows: int
     groups: dict[str, int]
     numeric: tuple[str, ...]
     levels: dict[str, tuple[str, ...]]
-    delimiter: str | None = None
-    missing: tuple[str, ...] = ()
+    not_features: tuple[str, ...]
+    left_out: dict[str, str]
+    commas: dict[str, str]
+    kept_tokens: dict[str, dict[str, int]]
+    dropped: Dropped
+    pooled: dict[str, dict[str, int]]
+    imputed: dict[str, int]
+    fills: dict[str, float]
+    merged: dict[str, int]
+    label: str | None
+    weights: str | None
     standardised: bool = True
-    not_features: tuple[str, ...] = ()
-    left_out: dict[str, str] = field(default_factory=dict)
-    commas: dict[str, str] = field(default_factory=dict)
-    kept_tokens: dict[str, dict[str, int]] = field(default_factory=dict)
-    dropped: Dropped = Dropped()
     min_level: int = 0
-    pooled: dict[str, LevelPool] = field(default_factory=dict)
-    imputed: dict[str, Imputed] = field(default_factory=dict)
-    merged: dict[str, int] = field(default_factory=dict)
-    label: str | None = None
     classes: tuple[str, ...] = ()
-    weights: str | None = None
     zero_weights: int = 0
     sampled: str = ""
     notes: tuple[Note, ...] = ()
     offsets: tuple[float, ...] = ()
     scales: tuple[float, ...] = ()
-    fills: dict[str, float] = field(default_factory=dict)
 
     @property
     def columns(self) -> list[str]:
@@ -170,9 +144,14 @@ class Preparation:
         return [*self.numeric, *self.levels]
 
     @property
+    def keys(self) -> list[tuple[str, str | None]]:
+        """What each feature stands for: a column of numbers, a level of a column, or the gaps of a column."""
+        levels = [(name, level) for name, found in self.levels.items() for level in found]
+        return [*((name, None) for name in self.numeric), *levels, *((name, MISSING_LEVEL) for name in self.imputed)]
+
+    @property
     def feature_names(self) -> list[str]:
-        levels = [f"{name}={level}" for name, levels in self.levels.items() for level in levels]
-        return [*self.numeric, *levels, *(f"{name}={MISSING_LEVEL}" for name in self.imputed)]
+        return [name if level is None else f"{name}={level}" for name, level in self.keys]
 
     @property
     def tokens(self) -> MissingTokens:
@@ -180,32 +159,27 @@ class Preparation:
         usual = tuple(token for token in MISSING_TOKENS if token in self.missing)
         return MissingTokens(usual, tuple(token for token in self.missing if token not in usual))
 
-    def features(
-        self, numbers: Mapping[str, np.ndarray], texts: Mapping[str, tuple[np.ndarray, Sequence[str | None]]]
-    ) -> np.ndarray:
-        """The matrix of rows that are given column by column, with NaN where a number is missing that is not filled in.
+    def encoded(self, numbers: Mapping[str, np.ndarray], texts: Mapping[str, Coded]) -> Iterator[np.ndarray]:
+        """The features in their own units, one after the other; NaN where a number is missing that is not filled in.
 
-        ``texts`` holds codes and the text of each code. A level not seen in fitting counts as rare; without a feature
-        for rare levels, it becomes all zeros before standardising.
+        A level not seen in fitting counts as rare; without a feature for rare levels, it becomes all zeros.
         """
-        n_rows = len(next(iter(numbers.values()))) if numbers else len(next(iter(texts.values()))[0])
-        X = np.zeros((n_rows, len(self.feature_names)))  # filled in place: X may take most of the memory
-        indicators = {name: j for j, name in enumerate(self.imputed, start=X.shape[1] - len(self.imputed))}
-        for j, name in enumerate(self.numeric):
-            X[:, j] = numbers[name]
-            absent = ~np.isfinite(X[:, j])
-            X[absent, j] = self.fills.get(name, math.nan)
-            if name in indicators:
-                X[:, indicators[name]] = absent
-        start = len(self.numeric)
+        for name in self.numeric:
+            known = np.isfinite(numbers[name])
+            fill = self.fills.get(name, math.nan)
+            yield numbers[name] if known.all() else np.where(known, numbers[name], fill)
         for name, levels in self.levels.items():
-            position = {level: start + i for i, level in enumerate(levels)}
-            rest = position.get(POOLED_LEVEL, -1)
             codes, found = texts[name]
-            columns = np.array([position.get(_level(text), rest) for text in found], dtype=int)[codes]
-            known = np.flatnonzero(columns >= 0)
-            X[known, columns[known]] = 1.0
-            start += len(levels)
+            position = {level: j for j, level in enumerate(levels)}
+            rest = position.get(POOLED_LEVEL, -1)
+            rows = np.array([position.get(level_of(text), rest) for text in found], dtype=np.int32)[codes]
+            yield from ((rows == j).astype(np.float32) for j in range(len(levels)))
+        for name in self.imputed:
+            yield (~np.isfinite(numbers[name])).astype(np.float32)
+
+    def features(self, numbers: Mapping[str, np.ndarray], texts: Mapping[str, Coded]) -> np.ndarray:
+        """The matrix of rows that are given column by column."""
+        X = np.column_stack(list(self.encoded(numbers, texts))).astype(np.float64, copy=False)
         if self.scales:
             X -= np.array(self.offsets)
             X /= np.array(self.scales)
@@ -214,20 +188,8 @@ class Preparation:
     def transform(self, data: Any) -> np.ndarray:
         """The features of the rows of another table, with NaN where a number is missing that is not filled in."""
         from fairpca.audit.model import Scores
-        from fairpca.audit.read import read_table
-        from fairpca.audit.table import Table
 
-        table = data if isinstance(data, Table) else read_table(data, missing=self.tokens)
-        return np.concatenate([features for _, features in Scores(self, table)])
-
-    def pools_new_levels(self, name: str) -> bool:
-        """Whether levels of this column that were not seen in fitting count as rare."""
-        return POOLED_LEVEL in self.levels[name]
-
-    def unknown_levels(self, name: str, found: Sequence[str | None]) -> list[str]:
-        """Texts of a column that were not seen in fitting."""
-        rare = self.pooled[name].rare if name in self.pooled else {}
-        return sorted({_level(text) for text in found} - {*self.levels[name], *rare})
+        return Scores(self, data).gathered()
 
     def to_sklearn(self) -> Any:
         """The same preparation as a ``ColumnTransformer`` of scikit-learn, not yet fitted, for a pipeline of your own.
@@ -246,20 +208,22 @@ class Preparation:
     @classmethod
     def from_dict(cls, values: Any) -> Preparation:
         """The inverse of :meth:`as_dict`, with checks: the file may come from an untrusted source."""
-        try:
-            given = {one.name: values[one.name] for one in dataclasses.fields(cls) if one.name in values}
-            found = cls(**given | {name: restore(given[name]) for name, restore in _RESTORED.items()})
-            sizes = {len(found.offsets), len(found.scales), len(found.feature_names)}
-        except (KeyError, TypeError, ValueError, AttributeError):
-            raise ValueError(_DAMAGED) from None
-        finite = np.isfinite([*found.offsets, *found.scales, *found.fills.values()]).all()
-        if len(sizes) > 1 or not finite or not all(scale > 0 for scale in found.scales):
-            raise ValueError(_DAMAGED)
-        if not found.imputed.keys() <= found.fills.keys() <= set(found.numeric):
-            raise ValueError(_DAMAGED)
-        if not (found.delimiter is None or (isinstance(found.delimiter, str) and len(found.delimiter) == 1)):
-            raise ValueError(_DAMAGED)
-        return found
+        with suppress(KeyError, TypeError, ValueError, AttributeError):
+            given = {one.name: _frozen(values[one.name]) for one in dataclasses.fields(cls)}
+            given["dropped"] = Dropped(**given["dropped"])
+            given["notes"] = tuple(Note(str(one["problem"]), Remedy(**one["remedy"])) for one in given["notes"])
+            found = cls(**given)
+            if (
+                len(found.offsets) == len(found.scales) == len(found.keys)
+                and found.imputed.keys() <= found.fills.keys() <= set(found.numeric)
+                and np.isfinite([*found.offsets, *found.scales, *found.fills.values()]).all()
+                and min(found.scales) > 0
+                and (found.delimiter is None or len(found.delimiter) == 1)
+                and found.tokens
+                and found.remarks()
+            ):
+                return found
+        raise ValueError("the description of its columns is damaged")
 
     def remarks(self, options: Mapping[str, str] | None = None) -> list[str]:
         """The record in words, one line per fact; ``options`` maps parameters to the options of a program."""
@@ -268,7 +232,7 @@ class Preparation:
             *self.columns_used(),
             *(f"read the commas in {name!r} as {meaning}" for name, meaning in self.commas.items()),
             *self._left_out(),
-            *(_pool_remark(name, pool, self.min_level, name in self.left_out) for name, pool in self.pooled.items()),
+            *(self._pooled(name, rare) for name, rare in self.pooled.items()),
             *self._missing_values(),
             *self._groups_and_label(),
             *([self.sampled] if self.sampled else []),
@@ -283,24 +247,22 @@ class Preparation:
             sizes = [f"{name} ({len(levels)} levels)" for name, levels in self.levels.items()]
             said.append(f"{len(sizes)} text columns, one-hot encoded: {some(sizes)}")
         said.append(f"not among the features: {some(self.not_features)}")
-        count = len(self.numeric) + sum(map(len, self.levels.values())) + len(self.imputed)
-        return [
-            *said,
-            f"{count} features, standardised" if self.standardised else f"{count} features, not standardised",
-        ]
+        return [*said, f"{len(self.keys)} features, {'' if self.standardised else 'not '}standardised"]
 
     def _left_out(self) -> list[str]:
-        """One line per column, or per reason if many columns share it."""
+        """One line per reason."""
         names: dict[str, list[str]] = {}
         for name, reason in self.left_out.items():
             names.setdefault(reason, []).append(repr(name))
-        said = []
-        for reason, found in names.items():
-            if len(found) > _MANY:
-                said.append(f"left out {len(found):,} columns: {some(found)}: each because {reason}")
-            else:
-                said += [f"left out {name}: {reason}" for name in found]
-        return said
+        counts = {reason: f"{len(found):,} columns: " if len(found) > _MANY else "" for reason, found in names.items()}
+        return [f"left out {counts[reason]}{some(found, _MANY)}: {reason}" for reason, found in names.items()]
+
+    def _pooled(self, name: str, rare: Mapping[str, int]) -> str:
+        levels = f"levels of {name!r} with fewer than {self.min_level:,} rows"
+        said = f"{some(_counted(rare))}, {sum(rare.values()):,} rows in total"
+        if POOLED_LEVEL in self.levels.get(name, ()):
+            return f"pooled {levels} as {POOLED_LEVEL!r}: {said}"
+        return f"no column for {levels}: {said}"
 
     def _missing_values(self) -> list[str]:
         said = [
@@ -310,7 +272,7 @@ class Preparation:
             for token, count in found.items()
         ]
         if self.imputed:
-            counts = [f"{name} ({one.value:g} in {one.rows:,} rows)" for name, one in self.imputed.items()]
+            counts = [f"{name} ({self.fills[name]:g} in {rows:,} rows)" for name, rows in self.imputed.items()]
             said.append(
                 f"replaced missing numbers by the median{' of a random sample' if self.sampled else ''}, with a column "
                 f"that says where: {some(counts, limit=20)}"
@@ -345,15 +307,14 @@ class Preparation:
         return said
 
 
-def _pool_remark(name: str, pool: LevelPool, least: int, left_out: bool) -> str:
-    levels = f"{some(_counted(pool.rare))}, {pool.n_rows:,} rows in total"
-    rare = f"levels of {name!r} with fewer than {least:,} rows"
-    if POOLED_LEVEL in pool.kept and not left_out:
-        return f"pooled {rare} as {POOLED_LEVEL!r}: {levels}"
-    return f"no column for {rare}: {levels}"
+def _frozen(value: Any) -> Any:
+    """A value from JSON, which has lists in place of tuples."""
+    if isinstance(value, dict):
+        return {key: _frozen(one) for key, one in value.items()}
+    return tuple(value) if isinstance(value, list) else value
 
 
-def _level(text: str | None) -> str:
+def level_of(text: str | None) -> str:
     return MISSING_LEVEL if text is None else text
 
 

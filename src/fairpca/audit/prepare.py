@@ -9,38 +9,26 @@ is then left out, the pass is repeated without it.
 from __future__ import annotations
 
 from collections import Counter, deque
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
+from functools import partial
 from typing import Any
 
 import numpy as np
 
 from fairpca._progress import Report
-from fairpca._validation import groups_from_codes
-from fairpca.audit.checks import (
-    MAX_GROUPS,
-    MAX_LEVELS,
-    MIN_GROUP_ROWS,
-    Roles,
-    check_class_counts,
-    check_few_classes,
-    check_group_counts,
-    check_options,
-    no_complete_rows_error,
-)
+from fairpca._validation import check_choice, check_number
+from fairpca.audit.checks import MAX_LEVELS, Roles, check_class_counts, check_group_counts, dropped_columns
 from fairpca.audit.errors import Remedy, TableError
-from fairpca.audit.features import Features, kept_tokens, notes
-from fairpca.audit.preparation import Imputed, Preparation
-from fairpca.audit.rare import rows_of_min_level
+from fairpca.audit.features import candidates, chosen, decided_classes, notes, parts
+from fairpca.audit.preparation import Preparation
+from fairpca.audit.rare import check_min_level, rows_of_min_level
 from fairpca.audit.read import read_table
-from fairpca.audit.rows import GROUPS, MOST_SMALL_GROUPS, Pass, Plan, Rows
+from fairpca.audit.rows import GROUPS, Pass, Rows
 from fairpca.audit.sample import RowSample
 from fairpca.audit.table import Table, silent
-from fairpca.audit.texts import decided_classes
 from fairpca.moments import AttributeMoments, GroupMoments
-from fairpca.moments._streams import RowBlock, moments_from_blocks
-
-__all__ = ["STREAM_NUMBERS", "Prepared", "prepare"]
+from fairpca.moments._streams import moments_from_blocks
 
 #: Tables of more numbers (rows x columns) than this are streamed: in memory, a few copies would take a gigabyte.
 STREAM_NUMBERS = 20_000_000
@@ -197,192 +185,117 @@ def prepare(
     >>> prepare(people, "sex").feature_names
     ['x', 'city=a', 'city=b']
     """
-    sensitive = [sensitive] if isinstance(sensitive, str) else list(sensitive)
-    check_options(sensitive, label, min_level, positive, merge_small, impute)
+    sensitive = (sensitive,) if isinstance(sensitive, str) else tuple(sensitive)
+    if not sensitive:
+        raise TableError("No sensitive column was given", Remedy("name at least one", "sensitive"))
+    check_min_level(min_level)
+    check_number("merge_small", merge_small, at_least=0, integer=True)
+    if positive is not None and label is None:
+        problem = f"The positive class {positive!r} was given without a label"
+        raise TableError(problem, Remedy("name the column of classes", "label"))
+    if impute is not None:
+        check_choice("impute", impute, ("median",))
     table = data if isinstance(data, Table) else read_table(data)
-    dropped = [drop] if isinstance(drop, str) else list(drop)
-    roles = Roles.of(
-        table, sensitive, dropped, label=label, clusters=clusters, weights=weights, merge=merge or {},
-        continuous=tuple(continuous),
-    )  # fmt: skip
-    plan = Plan.of(table, roles, max_levels, progress or silent)
+    dropped = dropped_columns(table, [drop] if isinstance(drop, str) else drop)
+    roles = Roles(sensitive, label, clusters, weights, dropped, tuple(continuous), merge or {})
+    roles.check(table)
+    columns, record = candidates(table, roles, max_levels, progress or silent)
     if table.n_rows == 0:
         raise TableError(f"{table.name} has no rows")
-    large = (table.n_rows or 0) * len(table.types) > STREAM_NUMBERS
-    plan = replace(plan, impute=impute is not None)
-    study = _Study(plan, merge_small, large if stream is None else stream, sample_rows, seed)
-    study.run()
-    return study.prepared(standardise, min_level, positive)
+    if stream is None:
+        stream = (table.n_rows or 0) * len(table.types) > STREAM_NUMBERS
+    record = replace(record, standardised=standardise)
+    passing = partial(Pass, table, roles, columns, progress=progress or silent, impute=impute is not None)
+    rows, found, moments = _read(passing, record, impute is not None, stream, merge_small, sample_rows, seed)
+
+    groups, n_rows = dict(sorted(rows.group_rows.items())), rows.group_rows.total()
+    check_group_counts(roles, groups)
+    values, classes = decided_classes(label, rows.class_rows, positive)
+    record = replace(
+        chosen(rows, rows_of_min_level(min_level, n_rows)), rows=rows.n_rows, groups=groups, classes=classes,
+        dropped=rows.dropped, zero_weights=rows.zero_weights,
+    )  # fmt: skip
+    X = record.features(found, rows.levels(found))
+    factors = None if weights is None else found[weights] / found[weights].mean()
+    if moments is None:
+        means = np.average(X, axis=0, weights=factors)
+        variances = np.average((X - means) ** 2, axis=0, weights=factors)
+    else:
+        moments = moments.sum_columns(parts(record, rows.record, len(continuous)))
+        if weights is not None:
+            factor = n_rows / moments.total_count  # so that the average is 1
+            moments = replace(moments, counts=moments.counts * factor, scatters=moments.scatters * factor)
+        means, variances = moments.pooled_mean[: X.shape[1]], moments.pooled_variances()[: X.shape[1]]
+    # The indicator of a few missing values keeps its own units, so that a handful of rows cannot dominate.
+    few = [level is not None and record.imputed.get(name, n_rows) < record.min_level for name, level in record.keys]
+    scales = np.where((variances > 0) & ~np.array(few), np.sqrt(variances), 1.0)
+    if not standardise:
+        means, scales = np.zeros_like(means), np.ones_like(scales)
+    sampled = (
+        f"read batch by batch; a random sample of {len(X):,} of {n_rows:,} rows (seed {seed}) is used where rows are "
+        "needed"
+    )
+    record = replace(
+        record, notes=tuple(notes(rows, record, found)), sampled=sampled if stream and sample_rows else "",
+        offsets=tuple(means.tolist()), scales=tuple(scales.tolist()),
+    )  # fmt: skip
+    X -= means
+    X /= scales
+    names = np.array(list(rows.ids[GROUPS].of))[found[GROUPS]]
+    # Texts that only occur in rows that are not used have no value.
+    y = None if label is None else np.array([values.get(text, classes[0]) for text in rows.ids[label].of])[found[label]]
+    if record.sampled:
+        check_group_counts(roles, {group: int((names == group).sum()) for group in groups}, len(X))
+        if label is not None and y is not None:
+            check_class_counts(label, Counter(y.tolist()))
+    kept = slice(None if sample_rows or not stream else 0)
+    return Prepared(
+        X[kept], names[kept], None if y is None else y[kept], None if clusters is None else found[clusters][kept],
+        None if factors is None else factors[kept],
+        None if moments is None else _standardised(moments, means, scales, roles.continuous),
+        record, table, {name: found[name][kept] for name in continuous},
+    )  # fmt: skip
 
 
-class _Study:
-    """The passes over a table, and the result."""
+def _read(
+    passing: Callable[[Preparation], Pass],
+    record: Preparation,
+    impute: bool,
+    streamed: bool,
+    merge_small: int,
+    sample_rows: int,
+    seed: int,
+) -> tuple[Pass, dict[Any, np.ndarray], GroupMoments | None]:
+    """The rows, or a sample of them and the moments of all features.
 
-    def __init__(self, plan: Plan, merge_small: int, streamed: bool, sample_rows: int, seed: int) -> None:
-        self.plan, self._merge_small, self._streamed, self._seed = plan, merge_small, streamed, seed
-        self._sample_rows = sample_rows
-        self.moments: GroupMoments | None = None
-
-    def run(self) -> None:
-        """Read the rows until no row is dropped for a column that is not a feature."""
-        unfit: Mapping[str, str] = {}
-        while True:
-            self.plan = self.plan.without(unfit)
-            if self._merge_small or self.plan.impute:
-                self._count_first()
-            self.rows = Pass(self.plan, MOST_SMALL_GROUPS if self._merge_small or not self._streamed else MAX_GROUPS)
-            # No more rows than would be read into memory anyway.
-            most = max(STREAM_NUMBERS // len(self.plan.raw_features), 1)
-            self.sample = self._sample(min(self._sample_rows or _ROWS_FOR_NOTES, most))
-            blocks = self._sampled_blocks()
-            if self._streamed:
-                self.moments = moments_from_blocks(map(self._row_block, blocks), self.plan.raw_features)
-            else:
-                deque(blocks, maxlen=0)
-            if not (unfit := self.rows.unfit()):
-                break
-        if not self.rows.group_rows:
-            if self.rows.zero_weights:
-                problem = f"The weights {self.plan.roles.weights!r} of {self.plan.table.name} are zero in every row"
-                raise TableError(problem, Remedy("name another column", "weights"))
-            raise no_complete_rows_error(self.plan.table.name)
-
-    def _sample(self, size: int) -> RowSample:
-        return RowSample(size if self._streamed else None, self._seed)
-
-    def _count_first(self) -> None:
-        """Take a pass to find the groups to be merged, and the medians."""
-        plan = self.plan = replace(self.plan, merged={}, fills={}, indicators=())
-        first, fills = Pass(plan, MOST_SMALL_GROUPS), {}
-        sample = self._sample(max(STREAM_NUMBERS // max(len(plan.numeric), 1), 1))
-        for rows in first:
-            if plan.impute:
-                sample.add({name: rows[name] for name in (*plan.numeric, plan.roles.weights or GROUPS)})
-        if plan.impute and first.group_rows:
-            found = sample.rows()
-            weights = None if plan.roles.weights is None else found[plan.roles.weights]
-            fills = {name: _median(found[name], weights) for name in plan.numeric}
-        self.plan = replace(
-            plan, fills=fills, indicators=tuple(name for name in fills if first.missing[name]),
-            merged={label: count for label, count in sorted(first.group_rows.items()) if count < self._merge_small},
-        )  # fmt: skip
-
-    def _sampled_blocks(self) -> Iterator[Rows]:
-        for rows in self.rows:
-            self.sample.add(rows)
-            yield rows
-
-    def _row_block(self, rows: Rows) -> RowBlock:
-        """The features of all levels; what is too large to be summed may still turn out to be no feature."""
-        plan, roles = self.plan, self.plan.roles
-        filled = [
-            np.zeros_like(rows[name]) if name in self.rows.too_large
-            else np.where(np.isnan(rows[name]), plan.fills[name], rows[name]) if name in plan.fills else rows[name]
-            for name in plan.numeric
-        ]  # fmt: skip
-        filled += [np.isnan(rows[name]).astype(np.float32) for name in plan.indicators]
-        for name, levels in plan.levels.items():
-            filled += [(rows[name] == position).astype(np.float32) for position in range(len(levels))]
-        groups = groups_from_codes(rows[GROUPS], self.rows.ids[GROUPS].labels)
-        weights = None if roles.weights is None else rows[roles.weights]
-        return RowBlock([*filled, *(rows[name] for name in roles.continuous)], groups, weights)
-
-    def prepared(self, standardise: bool, min_level: float | None, positive: str | None) -> Prepared:
-        plan, rows = self.plan, self.rows
-        counts = dict(sorted(rows.group_rows.items()))
-        check_group_counts(plan.roles.sensitive, counts)
-        values, classes = self._decided(positive)
-        least = rows_of_min_level(min_level, sum(counts.values()))
-        features = Features.of(plan, rows, least)
-        numeric = features.numeric
-        preparation = Preparation(
-            file=plan.table.name, delimiter=plan.table.delimiter, missing=plan.table.missing.all, rows=rows.n_rows,
-            groups=counts, numeric=tuple(numeric), levels=features.levels, standardised=standardise,
-            not_features=plan.roles.not_features, left_out=plan.left_out | features.left_out,
-            commas={name: commas for name in numeric if (commas := plan.columns[name].commas)},
-            kept_tokens=kept_tokens(plan), dropped=rows.dropped, min_level=least,
-            pooled={name: pool for name, pool in features.pools.items() if pool.rare},
-            imputed={name: Imputed(plan.fills[name], rows.missing[name])
-                     for name in plan.indicators if name in numeric},
-            merged=plan.merged, label=plan.roles.label, classes=classes, weights=plan.roles.weights,
-            zero_weights=rows.zero_weights, fills={name: fill for name, fill in plan.fills.items() if name in numeric},
-        )  # fmt: skip
-        return self._result(preparation, features, values)
-
-    def _decided(self, positive: str | None) -> tuple[dict[str, Any], tuple[str, ...]]:
-        """The value of each class, and their names in ascending order."""
-        label, found = self.plan.roles.label, sorted(self.rows.class_rows)
-        if label is None:
-            return {}, ()
-        check_few_classes(label, len(found))
-        values, names = decided_classes(label, found, positive)
-        rows = Counter[Any]()
-        for text, value in zip(found, values.tolist(), strict=True):
-            rows[value] += self.rows.class_rows[text]
-        check_class_counts(label, dict(zip(names, (rows[value] for value in sorted(rows)), strict=True)))
-        return dict(zip(found, values.tolist(), strict=True)), names
-
-    def _result(self, preparation: Preparation, features: Features, values: dict[str, Any]) -> Prepared:
-        plan, roles, moments, rows = self.plan, self.plan.roles, self.moments, self.sample.rows()
-        X = preparation.features(rows, {name: (rows[name], levels) for name, levels in plan.levels.items()})
-        weights = None if roles.weights is None else rows[roles.weights] / rows[roles.weights].mean()
-        if moments is not None:
-            if weights is not None:
-                factor = self.rows.group_rows.total() / moments.total_count
-                moments = replace(moments, counts=moments.counts * factor, scatters=moments.scatters * factor)
-            first = len(plan.raw_features) - len(roles.continuous)
-            moments = moments.sum_columns([*features.parts, *([first + j] for j in range(len(roles.continuous)))])
-        means, deviations = _of_rows(X, weights) if moments is None else _of_moments(moments, X.shape[1])
-        if not preparation.standardised:
-            means, deviations = np.zeros_like(means), np.zeros_like(means)
-        scales = np.where(deviations > 0, deviations, 1.0)
-        # The indicator of a few missing values keeps its own units, so that a handful of rows cannot dominate.
-        rare = [self.rows.missing[name] < preparation.min_level for name in preparation.imputed]
-        scales[len(scales) - len(rare) :][rare] = 1.0
-        preparation = replace(
-            preparation, notes=tuple(notes(self.rows, preparation, rows)), offsets=tuple(means.tolist()),
-            scales=tuple(scales.tolist()), sampled=self._sampled(len(X)),
-        )  # fmt: skip
-        label = self._classes(values, rows) if values else None
-        groups = np.array(self.rows.ids[GROUPS].labels)[rows[GROUPS]]
-        joint = None if moments is None else _joint(moments, means, scales, roles.continuous)
-        if joint is not None and not self._sample_rows:
-            return Prepared(X[:0], groups[:0], None, None, None, joint, preparation, plan.table, {})
-        if joint is not None:
-            _check_sample(preparation, groups, label)
-        X -= means
-        X /= scales
-        persons = None if roles.clusters is None else rows[roles.clusters]
-        continuous = {name: rows[name] for name in roles.continuous}
-        return Prepared(X, groups, label, persons, weights, joint, preparation, plan.table, continuous)
-
-    def _classes(self, values: dict[str, Any], rows: Rows) -> np.ndarray:
-        """The class of each row; texts that only occur in rows that are not used have none."""
-        found, label = list(values), self.plan.roles.label
-        position = [found.index(text) if text in values else 0 for text in self.rows.ids[label].labels]
-        return np.array(list(values.values()))[np.array(position)[rows[label]]]
-
-    def _sampled(self, count: int) -> str:
-        if not self._streamed or not self._sample_rows:
-            return ""
-        return (
-            f"read batch by batch; a random sample of {count:,} of {self.rows.group_rows.total():,} rows (seed "
-            f"{self._seed}) is used where rows are needed"
-        )
+    If small groups are to be merged, or gaps to be filled in, a first pass says which, and by what.
+    """
+    moments = None
+    for first in [True, False] if merge_small or impute else [False]:
+        # No more rows than would be read into memory anyway.
+        most = max(STREAM_NUMBERS // len(record.keys), 1)
+        wanted = most if first and impute else min(sample_rows or _ROWS_FOR_NOTES, most)
+        rows, sample = passing(record), RowSample(wanted if streamed else None, seed)
+        blocks, roles = map(sample.add, rows), rows.roles
+        if streamed and not first:
+            moments = moments_from_blocks(map(rows.block, blocks), [*record.feature_names, *roles.continuous])
+        else:
+            deque(blocks, maxlen=0)
+        if not rows.group_rows and rows.zero_weights:
+            problem = f"The weights {roles.weights!r} of {record.file} are zero in every row"
+            raise TableError(problem, Remedy("name another column", "weights"))
+        if not rows.group_rows:
+            remedy = Remedy("drop the columns with the most", "drop")
+            raise TableError(f"Every row of {record.file} has a missing value", "fill them in", remedy)
+        if first:
+            small = {label: count for label, count in sorted(rows.group_rows.items()) if count < merge_small}
+            gaps = {name: count for name, count in rows.missing.items() if count}
+            fills = _medians(sample.rows(), record.numeric, roles.weights) if impute else {}
+            record = replace(record, merged=small, fills=fills, imputed=gaps)
+    return rows, sample.rows(), moments
 
 
-def _of_rows(X: np.ndarray, weights: np.ndarray | None) -> tuple[np.ndarray, np.ndarray]:
-    """Mean and standard deviation of each feature."""
-    means = X.mean(axis=0) if weights is None else weights @ X / weights.sum()
-    deviations = X.std(axis=0) if weights is None else np.sqrt(weights @ (X - means) ** 2 / weights.sum())
-    return means, deviations
-
-
-def _of_moments(moments: GroupMoments, n_features: int) -> tuple[np.ndarray, np.ndarray]:
-    return moments.pooled_mean[:n_features], np.sqrt(moments.pooled_variances()[:n_features])
-
-
-def _joint(
+def _standardised(
     moments: GroupMoments, means: np.ndarray, scales: np.ndarray, continuous: tuple[str, ...]
 ) -> GroupMoments | AttributeMoments:
     """The moments of the standardised features, with those of continuous sensitive columns if there are any."""
@@ -391,27 +304,12 @@ def _joint(
     return AttributeMoments(continuous, moments) if continuous else moments
 
 
-def _median(column: np.ndarray, weights: np.ndarray | None) -> float:
-    """The median of the non-missing numbers; weights count like repeated rows."""
-    known = np.isfinite(column)
-    values, factors = column[known], np.ones(int(known.sum())) if weights is None else weights[known]
-    if not len(values):
-        return 0.0
-    order = np.argsort(values, kind="stable")
-    shares = np.cumsum(factors[order])
-    middle = [np.searchsorted(shares, shares[-1] / 2, side=side) for side in ("left", "right")]
-    return float(np.mean(values[order][np.minimum(middle, len(values) - 1)]))
-
-
-def _check_sample(preparation: Preparation, groups: np.ndarray, label: np.ndarray | None) -> None:
-    for group in preparation.groups:
-        count = int((groups == group).sum())
-        if count < MIN_GROUP_ROWS:
-            raise TableError(
-                f"Group {group!r} has {count} rows in the random sample of {len(groups):,}",
-                Remedy("draw more rows", "sample_rows"),
-                Remedy("merge it with others", "merge_small"),
-            )
-    if label is not None and preparation.label is not None:
-        found = np.unique(label, return_counts=True)[1].tolist()
-        check_class_counts(preparation.label, dict(zip(preparation.classes, found, strict=False)))
+def _medians(rows: Rows, names: Sequence[str], weights: str | None) -> dict[str, float]:
+    """The medians of the non-missing numbers; weights count like repeated rows."""
+    found = {}
+    for name in names:
+        order, known = np.argsort(rows[name]), np.isfinite(rows[name])
+        shares = np.cumsum((known if weights is None else np.where(known, rows[weights], 0))[order])
+        middle = [np.searchsorted(shares, shares[-1] / 2, side=side) for side in ("left", "right")]
+        found[name] = float(np.nan_to_num(rows[name][order][np.minimum(middle, len(order) - 1)].mean()))
+    return found

@@ -4,29 +4,13 @@ from __future__ import annotations
 
 import math
 from collections.abc import Mapping
-from dataclasses import dataclass, field
 
 from fairpca.audit.errors import Remedy, TableError
-
-__all__ = ["POOLED_LEVEL", "LevelPool", "check_min_level", "pool_levels", "rows_of_min_level"]
 
 POOLED_LEVEL = "other (rare)"
 _SHARE, _ROWS = 0.01, 30
 #: In small files, a level is rare if it has fewer than this share of the rows rather than fewer than 30 rows.
 _SHARE_OF_FEW = 0.1
-
-
-@dataclass(frozen=True)
-class LevelPool:
-    """The levels that get a column, and the rows of each level that was pooled."""
-
-    kept: tuple[str, ...]
-    rare: dict[str, int] = field(default_factory=dict)
-
-    @property
-    def n_rows(self) -> int:
-        """Number of rows with a rare level."""
-        return sum(self.rare.values())
 
 
 def check_min_level(min_level: float | None) -> None:
@@ -55,8 +39,8 @@ def rows_of_min_level(min_level: float | None, n_rows: int) -> int:
     return math.ceil(min_level * n_rows) if min_level < 1 else int(min_level)
 
 
-def pool_levels(counts: Mapping[str, int], least: int) -> LevelPool:
-    """Pool the levels with fewer than ``least`` rows.
+def pool_levels(counts: Mapping[str, int], least: int) -> tuple[tuple[str, ...], dict[str, int]]:
+    """The levels that get a column, and the rows of each level that is pooled: with fewer than ``least`` rows.
 
     If the pooled levels together have fewer rows than that, they get no column: their rows have zeros in the columns
     of the other levels. If fewer than two columns are left, there are none: the indicator of a single level is that
@@ -65,14 +49,14 @@ def pool_levels(counts: Mapping[str, int], least: int) -> LevelPool:
     Examples
     --------
     >>> from fairpca.audit.rare import pool_levels
-    >>> pool_levels({"a": 50, "b": 40, "c": 6, "d": 5}, 10).kept
-    ('a', 'b', 'other (rare)')
-    >>> pool_levels({"a": 50, "b": 40, "c": 6}, 10).kept, pool_levels({"a": 90, "b": 6}, 10).kept
+    >>> pool_levels({"a": 50, "b": 40, "c": 6, "d": 5}, 10)
+    (('a', 'b', 'other (rare)'), {'c': 6, 'd': 5})
+    >>> pool_levels({"a": 50, "b": 40, "c": 6}, 10)[0], pool_levels({"a": 90, "b": 6}, 10)[0]
     (('a', 'b'), ())
     """
-    kept = sorted(level for level, count in counts.items() if count >= least)
-    rare = {level: count for level, count in counts.items() if count < least}
-    pool = LevelPool((), dict(sorted(rare.items(), key=lambda item: (-item[1], item[0]))))
-    if rare and pool.n_rows >= least and POOLED_LEVEL not in kept:
+    ordered = sorted(counts.items(), key=lambda item: (-item[1], item[0]))
+    rare = {level: count for level, count in ordered if count < least}
+    kept = sorted(counts.keys() - rare.keys())
+    if rare and sum(rare.values()) >= least and POOLED_LEVEL not in kept:
         kept.append(POOLED_LEVEL)
-    return LevelPool(tuple(kept) if len(kept) > 1 else (), pool.rare)
+    return tuple(kept) if len(kept) > 1 else (), rare

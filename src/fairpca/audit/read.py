@@ -13,14 +13,12 @@ from typing import Any
 
 import numpy as np
 
-from fairpca._arrow import ArrowFile, arrow_kind, import_pyarrow, row_index
+from fairpca._arrow import ArrowFile, arrow_kind, import_pyarrow
 from fairpca._progress import Report
 from fairpca.audit.csv_table import CsvTable
 from fairpca.audit.errors import Remedy, TableError
 from fairpca.audit.table import Table, check_unique, silent, sliced
 from fairpca.audit.texts import MissingTokens, value_text
-
-__all__ = ["read_table"]
 
 _FRAME = "the data frame"
 
@@ -70,18 +68,11 @@ def read_table(data: Any, *, delimiter: str | None = None, missing: MissingToken
     if path.is_dir():
         return _Several(path, delimiter, tokens)
     kind = arrow_kind(path)
-    _check_delimiter(delimiter, path.name, kind)
-    return CsvTable(path, delimiter, tokens) if kind is None else _ArrowTable(path, tokens)
-
-
-def _check_delimiter(delimiter: str | None, name: str, kind: str | None) -> None:
-    if delimiter is None:
-        return
-    if kind is not None:
-        raise TableError(f"{name} is a {kind} file, which has no delimiter", Remedy("omit it", "delimiter"))
-    if len(delimiter) != 1 or delimiter in '"\r\n\0 ':
-        problem = f"The delimiter {delimiter!r} is not a single character other than a quotation mark or a space"
-        raise TableError(problem, Remedy("give one such as ';'", "delimiter"))
+    if kind is None:
+        return CsvTable(path, delimiter, tokens)
+    if delimiter is not None:
+        raise TableError(f"{path.name} is a {kind} file, which has no delimiter", Remedy("omit it", "delimiter"))
+    return _ArrowTable(path, tokens)
 
 
 class _ArrowTable(Table):
@@ -89,24 +80,18 @@ class _ArrowTable(Table):
 
     def __init__(self, path: Path, missing: MissingTokens) -> None:
         self._file = file = ArrowFile(path)
-        check_unique(file.schema.names, file.name)
-        super().__init__(file.name, dict(zip(file.schema.names, file.schema.types, strict=True)),
-                         MissingTokens((), missing.added))  # fmt: skip
-        self.n_rows, self.row_index = file.n_rows, row_index(file.schema)
+        super().__init__(file.name, file.schema, MissingTokens((), missing.added))
+        self.n_rows = file.n_rows
 
     def batches(self, names: Sequence[str], rows: int, progress: Report, doing: str) -> Iterator[Any]:
-        done, total = 0, self._file.n_rows
-        texts = [name for name in names if str(self.types[name]) in ("string", "large_string")]
-        for batch in self._file.batches(names, rows, categories=texts):
+        done = 0
+        for batch in self._file.batches(names, rows):
             done += batch.num_rows
-            progress(done, total, doing)
+            progress(done, self._file.n_rows, doing)
             yield batch
 
     def sha256(self) -> str:
         return self._file.sha256()
-
-    def null_counts(self) -> dict[str, int]:
-        return self._file.null_counts()
 
 
 class _FrameTable(Table):
@@ -115,9 +100,8 @@ class _FrameTable(Table):
     def __init__(self, frame: Any, delimiter: str | None, missing: MissingTokens) -> None:
         import_pyarrow("a data frame")
         self._table = table = _arrow_table(frame)
-        tokens = missing if delimiter else MissingTokens((), missing.added)
-        super().__init__(_FRAME, dict(zip(table.column_names, table.schema.types, strict=True)), tokens)
-        self.delimiter, self.row_index, self.n_rows = delimiter, row_index(table.schema), table.num_rows
+        super().__init__(_FRAME, table.schema, missing if delimiter else MissingTokens((), missing.added))
+        self.delimiter, self.n_rows = delimiter, table.num_rows
 
     def batches(self, names: Sequence[str], rows: int, progress: Report, doing: str) -> Iterator[Any]:
         # A batch for all of its chunks, so that different divisions of the same rows are read alike.
@@ -128,7 +112,6 @@ def _arrow_table(frame: Any) -> Any:
     import pyarrow
 
     if isinstance(frame, pyarrow.Table):
-        check_unique(frame.column_names, _FRAME)
         return frame
     given = list(frame) if isinstance(frame, Mapping) else list(getattr(frame, "columns", ()))
     check_unique(list(map(str, given)), _FRAME)
@@ -161,8 +144,8 @@ class _Several(Table):
         if paths is None:
             raise IsADirectoryError(f"{folder} is a folder without .parquet, .feather or .csv files; give a file.")
         first, *others = self._parts = [read_table(path, delimiter=delimiter, missing=missing) for path in paths]
-        super().__init__(folder.resolve().name, first.types, first.missing)
-        self.delimiter, self.row_index = first.delimiter, first.row_index
+        super().__init__(folder.resolve().name, first.schema, first.missing)
+        self.delimiter = first.delimiter
         for part in others:
             if part.types != first.types or part.delimiter != first.delimiter:
                 raise TableError(
@@ -182,7 +165,3 @@ class _Several(Table):
 
     def sha256(self) -> str:
         return hashlib.sha256("".join(part.sha256() for part in self._parts).encode()).hexdigest()
-
-    def null_counts(self) -> dict[str, int]:
-        counts = [part.null_counts() for part in self._parts]
-        return {name: sum(one[name] for one in counts) for name in self.types if all(name in one for one in counts)}

@@ -6,8 +6,6 @@ from typing import Any
 
 import numpy as np
 
-__all__ = ["RowSample"]
-
 Arrays = dict[Any, np.ndarray]
 _KEY = ("key",)
 
@@ -23,28 +21,27 @@ class RowSample:
     >>> import numpy as np
     >>> from fairpca.audit.sample import RowSample
     >>> sample = RowSample(2, seed=0)
-    >>> sample.add({"x": np.array([1.0, 2.0, 3.0]), "y": np.array([7, 8, 9])})
+    >>> _ = sample.add({"x": np.array([1.0, 2.0, 3.0]), "y": np.array([7, 8, 9])})
     >>> rows = sample.rows()
     >>> rows["y"] - rows["x"]
     array([6., 6.])
     """
 
     def __init__(self, size: int | None, seed: int) -> None:
-        self._size, self._rng = size, np.random.default_rng(seed)
-        self._limit = 0.0 if size == 0 else np.inf
+        self._size, self._rng, self._limit = size, np.random.default_rng(seed), np.inf
         self._parts: list[Arrays] = []
 
-    def add(self, arrays: Arrays) -> None:
-        """Add the rows of a block: the first axis of each array."""
+    def add(self, arrays: Arrays) -> Arrays:
+        """Add the rows of a block, the first axis of each array, and return them."""
         if self._size is None:
             self._parts.append(arrays)
-            return
+            return arrays
         keys = self._rng.random(len(next(iter(arrays.values()))))
         chosen = np.flatnonzero(keys < self._limit)
-        if len(chosen) or not self._parts:
-            self._parts.append({name: array[chosen] for name, array in (arrays | {_KEY: keys}).items()})
-            if sum(len(part[_KEY]) for part in self._parts) > 1.5 * self._size:
-                self.rows()
+        self._parts.append({name: array[chosen] for name, array in (arrays | {_KEY: keys}).items()})
+        if sum(len(part[_KEY]) for part in self._parts) > 1.5 * self._size:
+            self.rows()
+        return arrays
 
     def rows(self) -> Arrays:
         """The arrays of the sample, in the order of the rows."""
@@ -52,6 +49,6 @@ class RowSample:
         if self._size is not None and len(whole[_KEY]) > self._size:
             kept = np.sort(np.argpartition(whole[_KEY], self._size)[: self._size])
             whole = {name: values[kept] for name, values in whole.items()}
-            self._limit = whole[_KEY].max(initial=0.0)
+            self._limit = whole[_KEY].max()
         self._parts = [whole]
         return whole

@@ -6,11 +6,10 @@ from collections import Counter
 from collections.abc import Iterable, Iterator, Sequence
 from typing import Any
 
+from fairpca._arrow import row_index
 from fairpca._progress import Report
 from fairpca.audit.errors import TableError
 from fairpca.audit.texts import MissingTokens
-
-__all__ = ["Table", "check_unique", "silent", "sliced"]
 
 
 class Table:
@@ -20,17 +19,21 @@ class Table:
     ----------
     name : str
         Of the file.
-    types : dict of str to pyarrow.DataType
-        Of the columns, by name.
+    schema : pyarrow.Schema
+        Names and types of the columns.
     missing : MissingTokens
         What means a missing value.
 
     Attributes
     ----------
+    types : dict of str to pyarrow.DataType
+        Of the columns, by name.
     delimiter : str or None
         Of a CSV file, in which what a text means follows from all texts of the column.
     row_index : tuple of str
         The index columns of a pandas data frame.
+    trimmed : list of str
+        Names in a CSV file whose blanks were removed.
     n_rows : int or None
         None as long as it is not known.
 
@@ -47,11 +50,14 @@ class Table:
     """
 
     delimiter: str | None = None
-    row_index: tuple[str, ...] = ()
+    trimmed: Sequence[str] = ()
     n_rows: int | None = None
 
-    def __init__(self, name: str, types: dict[str, Any], missing: MissingTokens) -> None:
-        self.name, self.types, self.missing = name, types, missing
+    def __init__(self, name: str, schema: Any, missing: MissingTokens) -> None:
+        check_unique(schema.names, name)
+        self.name, self.schema, self.missing = name, schema, missing
+        self.types = dict(zip(schema.names, schema.types, strict=True))
+        self.row_index = row_index(schema)
 
     def batches(self, names: Sequence[str], rows: int, progress: Report, doing: str) -> Iterator[Any]:
         """Record batches of at most ``rows`` rows with these columns, in order."""
@@ -61,24 +67,21 @@ class Table:
         """The fingerprint of the file; empty for a data frame."""
         return ""
 
-    def null_counts(self) -> dict[str, int]:
-        """Missing values per column, as far as the file says; NaN is not counted."""
-        return {}
-
-    def check_column(self, name: str, purpose: str) -> None:
-        """Raise an error that lists the available columns unless there is one of this name."""
+    def check_column(self, name: str, purpose: str, *, readable: bool = True) -> None:
+        """Raise an error that lists the available columns unless there is one of this name, perhaps of any type."""
         if name not in self.types:
-            known = ", ".join(repr(column) for column in list(self.types)[:12])
+            known = ", ".join(map(repr, list(self.types)[:12]))
             more = ", ..." if len(self.types) > 12 else ""
             raise TableError(f"{self.name} has no column {name!r} ({purpose}); it has {known}{more}")
+        if readable and (unusable := self.problem_of_type(name)) is not None:
+            raise unusable
 
     def problem_of_type(self, name: str) -> TableError | None:
         """The error to raise if a column of lists, structs, maps or similar types is used."""
         import pyarrow
-        from pyarrow import types
 
         kind = self.types[name]
-        if not (types.is_nested(kind) or isinstance(kind, pyarrow.BaseExtensionType)):
+        if not (pyarrow.types.is_nested(kind) or isinstance(kind, pyarrow.BaseExtensionType)):
             return None
         return TableError(f"Column {name!r} of {self.name} holds {kind}, neither numbers nor text", "convert it")
 

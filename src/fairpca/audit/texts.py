@@ -4,30 +4,14 @@ from __future__ import annotations
 
 import math
 import re
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable
+from contextlib import suppress
 from dataclasses import dataclass, field
 from decimal import Decimal
 from functools import cached_property
 from typing import Any
 
 import numpy as np
-
-from fairpca.audit.errors import Remedy, TableError
-
-__all__ = [
-    "COMMAS",
-    "KEPT_IN_LABELS",
-    "MISSING_LEVEL",
-    "MISSING_TOKENS",
-    "MissingTokens",
-    "decided_classes",
-    "is_date",
-    "is_number",
-    "meanings_of_commas",
-    "number_text",
-    "plain_numbers",
-    "value_text",
-]
 
 MISSING_LEVEL = "(missing)"
 #: Texts of a CSV file that mean "missing", in upper or lower case; an empty cell always does.
@@ -42,8 +26,6 @@ _PATTERNS = {
     "thousands separators": re.compile(rf"[+-]?(?:(?:\d{{1,3}}(?:,\d{{3}})+|\d+)(?:\.\d*)?|\.\d+){_EXPONENT}"),
 }
 _DATE = re.compile(r"(?:\d{4}[-/.]\d{1,2}[-/.]\d{1,2}|\d{1,2}[-/.]\d{1,2}[-/.](?:\d{4}|\d{2}))(?:[T ]\d{1,2}:\d{2}.*)?")
-#: Whole numbers below this are exact in double precision.
-_EXACT_INTEGERS = 2.0**53
 #: What Python's str.strip removes.
 _BLANKS = "".join(character for character in map(chr, range(0x3001)) if character.isspace())
 
@@ -87,13 +69,13 @@ class MissingTokens:
         return (*self.usual, *self.added)
 
     @cached_property
-    def _numbers(self) -> list[float]:
-        return [float(token) for token in self.added if is_number(token)]
+    def _numbers(self) -> dict[float, str]:
+        return {float(token): token for token in self.added if is_number(token)}
 
     @cached_property
     def _forms(self) -> dict[str, str]:
         """The added tokens by the ways to write them: numbers as Python and pandas do."""
-        written = {way(float(token)): token for token in self.added if is_number(token) for way in (number_text, repr)}
+        written = {way(number): token for number, token in self._numbers.items() for way in (number_text, repr)}
         return written | {token: token for token in self.added}
 
     def clean(self, texts: Any, *, label: bool = False) -> Any:
@@ -113,16 +95,15 @@ class MissingTokens:
         """NaN in place of numbers that mean a missing value."""
         if not self._numbers:
             return values
-        absent = np.isin(values, self._numbers)
-        found = set(np.unique(values[absent]).tolist())
-        self.met.update(token for token in self.added if is_number(token) and float(token) in found)
+        absent = np.isin(values, list(self._numbers))
+        self.met.update(self._numbers[number] for number in np.unique(values[absent]).tolist())
         return np.where(absent, np.nan, values)
 
     def names(self, text: str | None) -> bool:
         """Whether a value of a Parquet file, as text, was declared missing."""
-        found = self._forms.get(text or "")
-        self.met.update([] if found is None else [found])
-        return found is not None
+        found = {self._forms[text]} if text in self._forms else set()
+        self.met.update(found)
+        return bool(found)
 
 
 def is_number(text: str) -> bool:
@@ -152,14 +133,8 @@ def plain_numbers(texts: Any, commas: str = "") -> np.ndarray | None:
     if commas:
         removed, point = COMMAS[commas]
         texts = arrow.replace_substring(arrow.replace_substring(texts, removed, ""), point, ".")
-    try:
+    with suppress(pyarrow.ArrowException):  # Python's rules are wider: a plus sign, for example
         values = texts.cast(pyarrow.float64()).to_numpy(zero_copy_only=False)
-    except (
-        pyarrow.ArrowInvalid,
-        pyarrow.ArrowNotImplementedError,
-    ):  # Python's rules are wider: a plus sign, for example
-        pass
-    else:
         if np.isnan(values).sum() == texts.null_count:
             return values
     found = texts.to_pylist()
@@ -194,51 +169,11 @@ def value_text(value: Any) -> str | None:
     if isinstance(value, float):
         return number_text(value)
     if isinstance(value, Decimal):
-        return str(int(value)) if value == int(value) else f"{value.normalize():f}"
+        text = f"{value:f}"
+        return text.rstrip("0").rstrip(".") if "." in text else text
     return str(int(value)) if isinstance(value, int) else str(value) or None
 
 
 def number_text(value: float) -> str:
     """Format a number as a level: whole numbers without a decimal point."""
-    if not math.isfinite(value):
-        return MISSING_LEVEL
-    return str(int(value)) if value == int(value) else repr(value)
-
-
-def decided_classes(label: str, found: Sequence[str], positive: str | None) -> tuple[np.ndarray, tuple[str, ...]]:
-    """The value of each class in ``found``, and the names of the classes in ascending order; the last is positive.
-
-    If all classes are numbers, so are the values: 10 comes after 9. With a ``positive`` class, the values are 0 and 1,
-    and all other classes count as negative.
-
-    Examples
-    --------
-    >>> from fairpca.audit.texts import decided_classes
-    >>> decided_classes("risk", ["bad", "good"], "bad"), decided_classes("score", ["10", "9"], None)
-    ((array([1, 0]), ('good', 'bad')), (array([10,  9]), ('9', '10')))
-    """
-    if positive is None:
-        values = _class_values(found)
-        return values, tuple(found[i] for i in np.argsort(values, kind="stable"))
-    wanted = next((text for text in found if text == positive or _equal_numbers(text, positive)), None)
-    if wanted is None:
-        known = ", ".join(map(repr, found[:12]))
-        problem = f"The label {label!r} has no class {positive!r}; it has {known}{', ...' if len(found) > 12 else ''}"
-        raise TableError(problem, Remedy("name one of them", "positive"))
-    rest = [text for text in found if text != wanted]
-    name = rest[0] if len(rest) == 1 else f"not {wanted}"
-    return np.array([int(text == wanted) for text in found]), (name, wanted) if rest else (wanted,)
-
-
-def _class_values(found: Sequence[str]) -> np.ndarray:
-    """Classes as numbers if all of them are, whole numbers as integers; otherwise as text."""
-    if all(map(is_number, found)):
-        numbers = np.array([float(text) for text in found])
-        if np.isfinite(numbers).all() and len(np.unique(numbers)) == len(found):  # '1' and '01' are two classes
-            whole = (numbers == np.round(numbers)).all() and np.abs(numbers).max(initial=0) < _EXACT_INTEGERS
-            return numbers.astype(np.int64) if whole else numbers
-    return np.array(found, dtype=object)
-
-
-def _equal_numbers(first: str, second: str) -> bool:
-    return is_number(first) and is_number(second) and float(first) == float(second)
+    return str(int(value)) if value.is_integer() else repr(value)

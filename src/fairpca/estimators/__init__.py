@@ -5,6 +5,7 @@ from fairpca.estimators._sklearn_checks import expected_failed_checks
 from fairpca.estimators.anchor_pca import AnchorPCA
 from fairpca.estimators.fair_pca import FairPCA
 from fairpca.estimators.kernel_parity_pca import KernelParityPCA
+from fairpca.estimators.leace_eraser import LeaceEraser
 from fairpca.estimators.leace_pca import LeacePCA
 from fairpca.estimators.mmd_fair_pca import MMDFairPCA
 from fairpca.estimators.parity_pca import ParityPCA
@@ -18,6 +19,7 @@ __all__ = [
     "FairPCA",
     "Fit",
     "KernelParityPCA",
+    "LeaceEraser",
     "LeacePCA",
     "LinearProjection",
     "MMDFairPCA",
@@ -32,5 +34,6 @@ __all__ = [
 
 #: The estimators by name; most other exports are base classes for custom estimators.
 ESTIMATORS: dict[str, type] = {
-    one.__name__: one for one in (AnchorPCA, FairPCA, KernelParityPCA, LeacePCA, MMDFairPCA, ParityPCA, RobustFairPCA)
+    one.__name__: one
+    for one in (AnchorPCA, FairPCA, KernelParityPCA, LeaceEraser, LeacePCA, MMDFairPCA, ParityPCA, RobustFairPCA)
 }

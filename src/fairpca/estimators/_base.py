@@ -10,9 +10,21 @@ import numpy as np
 from sklearn.base import BaseEstimator, ClassNamePrefixFeaturesOutMixin, TransformerMixin
 from sklearn.exceptions import ConvergenceWarning
 
-from fairpca._labels import check_label_types, quoted
+from fairpca._labels import quoted
 from fairpca._progress import printed_steps
-from fairpca._saved import BOUNDED, FITTED, GROUPED, LINEAR, PER_GROUP, SEARCHED, TUPLE, Array, Declared, Record
+from fairpca._saved import (
+    BOUNDED,
+    FITTED,
+    GROUPED,
+    LINEAR,
+    PER_GROUP,
+    SCORED,
+    SEARCHED,
+    TUPLE,
+    Array,
+    Declared,
+    Record,
+)
 from fairpca._validation import (
     check_grouped_rows,
     check_matrix,
@@ -27,6 +39,7 @@ from fairpca._validation import (
     split_off_groups,
     warn_user,
 )
+from fairpca.estimators._adds_rows import AddsRows
 from fairpca.estimators._dimension import all_directions, refuse_share, solve_for_wanted
 from fairpca.estimators._html import fitted_html
 from fairpca.estimators._row_projector import RowProjector
@@ -88,7 +101,7 @@ class FloatTransformer(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEs
     def __sklearn_tags__(self) -> Any:
         tags = super().__sklearn_tags__()
         tags.input_tags.sparse = True
-        tags.transformer_tags.preserves_dtype = ["float64", "float32"]
+        tags.transformer_tags.preserves_dtype = ["float64", "float32", "float16"]
         return tags
 
 
@@ -110,7 +123,7 @@ class LinearProjection(RowProjector, FloatTransformer, metaclass=ABCMeta):
     # Pipeline, GridSearchCV and cross_validate pass the groups on without a request by the user.
     __metadata_request__fit = {"sensitive_features": True}  # noqa: RUF012 (scikit-learn reads a plain dict)
 
-    _saved_attributes: ClassVar = LINEAR | GROUPED | {"group_errors_": PER_GROUP, "group_losses_": PER_GROUP}
+    _saved_attributes: ClassVar = SCORED | LINEAR | GROUPED | {"group_errors_": PER_GROUP, "group_losses_": PER_GROUP}
 
     components_: np.ndarray
     mean_: np.ndarray
@@ -225,7 +238,7 @@ class Fit:
         return self.best - self.captured
 
 
-class MomentEstimator(LinearProjection):
+class MomentEstimator(AddsRows, LinearProjection):
     """An estimator that needs only the :class:`~fairpca.moments.GroupMoments` of the data.
 
     A subclass implements ``_solve``, from moments to a :class:`Fit`.
@@ -267,7 +280,6 @@ class MomentEstimator(LinearProjection):
     _saved_attributes: ClassVar = SEARCHED | BOUNDED | _MOMENTS
 
     _moments: GroupMoments | None  # None after a fit that formed no p x p matrix
-    _unsolved = False  # whether rows were added since the last search
 
     @checks_keywords
     def fit(self, X: Any, y: Any = None, *, sensitive_features: Any = None, sample_weight: Any = None) -> Self:
@@ -315,39 +327,9 @@ class MomentEstimator(LinearProjection):
             )
         return vars(self).get("_moments")
 
-    def _add(self, before: Any, chunk: Any) -> Self:
-        """Keep the moments of all rows, and forget what was computed from fewer."""
-        if self.n_components is not None:
-            check_n_components(self.n_components, chunk.n_features)
-        if before is not None:
-            check_label_types(before.labels, chunk.labels)
-        merged = chunk if before is None else before.merge(chunk)
-        for name in [name for name in vars(self) if name.endswith("_") and not name.endswith("_in_")]:
-            delattr(self, name)
-        self._remember(merged)
-        self._unsolved = bool(merged.labels)
-        return self
-
     def _remember(self, reduction: Any) -> None:
         """Keep what further rows can be added to."""
         self._moments = reduction if isinstance(reduction, GroupMoments) else None
-
-    def __getattr__(self, name: str) -> Any:
-        """Called for attributes that are not set: fitted ones are computed once rows have been added."""
-        asked = name.endswith("_") and not name.startswith("_") and not name.endswith("_in_")
-        if not (asked and self._unsolved):
-            raise AttributeError(f"{type(self).__name__!r} object has no attribute {name!r}")
-        del self._unsolved  # from here on, what is missing is missing
-        try:
-            self._check_parameters()
-            self._learn(self._rows_seen())
-        except BaseException:
-            self._unsolved = True
-            raise
-        return getattr(self, name)
-
-    def __sklearn_is_fitted__(self) -> bool:
-        return self._unsolved or "components_" in vars(self)
 
     def fit_moments(self, moments: GroupMoments) -> Self:
         """Fit to a summary computed elsewhere, for example merged from chunks or from several sites.

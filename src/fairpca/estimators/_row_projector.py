@@ -10,6 +10,7 @@ from sklearn.decomposition import PCA
 from sklearn.utils.validation import check_is_fitted
 
 from fairpca._validation import check_matrix, check_plain_matrix, is_dask, without_sensitive_columns
+from fairpca.estimators._kinds import in_kind
 from fairpca.estimators._row_errors import row_errors
 from fairpca.estimators._sklearn_pca import as_sklearn_pca
 from fairpca.estimators.rotation import RotatedComponents, rotate
@@ -28,6 +29,7 @@ class RowProjector(ClassNamePrefixFeaturesOutMixin, TransformerMixin):
     noise_variance_: float
     n_samples_seen_: float
 
+    @in_kind
     def transform(self, X: Any) -> np.ndarray:
         """Scores of the rows: ``(X - mean_) @ components_.T``; lazy for a Dask collection."""
         check_is_fitted(self)
@@ -41,6 +43,7 @@ class RowProjector(ClassNamePrefixFeaturesOutMixin, TransformerMixin):
         with threads_for(X.shape[0] * components.size):
             return X @ components.T - offset
 
+    @in_kind
     def inverse_transform(self, X: Any) -> np.ndarray:
         """Map scores back to the original space; lazy for a Dask array."""
         check_is_fitted(self)

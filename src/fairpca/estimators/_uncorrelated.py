@@ -24,7 +24,7 @@ from fairpca.moments._attributes import accumulate_attributes
 from fairpca.moments._group_moments import Reduction
 from fairpca.moments.dask import attribute_moments_from_dask, sample_of
 
-__all__ = ["UncorrelatedEstimator"]
+__all__ = ["UncorrelatedEstimator", "check_attributes"]
 
 
 class UncorrelatedEstimator(MomentEstimator):
@@ -78,7 +78,7 @@ class UncorrelatedEstimator(MomentEstimator):
             check_several_groups(reduction.labels, reduction.total_count)
             return self._learn(reduction)
         moments = self._measure(X, sensitive_features, continuous, sample_weight, reset=True, part=False)
-        return self._learn(_check_attributes(moments))
+        return self._learn(check_attributes(moments))
 
     @checks_keywords
     def partial_fit(
@@ -119,7 +119,7 @@ class UncorrelatedEstimator(MomentEstimator):
         """
         self._check_parameters()
         if isinstance(moments, AttributeMoments):
-            _check_attributes(moments.check())
+            check_attributes(moments.check())
         else:
             check_several_groups(moments.check().labels, moments.total_count)
         self.n_features_in_ = moments.n_features
@@ -163,7 +163,7 @@ class UncorrelatedEstimator(MomentEstimator):
             self.continuous_slopes_ = np.linalg.norm(reduction.slopes() @ self._encoder.T, axis=1)
 
 
-def _check_attributes(moments: AttributeMoments) -> AttributeMoments:
+def check_attributes(moments: AttributeMoments) -> AttributeMoments:
     constant = np.flatnonzero(moments.attribute_spreads() == 0)
     if constant.size:
         raise ValueError(

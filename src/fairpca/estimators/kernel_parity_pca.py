@@ -10,7 +10,7 @@ from scipy import sparse
 from sklearn.metrics.pairwise import pairwise_kernels
 from sklearn.utils.validation import check_is_fitted
 
-from fairpca._saved import GROUPED, NUMBER, Array
+from fairpca._saved import GROUPED, NUMBER, SCORED, Array
 from fairpca._validation import (
     Groups,
     check_choice,
@@ -25,6 +25,7 @@ from fairpca._validation import (
 )
 from fairpca.estimators._base import FloatTransformer, label_array
 from fairpca.estimators._dimension import fewest_of_nested
+from fairpca.estimators._kinds import in_kind
 from fairpca.linalg import canonical_basis, fix_signs, threads_for
 from fairpca.moments import GroupMoments
 from fairpca.moments._accumulate import accumulate
@@ -122,7 +123,7 @@ class KernelParityPCA(FloatTransformer):
     # Pipeline, GridSearchCV and cross_validate pass the groups on without a request by the user.
     __metadata_request__fit = {"sensitive_features": True}  # noqa: RUF012 (scikit-learn reads a plain dict)
 
-    _saved_attributes = GROUPED | {
+    _saved_attributes = SCORED | GROUPED | {
         "landmarks_": Array("mp", finite=True), "dual_coef_": Array("md", finite=True),
         "_shift": Array("d", finite=True), "mean_difference_": NUMBER,
     }  # fmt: skip
@@ -179,6 +180,7 @@ class KernelParityPCA(FloatTransformer):
             self._set_components(moments, whitening, basis)
         return self
 
+    @in_kind
     def transform(self, X: Any) -> np.ndarray:
         """Scores of the rows: ``k(X, landmarks_) @ dual_coef_``, shifted to mean zero on the training rows."""
         check_is_fitted(self)

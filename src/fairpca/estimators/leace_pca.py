@@ -2,12 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import Any, ClassVar
 
 import numpy as np
-from scipy import sparse
 from sklearn.utils.validation import check_is_fitted
 
 from fairpca._saved import Array
@@ -15,6 +13,7 @@ from fairpca._validation import check_matrix, generator
 from fairpca.estimators._base import Fit
 from fairpca.estimators._dimension import all_directions, is_number
 from fairpca.estimators._erased import group_bests, leading_of_covariance, leading_of_erased_rows
+from fairpca.estimators._kinds import in_kind
 from fairpca.estimators._uncorrelated import UncorrelatedEstimator
 from fairpca.moments._factors import GroupFactors
 from fairpca.moments._group_moments import Reduction
@@ -22,9 +21,6 @@ from fairpca.problems.erasure import Erasure, least_squares_erasure
 from fairpca.problems.parity import check_available
 
 __all__ = ["LeacePCA"]
-
-#: How many numbers of X are erased or reconstructed at a time.
-_BLOCK_NUMBERS = 1_000_000
 
 
 @dataclass(frozen=True)
@@ -142,6 +138,7 @@ class LeacePCA(UncorrelatedEstimator):
     def erasure_(self) -> np.ndarray:
         return np.eye(self.n_features_in_) - self.erased_directions_.T @ self.erased_coefficients_
 
+    @in_kind
     def erase(self, X: Any) -> np.ndarray:
         """The rows without linear traces of the group, in the original features: ``r(x)``.
 
@@ -155,8 +152,7 @@ class LeacePCA(UncorrelatedEstimator):
         True
         """
         check_is_fitted(self)
-        X = check_matrix(self, X, reset=False)
-        return np.vstack([self._erased(rows).astype(X.dtype, copy=False) for rows in _dense_blocks(X)])
+        return self._erasure.of_rows(check_matrix(self, X, reset=False), self.mean_)
 
     def to_sklearn(self) -> Any:
         """Always raises: no orthogonal projection has the same scores and reconstructions."""
@@ -169,8 +165,9 @@ class LeacePCA(UncorrelatedEstimator):
     def _encoder(self) -> np.ndarray:
         return self.projection_
 
-    def _erased(self, rows: np.ndarray) -> np.ndarray:
-        return rows - ((rows - self.mean_) @ self.erased_coefficients_.T) @ self.erased_directions_
+    @property
+    def _erasure(self) -> Erasure:
+        return Erasure(self.erased_directions_.T, self.erased_coefficients_.T)
 
     def _all_components(self, reduction: Reduction) -> int:
         erased = least_squares_erasure(reduction).directions.shape[1]
@@ -210,8 +207,7 @@ class LeacePCA(UncorrelatedEstimator):
 
     def _set_projection(self, basis: np.ndarray, reduction: Reduction, form: np.ndarray | None = None) -> None:
         super()._set_projection(basis, reduction, form)
-        erasure = Erasure(self.erased_directions_.T, self.erased_coefficients_.T)
-        self.projection_ = erasure.transpose(self.components_.T).T.copy()
+        self.projection_ = self._erasure.transpose(self.components_.T).T.copy()
 
 
 def _lifted(reduction: Reduction, vectors: np.ndarray) -> np.ndarray:
@@ -220,10 +216,3 @@ def _lifted(reduction: Reduction, vectors: np.ndarray) -> np.ndarray:
         return np.zeros((reduction.n_features, 0))
     basis, factor = np.linalg.qr(vectors)
     return reduction.lift(basis) @ factor
-
-
-def _dense_blocks(X: Any) -> Iterator[np.ndarray]:
-    step = max(_BLOCK_NUMBERS // X.shape[1], 1)
-    for start in range(0, X.shape[0], step):
-        rows = X[start : start + step]
-        yield rows.toarray() if sparse.issparse(rows) else rows

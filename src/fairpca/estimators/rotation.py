@@ -10,6 +10,7 @@ from sklearn.utils.validation import check_is_fitted
 
 from fairpca._optional import require
 from fairpca._validation import check_choice
+from fairpca.estimators._kinds import in_kind
 from fairpca.linalg import fix_signs
 
 __all__ = ["RotatedComponents", "rotate", "varimax"]
@@ -60,6 +61,7 @@ class RotatedComponents:
     def __repr__(self) -> str:
         return f"<RotatedComponents: {self.loadings_.shape[1]} components of {self.loadings_.shape[0]} features>"
 
+    @in_kind
     def transform(self, X: Any) -> Any:
         """Scores of variance 1 times R, which are uncorrelated with each other wherever the estimator's are."""
         spread = np.sqrt(self.estimator.explained_variance_)

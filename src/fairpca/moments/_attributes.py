@@ -9,10 +9,12 @@ from typing import Any
 import numpy as np
 from scipy import sparse
 
-from fairpca._continuous import Measurements, check_continuous
-from fairpca._validation import Groups, check_plain_matrix, check_sample_weight
+from fairpca._containers import is_tensor
+from fairpca._continuous import ALL_ROWS, Measurements, check_continuous
+from fairpca._validation import Groups, check_plain_matrix, check_sample_weight, code_type
 from fairpca.moments._accumulate import accumulate
 from fairpca.moments._group_moments import GroupMoments, Reduction
+from fairpca.moments._tensors import accumulate_tensor
 
 #: How many numbers are copied at a time to stand beside the attributes.
 _BLOCK_NUMBERS = 4_000_000
@@ -20,6 +22,95 @@ _BLOCK_NUMBERS = 4_000_000
 _COPY = 1e-12
 #: A feature with less spread than this share of its mean counts as constant.
 _CONSTANT = 1e-9
+#: A count that is whole up to this share of it was whole before the shares of the indicators were rounded.
+_ROUNDED = 1e-6
+#: Roles whose columns are indicators of labels.
+_LABELS = {"group", "class"}
+
+
+@dataclass(frozen=True, eq=False)
+class JointMoments:
+    """Moments of the features beside what an erasure refers to, as the columns of one table; mergeable.
+
+    Unlike moments by group, they hold a single scatter matrix however many groups there are.
+
+    Attributes
+    ----------
+    columns : tuple of (role, name)
+        What stands after the features: indicators of labels (roles "group" and "class") and numbers ("continuous" and
+        "number").
+    joint : GroupMoments
+        Moments of all columns, of all rows together.
+    """
+
+    columns: tuple[tuple[str, Any], ...]
+    joint: GroupMoments
+
+    @property
+    def n_features(self) -> int:
+        return self.joint.n_features - len(self.columns)
+
+    @property
+    def labels(self) -> tuple[Any, ...]:
+        """The groups; none without rows."""
+        return self.named("group") if self.joint.labels else ()
+
+    def named(self, role: str) -> tuple[Any, ...]:
+        """The labels of which there are rows, or the names of numbers."""
+        return tuple(name for j, (one, name) in enumerate(self.columns) if one == role and self._occurs(j))
+
+    def counts(self) -> np.ndarray:
+        """The number of rows of each group."""
+        shares = [self._share(j) for j, (role, _) in enumerate(self.columns) if role == "group" and self._occurs(j)]
+        counts = np.array(shares) * self.joint.total_count
+        return np.where(abs(counts - np.rint(counts)) < _ROUNDED * counts, np.rint(counts), counts)
+
+    def beside(self, *roles: str) -> AttributeMoments | None:
+        """The features with the columns of these roles, without the most frequent label, which the others determine."""
+        frequent = {
+            max((j for j, (one, _) in enumerate(self.columns) if one == role), key=self._share, default=-1)
+            for role in _LABELS.intersection(roles)
+        }
+        kept = [
+            j for j, (role, _) in enumerate(self.columns) if role in roles and j not in frequent and self._occurs(j)
+        ]
+        features = np.arange(self.n_features)
+        if not kept:
+            return None
+        chosen = self.joint.select(np.concatenate([features, self.n_features + np.array(kept)]))
+        return AttributeMoments(tuple(str(self.columns[j][1]) for j in kept), chosen)
+
+    def merge(self, *others: JointMoments) -> JointMoments:
+        """The summary of all rows together; a label need not occur in every part."""
+        parts = [part for part in (self, *others) if part.joint.labels] or [self]
+        for part in parts:
+            if part._contents != parts[0]._contents:
+                raise ValueError(
+                    f"Cannot merge rows beside {sorted(parts[0]._contents)} and {sorted(part._contents)}: pass the "
+                    "same continuous and y, of the same types, with every chunk."
+                )
+        columns = tuple(dict.fromkeys(column for part in parts for column in part.columns))
+        first, *rest = (part._aligned(columns) for part in parts)
+        return JointMoments(columns, first.merge(*rest))
+
+    @property
+    def _contents(self) -> set[str]:
+        return {role if role in _LABELS else f"{role} {name}" for role, name in self.columns}
+
+    def _aligned(self, columns: tuple[tuple[str, Any], ...]) -> GroupMoments:
+        """The joint moments with these columns: the indicator of a label that does not occur is zero."""
+        if columns == self.columns:
+            return self.joint
+        place = {column: [self.n_features + j] for j, column in enumerate(self.columns)}
+        return self.joint.sum_columns(
+            [*([j] for j in range(self.n_features)), *(place.get(one, []) for one in columns)]
+        )
+
+    def _share(self, column: int) -> float:
+        return float(self.joint.pooled_mean[self.n_features + column])
+
+    def _occurs(self, column: int) -> bool:
+        return self.columns[column][0] not in _LABELS or self._share(column) > 0
 
 
 @dataclass(frozen=True, eq=False)
@@ -188,16 +279,42 @@ def accumulate_attributes(
     *,
     parallel: bool = True,
 ) -> AttributeMoments:
-    """Moments of validated data; a block of rows at a time is copied to stand beside its attributes."""
-    joint = GroupMoments.empty(X.shape[1] + len(measured.names))
+    """Moments of validated data by group, with continuous sensitive features."""
+    joint = _accumulate_beside(X, groups, measured.values, sample_weight, parallel)
+    return AttributeMoments(measured.names, joint)
+
+
+def accumulate_joint(
+    X: Any, parts: dict[str, Groups | Measurements], sample_weight: np.ndarray | None = None, *, parallel: bool = True
+) -> JointMoments:
+    """Moments of validated data beside labels and numbers, by their roles."""
+    columns, values = [], []
+    for role, part in parts.items():
+        if isinstance(part, Groups):  # indicators are exact in float32: rows in float32 need not be converted
+            names, numbers = part.labels, np.eye(len(part), dtype=np.float32)[part.codes]
+        else:
+            names, numbers = part.names, part.values
+        columns += [(role, name) for name in names]
+        values.append(numbers)
+    beside = np.hstack(values)
+    if is_tensor(X):
+        return JointMoments(tuple(columns), accumulate_tensor(X, beside, sample_weight))
+    together = Groups((ALL_ROWS,), np.zeros(len(beside), dtype=code_type(1)))
+    return JointMoments(tuple(columns), _accumulate_beside(X, together, beside, sample_weight, parallel))
+
+
+def _accumulate_beside(
+    X: Any, groups: Groups, values: np.ndarray, sample_weight: np.ndarray | None, parallel: bool
+) -> GroupMoments:
+    """Moments of rows and values; a block of rows at a time is copied to stand beside its values."""
+    joint = GroupMoments.empty(X.shape[1] + values.shape[1])
     step = max(_BLOCK_NUMBERS // X.shape[1], 1)
     for start in range(0, X.shape[0], step):
         rows = slice(start, start + step)
         weights = None if sample_weight is None else sample_weight[rows]
-        block = _beside(X[rows], measured.values[rows])
-        members = Groups(groups.labels, groups.codes[rows])
+        block, members = _beside(X[rows], values[rows]), Groups(groups.labels, groups.codes[rows])
         joint = joint.merge(accumulate(block, members, weights, parallel=parallel))
-    return AttributeMoments(measured.names, joint)
+    return joint
 
 
 def _beside(X: Any, values: np.ndarray) -> Any:

@@ -89,9 +89,9 @@ def moments_from_parquet(
     reducer = _reducer(roles, sum(file.n_rows for file in files), progress)
     parts = [part for file in files for part in file.split(workers if len(files) < workers else 1)]
     if len(parts) < workers:  # too few row groups for one per thread: threads decode columns in parallel instead
-        batches = (batch for part in parts for batch in _batches(part, roles, batch_rows, use_threads=True))
+        batches = (batch for part in parts for batch in part.batches(roles.all, batch_rows))
         return _checked(reducer.in_turns(batches, workers), roles)
-    streams = (_batches(part, roles, batch_rows, use_threads=False) for part in parts)
+    streams = (part.batches(roles.all, batch_rows, use_threads=False) for part in parts)
     return _checked(reducer.side_by_side(streams, workers), roles)
 
 
@@ -141,7 +141,7 @@ class ParquetChunks:
 
     def __iter__(self) -> Iterator[tuple[np.ndarray, Groups, np.ndarray | None]]:
         for file in self._files:
-            for batch in _batches(file, self._roles, self._batch_rows, use_threads=True):
+            for batch in file.batches(self._roles.all, self._batch_rows):
                 block = _decode(self._roles, batch)
                 yield np.column_stack(block.columns), block.groups, block.weights
 
@@ -272,11 +272,6 @@ def _no_batches(found: str) -> TypeError:
         f"batches must be a pyarrow Table or an iterable of pyarrow record batches, got {found}; convert it first, for "
         "example with pyarrow.Table.from_pandas."
     )
-
-
-def _batches(file: ArrowFile, roles: ColumnRoles, rows: int, *, use_threads: bool) -> Iterator[Any]:
-    """Batches of a file, with sensitive columns of strings decoded to integer codes."""
-    return file.batches(roles.all, rows, categories=roles.sensitive, use_threads=use_threads)
 
 
 def _reducer(roles: ColumnRoles, n_rows: int = 0, progress: Report | None = None) -> StreamReducer:

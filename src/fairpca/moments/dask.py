@@ -13,11 +13,11 @@ from typing import Any
 
 import numpy as np
 
-from fairpca._continuous import check_continuous, columns_by_name, separate_continuous
+from fairpca._continuous import check_beside, columns_by_name, separate_continuous
 from fairpca._frames import is_column_name, split_columns
 from fairpca._validation import Groups, check_groups, check_plain_matrix, check_sample_weight
 from fairpca.moments._accumulate import accumulate
-from fairpca.moments._attributes import AttributeMoments, accumulate_attributes
+from fairpca.moments._attributes import AttributeMoments, JointMoments, accumulate_attributes, accumulate_joint
 from fairpca.moments._dask_chunks import aligned_chunks, compute, count_features, tree, whole_rows
 from fairpca.moments._group_moments import GroupMoments
 from fairpca.moments._sources import merge_moments
@@ -127,36 +127,58 @@ def attribute_moments_from_dask(
     Where ``sensitive_features`` are names of columns of X, ``continuous`` names some of them. Values must be a Dask
     collection with the same chunks as X, or values in memory if the chunk sizes of X are known.
     """
+    return _attributes_of_chunks(_chunk_attributes, X, sensitive_features, continuous, sample_weight)
+
+
+def joint_moments_from_dask(
+    X: Any, sensitive_features: Any, continuous: Any, y: Any, sample_weight: Any
+) -> JointMoments:
+    """Moments of the features beside groups, continuous sensitive features and a label."""
+    return _attributes_of_chunks(_chunk_joint, X, sensitive_features, continuous, sample_weight, y=y)
+
+
+def _attributes_of_chunks(
+    function: Callable[..., Any], X: Any, sensitive_features: Any, continuous: Any, sample_weight: Any, **columns: Any
+) -> Any:
     import dask
 
-    if sensitive_features is None and columns_by_name(continuous) is None:
+    if sensitive_features is None and (continuous is not None and columns_by_name(continuous) is None):
         _check_dimensions(X)
         _check_numbers(X)
     else:
         X, sensitive_features = as_dask_features(X, sensitive_features)
     groups, values = separate_continuous(sensitive_features, continuous)
-    chunk, merge = dask.delayed(_chunk_attributes, pure=True), dask.delayed(_merge_attributes, pure=True)
-    chunks = aligned_chunks(X, sensitive_features=groups, continuous=values, sample_weight=sample_weight)
+    chunk, merge = dask.delayed(function, pure=True), dask.delayed(_merge_attributes, pure=True)
+    chunks = aligned_chunks(X, sensitive_features=groups, continuous=values, sample_weight=sample_weight, **columns)
     moments = compute(tree(merge, [chunk(*each) for each in chunks]))[0]
     if moments is None:
         raise ValueError("X has no rows (of positive weight).")
     if sample_weight is not None:
-        check_sample_weight([moments.total_count], 1)
+        check_sample_weight([moments.joint.total_count], 1)
     return moments
 
 
 def _chunk_attributes(X: Any, sensitive_features: Any, continuous: Any, sample_weight: Any) -> AttributeMoments | None:
+    parts = check_beside(sensitive_features, continuous, None, X.shape[0]) if X.shape[0] else {}
+    return _chunk_of(accumulate_attributes, X, sample_weight, *parts.values())
+
+
+def _chunk_joint(X: Any, sensitive_features: Any, continuous: Any, sample_weight: Any, y: Any) -> JointMoments | None:
+    parts = check_beside(sensitive_features, continuous, y, X.shape[0]) if X.shape[0] else {}
+    return _chunk_of(accumulate_joint, X, sample_weight, parts)
+
+
+def _chunk_of(accumulate: Callable[..., Any], X: Any, sample_weight: Any, *beside: Any) -> Any:
     if X.shape[0] == 0:
         return None
     X = check_plain_matrix(X, finite=False)
-    groups, measured = check_continuous(sensitive_features, continuous, X.shape[0])
     weights = _check_chunk_weights(sample_weight, X.shape[0])
     if weights is not None and not weights.any():
         return None
-    return accumulate_attributes(X, groups, measured, weights, parallel=False)
+    return accumulate(X, *beside, weights, parallel=False)
 
 
-def _merge_attributes(parts: Sequence[AttributeMoments | None]) -> AttributeMoments | None:
+def _merge_attributes(parts: Sequence[Any]) -> Any:
     present = [part for part in parts if part is not None]
     return present[0].merge(*present[1:]) if present else None
 
@@ -173,6 +195,13 @@ def project_lazily(X: Any, components: np.ndarray, mean: np.ndarray) -> Any:
         chunks=(rows.chunks[0], (len(components),)),
         meta=np.empty((0, len(components)), dtype=dtype),
     )
+
+
+def rows_lazily(X: Any, function: Callable[..., np.ndarray], *arguments: Any) -> Any:
+    """``function(rows, *arguments)``, with the shape of the rows, as a Dask array with the chunks of X."""
+    rows = whole_rows(X if hasattr(X, "chunks") else X.to_dask_array())
+    rows = rows if rows.dtype in (np.float32, np.float64) else rows.astype(np.float64)
+    return rows.map_blocks(function, *arguments, dtype=rows.dtype, meta=np.empty((0, 0), dtype=rows.dtype))
 
 
 def map_rows_lazily(X: Any, function: Callable[..., np.ndarray], *arguments: Any) -> Any:

@@ -17,6 +17,7 @@ from fairpca._saved import (
     FITTED,
     INTEGER,
     LINEAR,
+    SCORED,
     TEXT,
     Array,
     Declared,
@@ -29,7 +30,7 @@ from fairpca._values import NOT_SAVED
 from fairpca.estimators import ESTIMATORS
 
 #: Attributes of scikit-learn's PCA, which does not declare any itself.
-_PCA: dict[str, Declared] = FITTED | LINEAR | {
+_PCA: dict[str, Declared] = FITTED | SCORED | LINEAR | {
     "singular_values_": Array("d"),
     "n_samples_": INTEGER,
     "_fit_svd_solver": optional(TEXT),  # set by some versions of scikit-learn only
@@ -73,7 +74,7 @@ def check_savable(estimator_class: Any) -> None:
 
 def fitted_attributes(estimator: Any) -> dict[str, Any]:
     """The attributes that ``fit`` set, private ones included."""
-    estimator.n_components_  # noqa: B018 (after partial_fit, asking is what computes them)
+    getattr(estimator, "groups_", None)  # after partial_fit, asking is what computes them
     declared, found = declared_attributes(type(estimator)), vars(estimator)
     undeclared = sorted(name for name in found.keys() - declared.keys() if name.endswith("_"))
     if undeclared and not isinstance(estimator, PCA):
@@ -93,9 +94,10 @@ def check_model(estimator: Any) -> None:
     if missing:
         raise ValueError(f"it lacks {min(missing)}, which fit always sets")
     check_is_fitted(estimator)
-    for name in ("n_components_", "n_features_in_"):
-        check_number(name, found[name], at_least=1, integer=True)
-    sizes = {"d": int(estimator.n_components_), "p": int(estimator.n_features_in_)}
+    sizes = {}
+    for letter, name in (("d", "n_components_"), ("p", "n_features_in_")):
+        if name in expected:
+            sizes[letter] = int(check_number(name, found[name], at_least=1, integer=True))
     for name, what in expected.items():
         if name in found:
             _check_value(name, found[name], what, sizes)
@@ -109,7 +111,7 @@ def _check_parameters(estimator: Any) -> None:
     for name, value in estimator.get_params(deep=False).items():
         if name not in NOT_SAVED and not _is_of_type(value, hints.get(name, Any)):
             raise TypeError(f"the parameter {name} is {value!r}, which fit does not accept")
-    check_wanted_components(estimator.n_components)
+    check_wanted_components(getattr(estimator, "n_components", None))
     estimator._check_transform_parameters()
 
 

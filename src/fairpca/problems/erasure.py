@@ -9,14 +9,19 @@ W the pseudo-inverse of S^(1/2) and P the orthogonal projection on the column sp
 has the least ``E ||r(x) - x||^2`` among all affine maps with ``cov(r(x), Z) = 0``. The columns of cov(x, Z) span the
 differences D between the group means, so that ``W^+ P W = D (D^T S^+ D)^-1 D^T S^+``: an oblique projection onto the
 span of D, of which group means and the pooled covariance are all that is needed.
+
+To keep the covariance with a label y as well (SPLINCE, Holstege et al. 2025), let the columns of K span cov(x, y) and
+N = [D, K]. The least change with ``cov(r(x), Z) = 0`` and ``cov(r(x), y) = cov(x, y)`` subtracts ``D C^T (x - mu)``
+where C holds the first columns of ``S^+ N (N^T S^+ N)^-1``, so that ``C^T D = I`` and ``C^T K = 0``.
 """
 
 from __future__ import annotations
 
 from dataclasses import dataclass
+from typing import Any
 
 import numpy as np
-from scipy import linalg
+from scipy import linalg, sparse
 
 from fairpca.linalg import add_outer, orthonormalise
 from fairpca.moments._factors import GroupFactors
@@ -30,6 +35,8 @@ _ROUNDED_MEANS = 4
 #: From this many features on, a factorisation is tried before the eigenvectors, which take twenty times as long; it is
 #: used if no eigenvalue is below this multiple of its rounding error.
 _FACTORISED_SIZE, _CLEAR_OF_ROUNDING = 500, 1e3
+#: How many numbers of the rows are erased at a time.
+_BLOCK_NUMBERS = 100_000
 #: Accuracy and largest number of steps of conjugate gradients.
 _SOLVED, _MOST_STEPS = 1e-8, 1000
 
@@ -48,6 +55,31 @@ class Erasure:
 
     directions: np.ndarray
     coefficients: np.ndarray
+
+    @property
+    def norm(self) -> float:
+        """The largest factor by which the map lengthens a difference of rows: ``||I - D C^T||_2``."""
+        p, r = self.directions.shape
+        return float(np.linalg.norm(self.coefficients, 2)) if 0 < r < p else float(r == 0)
+
+    def distortion(self, covariance: np.ndarray) -> float:
+        """The mean squared change of the rows as a share of their variance: ``tr(C^T S C) / tr(S)``."""
+        change = np.einsum("pi,pi->", self.coefficients, covariance @ self.coefficients)
+        return float(change / max(np.trace(covariance), np.finfo(float).tiny))
+
+    def of_rows(self, rows: Any, mean: np.ndarray) -> np.ndarray:
+        """``r(x)`` as dense rows, in the precision of the given ones."""
+        directions, coefficients, mean = (
+            part.astype(rows.dtype, copy=False) for part in (self.directions, self.coefficients, mean)
+        )
+        erased = np.empty(rows.shape, rows.dtype)
+        step = max(_BLOCK_NUMBERS // rows.shape[1], 1)
+        for start in range(0, len(erased), step):  # parts that stay in the cache
+            part, out = rows[start : start + step], erased[start : start + step]
+            part = part.toarray() if sparse.issparse(part) else part
+            amounts = np.subtract(part, mean, out=out) @ coefficients
+            np.subtract(part, np.matmul(amounts, directions.T, out=out), out=out)
+        return erased
 
     def transpose(self, vectors: np.ndarray) -> np.ndarray:
         """``A^T V`` for the matrix ``A = I - D C^T`` of the map: ``V^T r(x) = (A^T V)^T x``.
@@ -69,8 +101,12 @@ class Erasure:
         return add_outer(covariance, -left, np.hstack([image, self.directions]))
 
 
-def least_squares_erasure(reduction: Reduction) -> Erasure:
-    """The erasure for these moments; without any difference between the groups, nothing is removed."""
+def least_squares_erasure(reduction: Reduction, kept: Reduction | None = None) -> Erasure:
+    """The erasure for these moments; without any difference between the groups, nothing is removed.
+
+    With ``kept``, moments of the same features, it leaves their covariances with the groups or attributes of ``kept``
+    as they are.
+    """
     directions = mean_differences(reduction)
     if not directions.size:
         return Erasure(directions, directions)
@@ -78,14 +114,38 @@ def least_squares_erasure(reduction: Reduction) -> Erasure:
         return Erasure(directions, _coefficients_by_products(reduction, directions))
     moments = reduction.moments
     steps = _ROUNDED_OPERATIONS + np.sqrt(moments.total_count)
-    return Erasure(
-        directions,
-        _coefficients(
-            moments.pooled_covariance(),
-            directions,
-            np.abs(moments.means).max(axis=0),
-            np.finfo(float).eps * steps,
-        ),
+    covariance, sizes = moments.pooled_covariance(), np.abs(moments.means).max(axis=0)
+    rounding = np.finfo(float).eps * steps
+    if kept is None:
+        return Erasure(directions, _coefficients(covariance, directions, sizes, rounding))
+    spanned = np.hstack([directions, mean_differences(kept)])
+    try:
+        coefficients = _coefficients(covariance, spanned, sizes, rounding)
+    except np.linalg.LinAlgError:  # of two directions that are the same
+        coefficients = np.zeros_like(spanned)
+    erasure = Erasure(directions, coefficients[:, : directions.shape[1]])
+    wrong = np.abs(coefficients.T @ spanned - np.eye(spanned.shape[1])).max()
+    # To replace every row by the mean would be a smaller change, and erase as well.
+    if not (wrong < _SOLVED and erasure.distortion(covariance) < 1):
+        _refuse(erasure, covariance, coefficients, wrong < _SOLVED)
+    return erasure
+
+
+def _refuse(erasure: Erasure, covariance: np.ndarray, coefficients: np.ndarray, exists: bool) -> None:
+    """Raise an error that says how close to each other the directions to be erased and those to be kept are."""
+    values, vectors = np.linalg.eigh(coefficients.T @ covariance @ coefficients)
+    root = np.sqrt(np.maximum(values, 0))[:, None] * vectors.T
+    r = erasure.directions.shape[1]
+    closest = np.cos(linalg.subspace_angles(root[:, :r], root[:, r:]).min()) if root.any() else 1.0
+    price = "no map does both"
+    if exists:
+        price = (
+            f"it would change rows by {erasure.distortion(covariance):.3g} of their variance; norm {erasure.norm:.3g}"
+        )
+    raise ValueError(
+        "preserve: what predicts the groups and what predicts y can hardly be told apart. Their largest canonical "
+        f"correlation is {closest:.6f} (1: the same), with {r} dimensions to be erased and {root.shape[1] - r} to be "
+        f"kept of {len(covariance)} ({price}). Use preserve=None, fewer classes, or a label less tied to the groups."
     )
 
 

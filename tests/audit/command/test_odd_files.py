@@ -77,7 +77,7 @@ CASES = {
     "two columns of a name": Case(rows(header="age,sex,sex"), "has two columns named 'sex': rename one."),
     "one row, many times": Case(
         "age,city,sex\n" + "30,Ulm,f\n30,Ulm,m\n" * 30,
-        "besides 'sex' ('city': it is constant; 'age': it is constant)",
+        "besides 'sex' ('age': it is constant; 'city': it is constant)",
     ),
     "rows that are repeated": Case(rows(12) + "".join(rows(12).splitlines(True)[1:] * 4), record={"groups": TWO}),
     "one group": Case(rows(group=lambda i: "f"), "'sex' contains a single group, 'f'"),
@@ -114,7 +114,7 @@ CASES = {
     "missing numbers filled in": Case(
         rows(age=lambda i: "" if i % 6 == 0 else i * i % 23),
         options=("--impute", "median"),
-        record={"dropped.rows": 0, "imputed.age.rows": 10},
+        record={"dropped.rows": 0, "imputed.age": 10},
     ),
     "formulas": Case(
         rows(city=lambda i: ("=1+1", "@SUM(A1)", "+3", HOSTILE.replace(",", ";").replace('"', "'"))[i // 2 % 4]),

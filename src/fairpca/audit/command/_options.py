@@ -20,6 +20,7 @@ from fairpca.model_selection import METHODS
 
 __all__ = ["OPTIONS", "add_options", "load", "open_table", "option_names"]
 
+_ESTIMATORS = [name for name in ESTIMATORS if name != "LeaceEraser"]  # which has no scores
 _ON_REQUEST = ", ".join(method.name for method in METHODS.values() if method.on_request)
 #: A larger number of components is taken for a typing error.
 _MOST_COMPONENTS = 100_000
@@ -147,8 +148,8 @@ features; of the demo 1,2,3,5,10)""", {"type": _dimensions}),
 group keeps it""", {"type": _number_or_share, "default": 2}),
     ("ac", "--methods LIST", f"""methods to compare, separated by commas (default: all but {_ON_REQUEST}):
 {', '.join(METHODS)}""", {"type": _methods}),
-    ("f", "--method NAME", f"the estimator (default: FairPCA), one of {', '.join(ESTIMATORS)}",
-     {"choices": list(ESTIMATORS), "default": "FairPCA"}),
+    ("f", "--method NAME", f"the estimator (default: FairPCA), one of {', '.join(_ESTIMATORS)}",
+     {"choices": _ESTIMATORS, "default": "FairPCA"}),
     ("f", "--set NAME=VALUE", "a parameter of the estimator, such as criterion=error; may be repeated",
      {**_MANY, "type": _setting}),
     ("ac", "--permutations N", "number of random divisions for the p-values, at least 19 (default: %(default)s)",

@@ -109,12 +109,9 @@ def outvoted_sentence(comparison: Comparison) -> str:
     small, large = min(comparison.counts), max(comparison.counts)
     if large <= 1.2 * small:
         return ""
-    start = "A smaller group has less weight in the shared components, corrected losses included"
-    if len(comparison.counts) > 2:
-        return start + ": compare a loss with what random groups of its size show; do not divide one loss by another."
     return (
-        f"{start}: two groups of these sizes that differ a little have losses of about {(large / small) ** 2:.1f} to 1 "
-        "from their sizes alone, so do not divide one loss by another."
+        "A smaller group has less weight in the shared components, so that its loss is larger by its size alone: compare "
+        "it with what random groups of its size show; do not divide one loss by another."
     )
 
 
