@@ -110,7 +110,7 @@ def outvoted_sentence(comparison: Comparison) -> str:
     if large <= 1.2 * small:
         return ""
     return (
-        "A smaller group has less weight in the shared components, so that its loss is larger by its size alone: compare "
+        "A smaller group has less weight in the shared components, which makes its loss larger by itself: compare "
         "it with what random groups of its size show; do not divide one loss by another."
     )
 
