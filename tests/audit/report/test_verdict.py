@@ -7,7 +7,11 @@ from dataclasses import replace
 import numpy as np
 import pytest
 
-from fairpca.audit.report._verdict import effect, verdict
+from fairpca.audit.command._tables import details_text
+from fairpca.audit.report._data import report_data
+from fairpca.audit.report._verdict import verdict
+from fairpca.audit.report.audit import Audit
+from fairpca.inference import Claim
 from fairpca.metrics import Estimate, GroupValues
 from fairpca.model_selection import compare
 
@@ -55,26 +59,28 @@ def test_each_number_of_components_has_a_verdict_from_its_own_claims(different):
 @pytest.mark.parametrize(
     ("pair", "interval", "words"),
     [
-        (("few", "many"), (0.1, 0.2), "narrows the gap of losses; the loss of “few” is larger than that of “many” by"),
-        (
-            ("few", "many"),
-            (-0.1, 0.2),
-            "narrows the gap of losses; 0.0500 (-0.100 to 0.200) is left, which may be zero.",
-        ),
-        (("few", "many"), (90.0, 99.0), "widens the gap of losses; the loss of “few” is larger than that of “many” by"),
-        (("many", "few"), (0.1, 0.2), "reverses the gap of losses; the loss of “many” is larger than that of “few” by"),
-        (("many", "few"), (-99.0, 99.2), "is not shown to change the gap of losses; 0.100 (-99.0 to 99.2) is left"),
+        (("few", "many"), (0.1, 0.2), "FairPCA narrows that difference: it lowers"),
+        (("few", "many"), (-0.1, 0.2), "FairPCA narrows that difference: it lowers"),
+        (("few", "many"), (90.0, 99.0), "FairPCA widens that difference: it lowers"),
+        (("many", "few"), (0.1, 0.2), "FairPCA reverses that difference: it lowers"),
+        (("many", "few"), (-99.0, 99.2), "FairPCA is not shown to change that difference: it lowers"),
     ],
 )
-def test_what_a_method_does_to_the_gap_is_said_from_numbers(different, pair, interval, words):
+def test_what_a_method_does_to_the_difference_is_said_from_intervals(different, pair, interval, words):
     """As far as its interval, which holds together with that of ordinary PCA, shows it."""
     low, high = interval
     middle = Estimate((low + high) / 2, joint_low=low, joint_high=high)
-    result = different["FairPCA", 2]
     losses = GroupValues({pair[0]: middle, pair[1]: 0.0}, 0.0, {pair: middle})
-    changed = replace(result, new_rows=replace(result.new_rows, corrected_loss=losses))
-    assert effect(different, changed).startswith(f"FairPCA {words}")
-    assert effect(different, different["PCA", 2]) == ""
+    results = [
+        replace(one, new_rows=replace(one.new_rows, corrected_loss=losses)) if one.method == "FairPCA" else one
+        for one in different.results
+    ]
+    claims = [one for one in different.claims if (one.kind, one.method) != ("losses", "FairPCA")]
+    if low > 0:
+        claims.append(Claim("losses", "FairPCA", 2, pair, float(middle), low, high, "a difference"))
+    said = verdict(replace(different, results=results, claims=tuple(claims)), 2).remedy
+    nothing = "With FairPCA no difference of losses is shown: it lowers"
+    assert said.startswith(nothing if interval == (-0.1, 0.2) else words)
 
 
 def test_random_groups_are_not_said_to_differ():
@@ -130,6 +136,20 @@ def test_nothing_is_claimed_of_repeated_rows_and_of_components_that_keep_everyth
     X, groups = rng.normal(size=(200, 3)), np.arange(200) % 2
     unknown = found(X, groups, repeated_rows=True)
     assert verdict(unknown).finding.startswith("Nothing is claimed: rows repeat persons")
-    assert not any(effect(unknown, one) for one in unknown.results)
     assert "keeps everything" in verdict(found(X, groups, n_components=3)).finding
     assert verdict(found(X, groups, methods=["FairPCA"])) is None
+
+
+def test_a_gap_that_is_widened_is_told_on_every_surface_and_rows_that_say_nothing_are_left_out():
+    rng = np.random.default_rng(0)
+    groups = np.repeat(["a", "b"], 150)
+    spread = np.where(groups[:, None] == "a", [2.0, 0.0, *[1.0] * 4], [0.0, 2.24, *[0.0] * 4])
+    X = rng.normal(size=(300, 6)) * spread
+    compared = found(X, groups, methods=["PCA", "RobustFairPCA"], n_components=[1, 6], n_permutations=19)
+    remark = compared["RobustFairPCA", 1].gap_remark
+    assert "the gap of losses" in remark
+    details = " ".join(details_text(compared).split())
+    assert remark in details
+    page = report_data(Audit(compared, {}, list("uvwxyz"), {}, np.zeros(0), "title"))
+    assert remark in page["results"]["RobustFairPCA|1"]["notes"]
+    assert "PCA with 6 components keeps everything, so nothing is compared." in details

@@ -3,13 +3,12 @@
 from __future__ import annotations
 
 import math
-import re
 import textwrap
 from typing import Any
 
 from fairpca._display import fixed, number, p_text, percent, text_table, with_interval
 from fairpca._labels import label_text
-from fairpca.audit.report._verdict import effect, signed, verdict
+from fairpca.audit.report._verdict import signed, verdict
 from fairpca.audit.report._words import (
     TERMS,
     few_rows_sentence,
@@ -61,8 +60,8 @@ def screen_text(found: Comparison) -> str:
 
 def details_text(found: Comparison) -> str:
     """Each group under ordinary PCA, every method on new rows, and what scores and features reveal."""
-    results, level = found.results, f"{100 * found.settings['confidence']:g} %"
-    single = dict.fromkeys(result.method for result in results if result.new_rows.n_folds == 1)
+    level = f"{100 * found.settings['confidence']:g} %"
+    single = dict.fromkeys(result.method for result in found.shown if result.new_rows.n_folds == 1)
     split = f"{', '.join(single)}: on one held-out part; the others by cross-validation. " if single else ""
     lines = [
         f"Each group under ordinary PCA (in brackets: {level} intervals, each alone)",
@@ -75,7 +74,7 @@ def details_text(found: Comparison) -> str:
         "Methods on new rows: change of each error against ordinary PCA, and the gap of losses "
         f"({level}, for all of these together)",
         *_methods(found),
-        *_wrapped(f"{split}An interval that reaches zero does not show that nothing differs.", *_effects(found)),
+        *_wrapped(f"{split}An interval that reaches zero does not show that nothing differs.", *found.remarks),
         "",
         "On rows that were not used in fitting (in brackets: the level that 19 of 20 random groups stay under in all "
         "of these)",
@@ -96,7 +95,7 @@ def _by_group(found: Comparison) -> list[str]:
     heads = ["d", "group", "rows", "held out", "error on new rows", "loss in sample", "expected by chance",
              "loss on new rows", *["adjusted p"] * (found.test is not None)]  # fmt: skip
     rows = []
-    for result in found.results:
+    for result in found.shown:
         if result.method != "PCA":
             continue
         d = result.n_components
@@ -121,7 +120,7 @@ def _by_group(found: Comparison) -> list[str]:
 def _said(found: Comparison) -> list[str]:
     """Conclusions of the test and of the interval of the difference of losses, for each number of components."""
     lines = []
-    for result in found.results:
+    for result in found.shown:
         if result.method == "PCA":
             d = result.n_components
             test = "No p-value." if found.test is None else found.test[d].sentence
@@ -130,18 +129,12 @@ def _said(found: Comparison) -> list[str]:
     return lines
 
 
-def _effects(found: Comparison) -> list[str]:
-    """Which methods turn or widen a gap of losses, and which keep nothing."""
-    said = [(result.n_components, effect(found, result)) for result in found.results]
-    return [f"d = {d}: {text}" for d, text in said if re.search(" reverses | widens | nothing ", text)]
-
-
 def _methods(found: Comparison) -> list[str]:
     few = len(found.groups) <= 3
     labels = [clean(label_text(label)) for label in found.groups]
     changes = [f"error {label}" for label in labels] if few else ["largest decrease", "largest increase"]
     rows = []
-    for result in found.results:
+    for result in found.shown:
         ordered = list(zip(labels, result.change.values(), strict=True))
         if not few:
             ordered.sort(key=lambda item: item[1])
@@ -160,11 +153,11 @@ def _head(result: MethodResult) -> list[str]:
 
 def _held_out(found: Comparison) -> list[str]:
     several = len(found.groups) > 2
-    labelled = any(result.held_out.accuracy is not None for result in found.results)
+    labelled = any(result.held_out.accuracy is not None for result in found.shown)
     heads = ["d", "method", "variance", "AUC", "", *["between (rows)"] * several, "MMD²", "", "adversary", "",
              *["accuracy", ""] * labelled]  # fmt: skip
     rows = []
-    for result in found.results:
+    for result in found.shown:
         one = result.held_out
         row = [*_head(result), percent(one.explained_variance), fixed(one.auc, 3), f"({fixed(one.auc_random, 3)})"]
         if several:
@@ -182,7 +175,7 @@ def _held_out(found: Comparison) -> list[str]:
 
 def _decisions(found: Comparison) -> list[str]:
     """Differences between groups in decisions, each with its interval and the rows of the smallest group behind it."""
-    decided = [(result, result.held_out.decisions) for result in found.results if result.held_out.decisions is not None]
+    decided = [(result, result.held_out.decisions) for result in found.shown if result.held_out.decisions is not None]
     if not decided:
         return []
     positive = clean(str(decided[0][1].positive))

@@ -9,7 +9,7 @@ import numpy as np
 
 from fairpca._display import p_text
 from fairpca._labels import label_texts
-from fairpca.audit.report._verdict import effect, verdict
+from fairpca.audit.report._verdict import verdict
 from fairpca.audit.report._words import (
     few_rows_sentence,
     influence_sentences,
@@ -78,8 +78,7 @@ def _drawn(found: Comparison, result: MethodResult) -> dict[str, Any]:
     # No interval: a loss in the sample is large by chance alone, so that one would be mistaken for evidence.
     losses = {label: [one.value] for label, one in zip(label_texts(found.groups), result.loss.values(), strict=True)}
     return {
-        "notes": result.notes,  # those that concern the groups, whatever the method, are said once
-        "effect": effect(found, result),
+        "notes": result.remarks,  # what concerns the groups, whatever the method, is said once
         "loss": {"groups": losses, "gap": [result.loss.gap.value]},
         "spot": [result.new_rows.sample_error.gap.value, result.new_rows.sample_error.overall],
         "loadings": np.round(loadings, 4).tolist(),

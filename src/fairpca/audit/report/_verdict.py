@@ -17,14 +17,12 @@ from fairpca.inference._claims import components_text
 from fairpca.metrics import Estimate
 from fairpca.model_selection import Comparison, MethodResult
 
-__all__ = ["Verdict", "effect", "signed", "verdict"]
+__all__ = ["Verdict", "signed", "verdict"]
 
 #: Groups in the small table; of more, those whose errors the method changes most.
 _SHOWN_GROUPS = 4
 #: Which method is set beside ordinary PCA: the first that was compared.
 _PREFERRED = ("FairPCA", "RobustFairPCA", "ParityPCA", "MMDFairPCA")
-#: A smaller share of the variance is shown as 0.0%.
-_NOTHING = 0.0005
 
 
 @dataclass(frozen=True)
@@ -96,20 +94,6 @@ def _finding(found: Comparison, ordinary: MethodResult) -> tuple[str, str]:
     return f"With {count}, no difference between the groups is shown on new rows.", doubt
 
 
-def effect(found: Comparison, other: MethodResult) -> str:
-    """What a method does to the gap of losses on new rows, with numbers; or that it keeps nothing."""
-    if _keeps_nothing(other):
-        return f"{other.method} keeps next to nothing of the variance, so that its other values say nothing."
-    ordinary = next((one for one in found.results if one.n_components == other.n_components), other)
-    if found.test is None or ordinary.method != "PCA" or other is ordinary or ordinary.new_rows.keeps_everything:
-        return ""
-    verb, (high, low), gap = _turn(ordinary, other), *_gap(other)
-    said = f"{other.method} {verb or 'is not shown to change'} the gap of losses"
-    if not other.corrected_loss.shown_pair:
-        return f"{said}; {gap} is left, which may be zero."
-    return f"{said}; the loss of {high} is larger than that of {low} by {gap}."
-
-
 def _gap(result: MethodResult) -> tuple[list[str], str]:
     """Between which groups losses differ most clearly on new rows, and by how much."""
     losses = result.corrected_loss
@@ -167,7 +151,7 @@ def _readable(found: Comparison, results: Sequence[MethodResult]) -> str:
     """From which scores the group can be read off."""
     parts: dict[bool, list[str]] = {True: [], False: []}
     for result in results:
-        if not _keeps_nothing(result):
+        if not result.nothing_to_compare:
             parts[bool(_claims(found, "readable", result))].append(f"{result.method} {fixed(result.held_out.auc, 2)}")
     if not parts[True]:
         return "That the group can be predicted from the scores of new rows is not shown for any method."
@@ -186,7 +170,7 @@ def _advice(found: Comparison, ordinary: MethodResult, present: dict[str, Method
     elif errors:
         said.append("If the errors themselves should be closer, try criterion='error' of FairPCA.")
     if readable:
-        parity = [one for one in present.values() if one.family == "parity" and not _keeps_nothing(one)]
+        parity = [one for one in present.values() if one.family == "parity" and not one.nothing_to_compare]
         hidden = [one for one in parity if not _claims(found, "readable", one)]
         listed = " or ".join(f"{one.method} ({percent(one.explained_variance)} of the variance)" for one in hidden)
         if hidden:
@@ -196,11 +180,6 @@ def _advice(found: Comparison, ordinary: MethodResult, present: dict[str, Method
         else:
             said.append("If the scores should not reveal the group, compare ParityPCA and MMDFairPCA.")
     return " ".join(said)
-
-
-def _keeps_nothing(result: MethodResult) -> bool:
-    """Whether the scores hold next to nothing of the rows, so that they reveal nothing either."""
-    return result.explained_variance < _NOTHING
 
 
 def _table(

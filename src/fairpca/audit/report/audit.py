@@ -17,8 +17,7 @@ from fairpca._frames import feature_names_of
 from fairpca._progress import Report
 from fairpca._validation import check_groups, rng_for, split_off_groups
 from fairpca.audit.report._page import page
-from fairpca.model_selection import Comparison, Frontier, compare
-from fairpca.model_selection.frontier import frontier_of
+from fairpca.model_selection import Comparison, Frontier, compare, frontier
 from fairpca.moments import GroupMoments
 
 __all__ = ["Audit", "audit"]
@@ -161,7 +160,7 @@ def audit(
         warnings.simplefilter("ignore")  # the comparison already holds the warnings of these estimators
         for d in comparison.dimensions:
             fitted = {one.method: one.estimator for one in comparison.results if one.n_components == d}
-            frontiers[d] = frontier_of(comparison.moments, d, fitted, n_points=_FRONTIER_POINTS)
+            frontiers[d] = frontier(comparison.moments, n_components=d, methods=fitted, n_points=_FRONTIER_POINTS)
     return Audit(
         comparison, frontiers, names, scores, groups.codes[rows], title, list(remarks), dict(provenance or {})
     )  # fmt: skip

@@ -583,7 +583,6 @@
       html("p", `What it optimises: ${method.objective}`, article);
       html("code", method.figures.parameters, html("p", null, article));
       html("p", proof(method), article);
-      if (method.figures.effect) html("p", method.figures.effect, article);
       for (const note of method.figures.notes) html("p", `Note: ${note}`, article).className = "warning";
     }
   }
