@@ -142,21 +142,16 @@ KINDS = ("chance", "losses", "errors", "change", "readable", "feature", "decisio
 
 
 def random_groups(draws: int | None, only: str | None, jobs: int) -> None:
-    print("share of comparisons with a false claim, by kind; losses, errors or changes; any kind")
-    print(f"{'':<28}", *(f"{kind:>9}" for kind in KINDS), f"{'l, e, c':>9}{'any':>9}")
+    print("share of comparisons with a false claim: by kind; losses, errors or changes; any kind")
+    print(f"| random groups | {' | '.join(f'`{kind}`' for kind in KINDS)} | these three | any |")
     for setting in SETTINGS:
         if only is None or only in setting.name:
             count = min(draws or setting.draws, setting.draws)
             found = _over_draws(_false_kinds, setting, draws=range(count), jobs=jobs)
             shares = [np.mean([kind in one for one in found]) for kind in KINDS]
-            middle = np.mean([bool(one & {"losses", "errors", "change"}) for one in found])
-            anything = np.mean([bool(one) for one in found])
-            print(
-                f"{setting.name:<28}",
-                *(f"{one:>9.3f}" for one in shares),
-                f"{middle:>9.3f}{anything:>9.3f}",
-                flush=True,
-            )
+            shares += [np.mean([bool(one & {"losses", "errors", "change"}) for one in found])]
+            shares += [np.mean([bool(one) for one in found])]
+            print(f"| {setting.name} | {' | '.join(f'{100 * one:.3g} %' for one in shares)} |", flush=True)
 
 
 def _false_kinds(setting: Setting, seed: int) -> set[str]:

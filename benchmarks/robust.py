@@ -67,7 +67,7 @@ def never_worse(tables: dict, n_init: int) -> None:
         moments, excess = moments_of(table), []
         for alpha, penalty in itertools.product(ALPHAS, PENALTIES):
             exact = RobustFairPCA(3, radius=alpha, penalty=penalty).fit_moments(moments)
-            descent = RobustFairPCA(3, radius=alpha, penalty=penalty, solver="subgradient", n_init=n_init, n_jobs=-1)
+            descent = RobustFairPCA(3, radius=alpha, penalty=penalty, solver="subgradient", n_init=n_init)
             excess.append(descent.fit_moments(moments).objective_ / exact.objective_ - 1)
         print(f"{name:<24} {min(excess):>10.1e} {np.median(excess):>10.1e} {max(excess):>10.1e}")
 

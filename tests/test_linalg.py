@@ -112,5 +112,5 @@ def test_geodesic_ends_and_shared_directions(rng):
     assert np.allclose(middle @ (middle.T @ frame[:, 0]), frame[:, 0])  # the shared direction stays
     assert np.allclose(middle.T @ frame[:, 5:], 0, atol=1e-12)  # nothing outside their span enters
     matrices = np.stack([symmetric(rng, 8), symmetric(rng, 8)])
-    captured = path.captured(path.forms(matrices), 0.4)
+    captured = path.captured(matrices)(0.4)
     assert np.allclose(captured, np.einsum("pi,apq,qi->a", middle, matrices, middle))

@@ -5,8 +5,10 @@ from __future__ import annotations
 import copy
 import json
 import pickle
+import re
 import subprocess
 import sys
+from pathlib import Path
 
 import numpy as np
 import pytest
@@ -198,6 +200,16 @@ def test_a_damaged_file_is_refused(tokens, tmp_path):
         path.write_bytes(content)
         with pytest.raises(ValueError, match=r"not what LeaceEraser\.save writes"):
             LeaceEraser.load(path)
+
+
+def test_the_page_on_erasure_runs(tmp_path, monkeypatch):
+    page = (Path(__file__).parents[1] / "docs" / "erasure.md").read_text(encoding="utf-8")
+    monkeypatch.chdir(tmp_path)
+    known = {"LeaceEraser": LeaceEraser}
+    (block,) = re.findall(r"(?m)^```py\n((?:.|\n)*?)^```$", page)
+    exec(block, known)
+    assert (known["clean"].dtype, known["clean"].shape) == (torch.bfloat16, (32, 128, 64))
+    torch.testing.assert_close(known["again"].transform(known["hidden"]), known["clean"])
 
 
 def test_torch_is_not_imported_for_arrays():

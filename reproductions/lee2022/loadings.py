@@ -119,24 +119,10 @@ def _biplot(one: Loadings) -> Any:
             chosen = _largest(fit.components, one.column)
             BiplotDisplay(fit.components.T[chosen], [one.names[j] for j in chosen], n_features=len(chosen)).plot(ax)
             ax.set_title(f"{method.name}, split {fit.split}")
-            _tidy(ax, float(np.abs(fit.components[:, chosen]).max()))
+            ax.axhline(0, color="0.85", zorder=0)
+            ax.axvline(0, color="0.85", zorder=0)
 
     return draw
-
-
-def _tidy(ax: Any, reach: float) -> None:
-    """Leave room for the names on both sides, keep names on one side from overlapping, and draw the axes."""
-    ax.set(xlim=(-2.4 * reach, 2.4 * reach), ylim=(-1.3 * reach, 1.3 * reach))
-    ax.locator_params(axis="x", nbins=5)
-    ax.axhline(0, color="0.85", zorder=0)
-    ax.axvline(0, color="0.85", zorder=0)
-    for side in ("left", "right"):
-        names = [text for text in ax.texts if text.get_text() and text.get_ha() == side]
-        lowest = -np.inf
-        for text in sorted(names, key=lambda text: text.xyann[1]):
-            x, y = text.xyann
-            lowest = max(y, lowest + 0.11 * reach)
-            text.xyann = (x, lowest)
 
 
 def _largest(components: np.ndarray, sensitive: int | None) -> list[int]:

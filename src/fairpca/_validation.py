@@ -15,6 +15,7 @@ import sys
 import warnings
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass
+from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -63,6 +64,7 @@ __all__ = [
     "rng_for",
     "seed_from",
     "split_off_groups",
+    "warn_of_memory",
     "warn_user",
     "without_sensitive_columns",
 ]
@@ -315,6 +317,22 @@ def warn_user(message: str, category: type[Warning] = UserWarning) -> None:
     while frame.f_back is not None and frame.f_globals.get("__name__", "").partition(".")[0] in ("fairpca", "sklearn"):
         level, frame = level + 1, frame.f_back
     warnings.warn(message, category, stacklevel=level)
+
+
+def free_memory() -> float:
+    """Bytes that can be used without swapping; infinite where the system does not say."""
+    try:
+        lines = Path("/proc/meminfo").read_text().splitlines()
+        return 1024.0 * next(int(line.split()[1]) for line in lines if line.startswith("MemAvailable"))
+    except (OSError, StopIteration):
+        return np.inf
+
+
+def warn_of_memory(n_numbers: float, what: str, remedy: str) -> None:
+    """Warn before more than a quarter of the free memory is filled with numbers in double precision."""
+    n_bytes, free = 8.0 * n_numbers, free_memory()
+    if n_bytes > 0.25 * free:
+        warn_user(f"{what} will take {n_bytes / 1e9:.2g} GB of the {free / 1e9:.2g} GB of free memory; {remedy}.")
 
 
 def check_groups_given(sensitive_features: Any, X: Any = None) -> None:

@@ -14,7 +14,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from fairpca.linalg import best_sums, eigenvalue_sum_bound, top_eigenpairs
+from fairpca.linalg import eigenvalue_sum_bound, leading_sums, top_eigenpairs
 from fairpca.protocols import Expansion, RangeProblem, RelaxedSolution, SolverResult, Status
 
 _log = logging.getLogger(__name__)
@@ -130,7 +130,7 @@ class JointRange:
         """The most that can be captured of each matrix alone."""
         if self.n_matrices == 2:
             return np.array([self.vertex(a).support for a in range(2)])
-        return best_sums(self.matrices, self.dimension)
+        return leading_sums(self.matrices, self.dimension)[:, -1]
 
     def vertex(self, a: int) -> RangePoint:
         """The point at which matrix a alone is captured best; found once."""

@@ -6,7 +6,6 @@ import functools
 import threading
 from collections.abc import Callable, Iterator
 from contextlib import AbstractContextManager, ExitStack, contextmanager, nullcontext
-from typing import NamedTuple
 
 import numpy as np
 from scipy import linalg
@@ -17,7 +16,7 @@ from threadpoolctl import LibController, ThreadpoolController
 #: Up to this size LAPACK's direct solver is faster than the iterative one (p = 500, d = 10: 12 ms against 20 ms).
 _DIRECT_SIZE = 500
 #: Up to this size, all eigenvalues of many matrices in one call are faster than a few of each in a call of its own.
-_BATCH_SIZE = 50
+_BATCH_SIZE = 200
 #: Number of multiplications that one thread performs in about a second.
 _SHORT_WORK = 5e9
 #: The part of a vector orthogonal to a basis counts as a new direction if it is longer than this.
@@ -134,11 +133,13 @@ def add_outer(matrix: np.ndarray, left: np.ndarray, right: np.ndarray) -> np.nda
     return matrix
 
 
-def best_sums(matrices: np.ndarray, count: int) -> np.ndarray:
-    """The sum of the ``count`` largest eigenvalues of each matrix."""
+def leading_sums(matrices: np.ndarray, count: int) -> np.ndarray:
+    """The sums of the 1, 2, ..., ``count`` largest eigenvalues of each matrix, of shape (n_matrices, count)."""
     if matrices.shape[1] <= _BATCH_SIZE:
-        return np.linalg.eigvalsh(matrices)[:, -count:].sum(axis=1)
-    return np.array([top_eigenpairs(matrix, count)[0].sum() for matrix in matrices])
+        values = np.linalg.eigvalsh(matrices)[:, ::-1][:, :count]
+    else:
+        values = np.array([top_eigenpairs(matrix, count)[0] for matrix in matrices])
+    return np.cumsum(values, axis=1)
 
 
 def eigenvalue_sum_bound(matrix: np.ndarray, basis: np.ndarray) -> float:
@@ -228,13 +229,6 @@ def canonical_basis(basis: np.ndarray, covariance: np.ndarray) -> np.ndarray:
     return fix_signs(orthonormalise(basis @ rotation[:, ::-1]))
 
 
-class PathForms(NamedTuple):
-    """Diagonal quadratic forms of several matrices along a path, by twice its angles: constants, cosines and sines."""
-
-    constant: np.ndarray
-    waves: np.ndarray
-
-
 class Geodesic:
     """The shortest path between two d-dimensional subspaces, from V_0 at t = 0 to V_1 at t = 1.
 
@@ -254,20 +248,12 @@ class Geodesic:
         angles = t * self._angles
         return orthonormalise(self._start * np.cos(angles) + self._direction * np.sin(angles))
 
-    def forms(self, matrices: np.ndarray) -> PathForms:
-        """Quadratic forms along the path, from which :meth:`captured` is computed without further products."""
-        image_start, image_ahead = matrices @ self._start, matrices @ self._direction
-        start = np.einsum("pi,api->ai", self._start, image_start)
-        mixed = np.einsum("pi,api->ai", self._direction, image_start)
-        ahead = np.einsum("pi,api->ai", self._direction, image_ahead)
-        return PathForms(0.5 * (start + ahead).sum(axis=1), np.hstack([0.5 * (start - ahead), mixed]))
-
     def balanced(self, matrices: np.ndarray, difference: Callable[[np.ndarray], float]) -> np.ndarray:
         """The basis at which a function of the ``<A_a, V V^T>`` changes its sign, or the end where it is smaller."""
-        forms = self.forms(matrices)
+        captured = self.captured(matrices)
 
         def along(t: float) -> float:
-            return difference(self.captured(forms, t))
+            return difference(captured(t))
 
         first, last = along(0.0), along(1.0)
         t = float(abs(last) < abs(first))
@@ -275,7 +261,16 @@ class Geodesic:
             t = brentq(along, 0.0, 1.0, xtol=1e-16, rtol=1e-15, disp=False)
         return self.basis(t)
 
-    def captured(self, forms: PathForms, t: float) -> np.ndarray:
-        """``<A_a, V(t) V(t)^T>`` for each matrix."""
-        angles = (2.0 * t) * self._angles
-        return forms.constant + forms.waves @ np.concatenate([np.cos(angles), np.sin(angles)])
+    def captured(self, matrices: np.ndarray) -> Callable[[float], np.ndarray]:
+        """``<A_a, V(t) V(t)^T>`` for each matrix, from cosines and sines of twice the angles of the path."""
+        image_start, image_ahead = matrices @ self._start, matrices @ self._direction
+        start = np.einsum("pi,api->ai", self._start, image_start)
+        mixed = np.einsum("pi,api->ai", self._direction, image_start)
+        ahead = np.einsum("pi,api->ai", self._direction, image_ahead)
+        constant, waves = 0.5 * (start + ahead).sum(axis=1), np.hstack([0.5 * (start - ahead), mixed])
+
+        def at(t: float) -> np.ndarray:
+            angles = (2.0 * t) * self._angles
+            return constant + waves @ np.concatenate([np.cos(angles), np.sin(angles)])
+
+        return at

@@ -14,8 +14,7 @@ from fairpca.inference import cross_validate_groups, loss_test
 from fairpca.inference._checks import as_source
 from fairpca.inference._study import Study
 from fairpca.metrics import explained_variance_ratio, reconstruction_error, reconstruction_loss
-from fairpca.model_selection import METHODS, compare
-from fairpca.model_selection.frontier import frontier_of
+from fairpca.model_selection import METHODS, compare, frontier
 from fairpca.moments import group_moments
 from reproductions.datasets import load_splits
 
@@ -174,7 +173,7 @@ def test_comparisons_report_the_reconstructions(two_groups):
     pca = LeacePCA(2).fit(X, sensitive_features=groups)
     assert result.explained_variance == pytest.approx(pca.explained_variance_ratio_.sum())
     assert [result.loss.by_group[label].value for label in "ab"] == pytest.approx(pca.group_losses_)
-    curve = frontier_of(group_moments(X, sensitive_features=groups), 2, {"LeacePCA": pca}, n_points=5)
+    curve = frontier(group_moments(X, sensitive_features=groups), methods={"LeacePCA": pca}, n_points=5)
     assert curve.methods["LeacePCA"].errors == pytest.approx(pca.group_errors_)
 
 

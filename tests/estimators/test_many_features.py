@@ -9,7 +9,7 @@ import pytest
 from scipy import sparse
 from tests.moments.cases import leading_directions
 
-from fairpca import FairPCA
+from fairpca import FairPCA, RobustFairPCA, _validation
 from fairpca.estimators import _base
 
 
@@ -116,3 +116,12 @@ def test_flat_spectra_are_certified_too(rng, monkeypatch, kind):
     assert found.lower_bound_ <= exact.objective_ + 1e-10 * total
     assert np.abs(found.group_losses_ - exact.group_losses_).max() <= 2e-5 * total
     assert found.objective_ - found.lower_bound_ <= 2e-5 * total
+
+
+def test_matrices_that_fill_the_memory_are_announced(rng, monkeypatch):
+    X, groups = rng.normal(size=(40, 10)), np.arange(40) % 2
+    monkeypatch.setattr(_validation, "free_memory", lambda: 4.0 * 2 * 2 * 8 * 100)
+    RobustFairPCA(2).fit(X, sensitive_features=groups)  # a quarter, exactly
+    monkeypatch.setattr(_validation, "free_memory", lambda: 4.0 * 2 * 2 * 8 * 99)
+    with pytest.warns(UserWarning, match=r"RobustFairPCA with 2 groups and 10 features .* of free memory"):
+        RobustFairPCA(2).fit(X, sensitive_features=groups)

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import warnings
+
 import numpy as np
 import pytest
 from sklearn.decomposition import PCA
@@ -337,3 +339,19 @@ def test_a_tolerance_of_nearly_nothing_is_nearly_the_closed_form(tolerance, n_gr
     assert close.explained_variance_ratio_.sum() >= exact.explained_variance_ratio_.sum() - 1e-9
     assert close.explained_variance_ratio_.sum() <= exact.explained_variance_ratio_.sum() + 10 * tolerance
     assert close.lower_bound_ <= close.objective_ + 1e-9
+
+
+def test_steps_are_printed_on_request_only(rng, capsys):
+    X, groups = rng.normal(size=(90, 6)), np.arange(90) % 3
+    X[groups == 1] *= np.linspace(0.5, 2.0, 6)
+    for options in ({"mean_tolerance": 0.1}, {"covariance_penalty": 0.5}):
+        quiet = ParityPCA(2, **options)
+        loud = ParityPCA(2, verbose=1, **options)
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore", ConvergenceWarning)
+            quiet.fit(X, sensitive_features=groups)
+            assert not capsys.readouterr().out
+            loud.fit(X, sensitive_features=groups)
+        lines = capsys.readouterr().out.splitlines()
+        assert sum("value" in line and "bound" in line and "gap" in line for line in lines) >= 1
+        assert loud.objective_ == quiet.objective_

@@ -123,7 +123,7 @@ def test_large_arrays_of_many_features_are_permuted_by_rows(people, monkeypatch)
     plain = loss_test(X, sensitive_features=groups, n_components=[1, 2], n_permutations=30)
     monkeypatch.setattr("fairpca.inference._movable.MANY_NUMBERS", 1000)
     monkeypatch.setattr("fairpca.inference._movable._BLOCK_BYTES", 100 * X.shape[1] ** 2 * 8 - 1)
-    monkeypatch.setattr("fairpca.inference.permutation._DIRECT_SIZE", 1)  # large matrices, one division after the other
+    monkeypatch.setattr("fairpca.linalg._BATCH_SIZE", 1)  # large matrices, one division after the other
     test = loss_test(X, sensitive_features=groups, n_components=[1, 2], n_permutations=30)
     assert test.unit == "rows"
     for d in (1, 2):

@@ -4,14 +4,17 @@ from __future__ import annotations
 
 import io
 import json
+import re
 import sys
 import types
+from html import unescape
 
 import numpy as np
 import pytest
 from sklearn.decomposition import PCA, TruncatedSVD
 
 from fairpca import FairPCA, KernelParityPCA, RobustFairPCA
+from fairpca._display import number
 from fairpca._progress import Progress
 from fairpca.inference import cross_validate_groups, loss_test
 from fairpca.metrics import explained_variance_ratio, reconstruction_error, reconstruction_loss
@@ -456,3 +459,45 @@ def test_weights_and_moments_exclude_each_other(rng):
         compare(
             X, sensitive_features=groups, sample_weight=np.ones(60), moments=group_moments(X, sensitive_features=groups)
         )
+
+
+@pytest.fixture(scope="module")
+def served_otherwise():
+    """Group a has larger errors whatever is kept; the direction that lowers them is not the one of all rows."""
+    rng = np.random.default_rng(0)
+    groups = np.repeat(["a", "b"], 300)
+    spread = np.where(groups[:, None] == "a", [2.0, 0.0, *[1.0] * 6], [0.0, 2.24, *[0.0] * 6])
+    return rng.normal(size=(600, 8)) * spread, groups
+
+
+def test_a_gap_of_losses_that_is_reversed_or_widened_is_told_with_its_numbers(served_otherwise):
+    """RobustFairPCA penalises the difference of errors; that of losses may grow or change its sign."""
+    X, groups = served_otherwise
+    names = ["RobustFairPCA", "FairPCA", "ParityPCA"]  # ordinary PCA need not be among them
+    compared = compare(X, sensitive_features=groups, n_components=1, methods=names, n_permutations=19)
+    robust, ordinary = compared["RobustFairPCA", 1], PCA(1).fit(X)
+    before = reconstruction_loss(X, ordinary, sensitive_features=groups)
+    assert before["a"] > before["b"]
+    assert robust.loss["b"] > robust.loss["a"]
+    assert robust.loss.gap > before.gap
+    remark = robust.gap_remark
+    assert remark.startswith("It reverses and widens the gap of losses in the sample")
+    for label in "ab":
+        assert f"“{label}” {number(robust.loss[label])}, by ordinary PCA {number(before[label])}" in remark
+    for surface in (repr(compared), compared._repr_html_(), json.dumps(compared.as_dict(), ensure_ascii=False)):
+        assert remark in unescape(surface)
+    for name in ("FairPCA", "ParityPCA"):
+        assert not compared[name, 1].gap_remark
+
+
+def test_results_that_say_nothing_are_left_out_of_the_table_with_a_remark():
+    rng, groups = np.random.default_rng(0), np.arange(200) % 2
+    X = np.outer(groups, [1e3, 1e3, 1e3, 0.0]) + rng.normal(size=(200, 4))
+    compared = compare(X, sensitive_features=groups, n_components=[1, 4], methods=["PCA", "ParityPCA"],
+                       n_permutations=19)  # fmt: skip
+    assert [(one.method, one.n_components) for one in compared.shown] == [("PCA", 1)]
+    table = [line for line in repr(compared).splitlines() if re.match(r"(PCA|ParityPCA) +\d", line)]
+    assert len(table) == 2  # two groups of one result
+    assert "ParityPCA with 1 component keeps 0.0% of the variance, so nothing is compared." in repr(compared)
+    assert "PCA with 4 components keeps everything, so nothing is compared." in compared._repr_html_()
+    assert len(compared.results) == 3

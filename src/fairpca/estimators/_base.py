@@ -37,6 +37,7 @@ from fairpca._validation import (
     legacy_generator,
     remember_sensitive_columns,
     split_off_groups,
+    warn_of_memory,
     warn_user,
 )
 from fairpca.estimators._adds_rows import AddsRows
@@ -363,6 +364,12 @@ class MomentEstimator(AddsRows, LinearProjection):
             return RowSpace(X, groups, weights, n_spare=self._spare_directions(*X.shape))
         if X.shape[1] > MANY_FEATURES and X.shape[0] > FEW_ROWS and self._takes_operators():
             return GroupFactors(X, groups, weights)
+        # The sums of each group, and the matrices that the search works on.
+        warn_of_memory(
+            2 * len(groups) * X.shape[1] ** 2,
+            f"{type(self).__name__} with {len(groups)} groups and {X.shape[1]} features",
+            "reduce the features first (PCA to a few hundred dimensions keeps nearly all variance), or use FairPCA",
+        )
         return accumulate(X, groups, weights)
 
     def _reduce_chunk(self, X: Any, sensitive_features: Any, sample_weight: Any, *, reset: bool) -> GroupMoments:

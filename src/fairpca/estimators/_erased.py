@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from fairpca.linalg import best_sums, eigenvalue_sum_bound, top_eigenpairs
+from fairpca.linalg import eigenvalue_sum_bound, leading_sums, top_eigenpairs
 from fairpca.moments._factors import GroupFactors
 from fairpca.moments._group_moments import Reduction
 from fairpca.problems.balanced import best_captured
@@ -31,7 +31,7 @@ def leading_of_covariance(covariance: np.ndarray, dimension: int, total: float |
     value, most = -float(values.sum()), eigenvalue_sum_bound(covariance, basis)
     if not np.isfinite(most):
         rounding = dimension * len(covariance) * np.finfo(float).eps * total
-        most = float(best_sums(covariance[None], dimension)[0]) + rounding
+        most = float(leading_sums(covariance[None], dimension)[0, -1]) + rounding
     status = Status.OPTIMAL if value + most <= _CLOSED * total else Status.UNPROVEN
     return SolverResult(basis, value, -most, np.zeros(0), status, 1, 1)
 

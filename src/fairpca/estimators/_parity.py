@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import logging
+
 import numpy as np
 from scipy.linalg import null_space
 
@@ -22,6 +24,8 @@ __all__ = [
     "solve_mean_tolerance",
     "solve_parity",
 ]
+
+_log = logging.getLogger(__name__)
 
 #: The problem of means is cheap enough to be solved much more accurately than requested.
 _MEAN_SHARE = 1e-4
@@ -52,6 +56,7 @@ def solve_parity(
     result = solve_covariance_parity(problem, means.basis, tol=tol, max_iter=max_iter, rng=rng)
     multipliers = result.multipliers / problem.limit_unit if len(problem.directions) else result.multipliers
     bound = covariance_lower_bound(problem, result.basis, multipliers, tol=exact, max_iter=max_iter)
+    _log.info("value %.9g, bound %.9g, gap %.3g", result.value, bound, result.value - bound)
     settled = Status.STATIONARY if result.converged else Status.MAX_ITER
     return SolverResult(
         basis=result.basis,

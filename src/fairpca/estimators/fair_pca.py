@@ -30,8 +30,8 @@ __all__ = ["FairPCA", "RelaxedProjection", "complete_basis"]
 _SOLVERS = ("auto", "dual", "mw", "sdp")
 #: The gap if the data is used as an operator, relative to the total variance: each digit costs a pass over the rows.
 _OPERATOR_TOL = 1e-5
-#: Time limit of the search for a tighter bound.
-_CERTIFY_SECONDS = 10.0
+#: Parts of the search for a tighter bound: a few seconds with up to a hundred features.
+_CERTIFY_PARTS = 500
 #: A direction captures nothing if its weighted variance is below this share of the largest.
 _NOTHING = 1e-12
 
@@ -72,10 +72,10 @@ class FairPCA(MomentEstimator):
     tol : float, default=1e-11
         Largest accepted gap between objective and bound, relative to the total variance.
     max_iter : int, default=500
-    certify : bool or float, default=False
+    certify : bool or int, default=False
         With three or more groups the bound comes from a relaxation, which can leave a gap. If True, a search by branch
-        and bound tightens it for up to 10 seconds; a number sets another time limit in seconds. Useful for few groups,
-        up to about ten; not for ``criterion="nash"``. As the search depends on time, so does the bound.
+        and bound tightens it, with up to 500 parts; a number sets another limit. Useful for few groups, up to about
+        ten; not for ``criterion="nash"``.
     verbose : int, default=0
         If positive, print the steps of the search: value, bound and gap, in shares of the total variance.
     random_state : int, RandomState or None
@@ -201,7 +201,7 @@ feature_names_in_, n_samples_seen_
         center: str = "pooled",
         tol: float = 1e-11,
         max_iter: int = 500,
-        certify: bool | float = False,
+        certify: bool | int = False,
         verbose: int = 0,
         random_state: Any = None,
     ) -> None:
@@ -243,7 +243,7 @@ feature_names_in_, n_samples_seen_
                 f"solver={self.solver!r}."
             )
         if not isinstance(self.certify, bool):
-            check_number("certify", self.certify, at_least=0)
+            check_number("certify", self.certify, at_least=0, integer=True)
         if self.certify and self.criterion == "nash":
             raise ValueError("certify tightens the bound on a largest term; use certify=False for criterion='nash'.")
         if self.criterion == "mean" and self.solver not in ("auto", "dual"):
@@ -364,8 +364,8 @@ feature_names_in_, n_samples_seen_
         result = minimise_on_range(problem, joint, tol=self.tol, max_iter=self.max_iter, rng=self._rng())
         if not self.certify:
             return result
-        seconds = _CERTIFY_SECONDS if self.certify is True else float(self.certify)
-        return tighten_bound(problem, joint, result, tol=self.tol, seconds=seconds)
+        max_parts = _CERTIFY_PARTS if self.certify is True else self.certify
+        return tighten_bound(problem, joint, result, tol=self.tol, max_parts=max_parts)
 
     def _store(self, reduction: Reduction, fit: BalancedFit) -> None:  # type: ignore[override]
         super()._store(reduction, fit)

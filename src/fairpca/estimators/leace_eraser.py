@@ -263,19 +263,17 @@ class LeaceEraser(OneToOneFeatureMixin, AddsRows, FloatTransformer):
             about = Unpacker({}, {}).unpack(header)
             eraser = cls(preserve=about.pop("preserve"))
             eraser._check_parameters()
-            shapes = [values.shape for values in found.values()]
-            p = eraser.n_features_in_ = shapes[0][0]
-            if shapes != [(p,), shapes[1], shapes[1]] or shapes[1][1:] != (p,):
-                raise ValueError("its parts do not fit together")
-            if not all(values.dtype == np.float64 and np.isfinite(values).all() for values in found.values()):
-                raise ValueError("it holds values that are not finite float64 numbers")
-            found |= {name: about[name] for name in _ABOUT}
-            found["groups_"], found["group_counts_"] = label_array(found["groups_"]), np.array(found["group_counts_"])
+            mean, directions, coefficients = found.values()
+            fitting = mean.ndim == 1 and directions.shape == coefficients.shape == (len(directions), len(mean))
+            if not (fitting and all(np.isfinite(values).all() for values in found.values())):
+                raise ValueError("its numbers are not finite, or do not fit together")
+            about |= {"groups_": label_array(about["groups_"]), "group_counts_": np.array(about["group_counts_"])}
+            found |= {name: about[name] for name in _ABOUT} | {"n_features_in_": len(mean)}
             if "feature_names_in_" in about:
                 found["feature_names_in_"] = np.array(about["feature_names_in_"], dtype=object)
+        except FileNotFoundError:
+            raise
         except (safetensors.SafetensorError, *DAMAGE) as problem:
-            if isinstance(problem, FileNotFoundError):
-                raise
             raise ValueError(f"{path} is not what LeaceEraser.save writes, or it is damaged: {problem}") from None
         eraser.__dict__.update(found)
         return eraser
@@ -295,10 +293,12 @@ class LeaceEraser(OneToOneFeatureMixin, AddsRows, FloatTransformer):
         self._check_parameters()
         if self.preserve is not None:
             raise ValueError("preserve='label', but moments hold no label; use fit or partial_fit.")
-        self._forget()
         self.n_features_in_ = moments.check().n_features
         remember_sensitive_columns(self, [])
-        return self._solve(moments, None, moments.labels, moments.counts, list(getattr(moments, "names", ())), [])
+        for name in ("feature_names_in_", "_columns", "_moments"):  # of an earlier fit
+            self.__dict__.pop(name, None)
+        names = list(getattr(moments, "names", ()))
+        return self._solve(moments, None, moments.labels, moments.counts.copy(), continuous_=names, preserved_=[])
 
     def _measure(
         self,
@@ -350,27 +350,20 @@ class LeaceEraser(OneToOneFeatureMixin, AddsRows, FloatTransformer):
 
     def _learn(self, moments: JointMoments) -> Self:
         names, preserved = list(moments.named("continuous")), [*moments.named("class"), *moments.named("number")]
-        if not names:
-            check_several_groups(moments.labels, moments.joint.total_count)
         erased, kept = moments.beside("group", "continuous"), moments.beside("class", "number")
         if self.preserve is not None and kept is None:
             raise ValueError(f"y has a single class, {preserved[0]!r}: there is no covariance with it to be kept.")
-        self._solve(erased, kept, moments.labels, moments.counts(), names, preserved)
+        self._solve(erased, kept, moments.labels, moments.counts(), continuous_=names, preserved_=preserved)
         self._remember(moments)
         return self
 
-    def _solve(
-        self,
-        erased: Any,
-        kept: Any,
-        labels: tuple[Any, ...],
-        counts: np.ndarray,
-        names: list[str],
-        preserved: list[Any],
-    ) -> Self:
-        if names:
+    def _solve(self, erased: Any, kept: Any, labels: tuple[Any, ...], counts: np.ndarray, **about: list[Any]) -> Self:
+        total = float(counts.sum())
+        if about["continuous_"]:
             check_attributes(erased)
-        erasure, total = least_squares_erasure(erased, kept), float(counts.sum())
+        else:
+            check_several_groups(labels, total)
+        erasure = least_squares_erasure(erased, kept)
         if erasure.directions.shape[1] == erased.n_features:
             warn_user(
                 f"All {erased.n_features} dimensions of X differ between the groups: every row becomes the mean, and "
@@ -379,9 +372,10 @@ class LeaceEraser(OneToOneFeatureMixin, AddsRows, FloatTransformer):
         self.mean_ = erased.pooled_mean.copy()
         self.erased_directions_, self.erased_coefficients_ = erasure.directions.T.copy(), erasure.coefficients.T.copy()
         self.distortion_, self.map_norm_ = erasure.distortion(erased.moments.pooled_covariance()), erasure.norm
-        self.groups_, self.group_counts_ = label_array(labels), counts.copy()
-        self.continuous_, self.preserved_ = names, preserved
-        self.n_samples_seen_ = round(total) if abs(total - round(total)) < 1e-9 * total else total
+        self.groups_, self.group_counts_ = label_array(labels), counts
+        self.n_samples_seen_ = int(total) if total.is_integer() else total
+        self.__dict__.update(about)
+        self.__dict__.pop("_unsolved", None)
         return self
 
     def _check_parameters(self) -> None:

@@ -77,6 +77,8 @@ class ParityPCA(UncorrelatedEstimator):
         Accuracy, relative to the total variance.
     max_iter : int, default=500
         Quasi-Newton steps at each temperature of the smoothing.
+    verbose : int, default=0
+        If positive, print the steps of the search in shares of the total variance; the closed form has none.
     random_state : int, RandomState or None
         For the additional random starts; None is a fixed seed.
 
@@ -167,6 +169,7 @@ feature_names_in_, n_samples_seen_
         solver: str = "auto",
         tol: float = 1e-6,
         max_iter: int = 500,
+        verbose: int = 0,
         random_state: Any = None,
     ) -> None:
         self.n_components = n_components
@@ -175,6 +178,7 @@ feature_names_in_, n_samples_seen_
         self.solver = solver
         self.tol = tol
         self.max_iter = max_iter
+        self.verbose = verbose
         self.random_state = random_state
 
     def _advice(self, status: Status) -> str:
@@ -190,6 +194,7 @@ feature_names_in_, n_samples_seen_
         check_choice("solver", self.solver, _SOLVERS)
         check_number("tol", self.tol, at_least=0)
         check_number("max_iter", self.max_iter, at_least=1, integer=True)
+        check_number("verbose", self.verbose, at_least=0, integer=True)
 
     def _all_components(self, reduction: Reduction) -> int:
         moments, tolerance = reduction.moments, float(self.mean_tolerance)

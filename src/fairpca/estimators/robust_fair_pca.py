@@ -74,8 +74,6 @@ class RobustFairPCA(MomentEstimator):
         Largest number of eigenproblems of the sweep for two groups, or of steps per start of the other solvers.
     tol : float, default=1e-9
         Largest accepted gap between objective and bound, relative to both the objective and the total variance.
-    n_jobs : int or None, default=None
-        Number of starts of solver "subgradient" that run in parallel.
     verbose : int, default=0
         If positive, print the steps of the search: value, bound and gap, in shares of the total variance.
     random_state : int, RandomState or None
@@ -164,7 +162,6 @@ feature_names_in_, n_samples_seen_
         n_init: int = 20,
         max_iter: int = 1000,
         tol: float = 1e-9,
-        n_jobs: int | None = None,
         verbose: int = 0,
         random_state: Any = None,
     ) -> None:
@@ -177,7 +174,6 @@ feature_names_in_, n_samples_seen_
         self.n_init = n_init
         self.max_iter = max_iter
         self.tol = tol
-        self.n_jobs = n_jobs
         self.verbose = verbose
         self.random_state = random_state
 
@@ -230,7 +226,7 @@ feature_names_in_, n_samples_seen_
             step = joint.size / np.sqrt(self.max_iter + 1.0)
             return descend_subgradient(
                 problem, joint, problem.shares, step=step, n_starts=self.n_init, max_iter=self.max_iter,
-                n_jobs=self.n_jobs, rng=self._rng(),
+                rng=self._rng(),
             )  # fmt: skip
         if joint.n_matrices == 2:
             return sweep_range(problem, joint, tol=self.tol, max_iter=self.max_iter)

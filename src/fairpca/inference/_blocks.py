@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -99,17 +99,17 @@ class _MergedCells:
 def make_blocks(source: RowSource, n_folds: int, clusters: Any, seed: int) -> Blocks:
     """Divide the rows of every group into as many blocks as the folds need, or as it has rows."""
     check_number("cv", n_folds, at_least=2, integer=True)
-    if isinstance(source, CountedRows):
-        codes = check_clusters(clusters, source)
-        return _of_rows(source, n_folds, seed) if codes is None else _of_clusters(source, codes, n_folds, seed)
-    if clusters is not None:
-        raise ValueError("clusters are supported for rows in memory only; pass a random sample of the clusters.")
+    members = check_clusters(clusters, source)
+    if members is not None:
+        assert isinstance(source, CountedRows)
+        return _of_clusters(source, members, n_folds, seed)
     counts = row_counts(source)
     check_several_groups(counts, sum(counts.values()))
-    numbers = _numbers_of_blocks(counts, n_folds, "rows")
+    numbers, sizes = _numbers_of_blocks(counts, n_folds, "rows"), np.array([*counts.values()])
+    cells: Cells = RandomCells(tuple(counts), numbers, seed)
+    if isinstance(source, CountedRows):
+        cells = GivenCells(tuple(counts), numbers, _spread_rows(source.groups, numbers, rng_for(seed, "blocks")))
     stratum = np.repeat(np.arange(len(counts)), numbers)
-    cells = RandomCells(tuple(counts), numbers, seed)
-    sizes = np.array([*counts.values()])
     return Blocks(tuple(counts), cells, stratum, np.arange(len(stratum)), stratum, sizes, sizes, seed)
 
 
@@ -123,38 +123,32 @@ def _numbers_of_blocks(sizes: Mapping[Any, int], n_folds: int, unit: str) -> tup
     return tuple(min(max(N_BLOCKS, 2 * n_folds), one) for one in sizes.values())
 
 
-def _of_rows(source: CountedRows, n_folds: int, seed: int) -> Blocks:
-    labels, codes = source.groups.labels, source.groups.codes
-    sizes = np.bincount(codes, minlength=len(labels))
-    numbers = _numbers_of_blocks(dict(zip(labels, sizes.tolist(), strict=True)), n_folds, "rows")
-    starts, rng = np.cumsum([0, *numbers]), rng_for(seed, "blocks")
-    block = np.empty(len(codes), dtype=np.intp)
+def _spread_rows(groups: Groups, numbers: Sequence[int], rng: np.random.Generator) -> np.ndarray:
+    """The block of each row; blocks are numbered group by group."""
+    starts, block = np.cumsum([0, *numbers]), np.empty(len(groups.codes), dtype=np.intp)
     for a, count in enumerate(numbers):
-        block[codes == a] = starts[a] + spread_evenly(int(sizes[a]), count, rng)
-    stratum = np.repeat(np.arange(len(labels)), numbers)
-    cells = GivenCells(labels, numbers, block)
-    return Blocks(labels, cells, stratum, np.arange(len(stratum)), stratum, sizes, sizes, seed)
+        rows = np.flatnonzero(groups.codes == a)
+        block[rows] = starts[a] + spread_evenly(len(rows), count, rng)
+    return block
 
 
 def _of_clusters(source: CountedRows, clusters: np.ndarray, n_folds: int, seed: int) -> Blocks:
     """Every cluster lies in one block, formed within the group that most of its rows have."""
     labels, codes = source.groups.labels, source.groups.codes
-    rows = np.zeros((clusters.max() + 1, len(labels)))
+    k, rng = len(labels), rng_for(seed, "blocks")
+    rows = np.zeros((clusters.max() + 1, k))
     np.add.at(rows, (clusters, codes), 1.0)
-    home, lengths = rows.argmax(axis=1), rows.sum(axis=1)
-    sizes = (rows > 0).sum(axis=0)
-    homes = np.bincount(home, minlength=len(labels))
-    numbers = _numbers_of_blocks(dict(zip(labels, homes.tolist(), strict=True)), n_folds, "clusters")
-    starts, rng = np.cumsum([0, *numbers]), rng_for(seed, "blocks")
-    of_cluster = np.empty(len(home), dtype=np.intp)
+    home = rows.argmax(axis=1)
+    homes = np.bincount(home, minlength=k).tolist()
+    numbers = _numbers_of_blocks(dict(zip(labels, homes, strict=True)), n_folds, "clusters")
+    starts, of_cluster = np.cumsum([0, *numbers]), np.empty(len(home), dtype=np.intp)
     for a, count in enumerate(numbers):
         members = rng.permutation(np.flatnonzero(home == a))
-        members = members[np.argsort(-lengths[members], kind="stable")]  # each round deals clusters of about one size
+        members = members[np.argsort(-rows[members].sum(axis=1), kind="stable")]  # those of one size, in turn
         rounds = [rng.permutation(count) for _ in range(-(-len(members) // count))]
         of_cluster[members] = starts[a] + np.concatenate(rounds)[: len(members)]
-    pairs, cell = np.unique(of_cluster[clusters] * len(labels) + codes, return_inverse=True)
-    cells = GivenCells(
-        labels, tuple(np.bincount(pairs % len(labels), minlength=len(labels)).tolist()), cell.reshape(-1)
-    )
-    stratum, counts = np.repeat(np.arange(len(labels)), numbers), np.bincount(codes, minlength=len(labels))
-    return Blocks(labels, cells, pairs % len(labels), pairs // len(labels), stratum, counts, sizes, seed, "clusters")
+    pairs, cell = np.unique(of_cluster[clusters] * k + codes, return_inverse=True)
+    block, group = np.divmod(pairs, k)
+    cells = GivenCells(labels, tuple(np.bincount(group, minlength=k).tolist()), cell.reshape(-1))
+    counts, sizes = rows.sum(axis=0).astype(int), (rows > 0).sum(axis=0)
+    return Blocks(labels, cells, group, block, np.repeat(np.arange(k), numbers), counts, sizes, seed, "clusters")

@@ -90,13 +90,15 @@ def in_memory_rows(X: Any, sensitive_features: Any, sample_weight: Any) -> Count
     return CountedRows(X, groups, weights, kept)
 
 
-def check_clusters(clusters: Any, rows: CountedRows) -> np.ndarray | None:
+def check_clusters(clusters: Any, source: RowSource) -> np.ndarray | None:
     """Codes from 0, one per row with positive weight."""
     if clusters is None:
         return None
+    if not isinstance(source, CountedRows):
+        raise ValueError("clusters are supported for rows in memory only; pass a random sample of the clusters.")
     try:
-        codes = check_groups(clusters, rows.n_given).codes.astype(np.intp)
-        return np.unique(rows.select(codes), return_inverse=True)[1]
+        codes = check_groups(clusters, source.n_given).codes.astype(np.intp)
+        return np.unique(source.select(codes), return_inverse=True)[1]
     except (TypeError, ValueError) as problem:
         raise type(problem)(str(problem).replace("sensitive_features", "clusters")) from None
 

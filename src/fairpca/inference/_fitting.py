@@ -99,14 +99,14 @@ def reconstruction_errors(fitted: Any, X: Any) -> np.ndarray:
 def _fit_pca(estimator: PCA, moments: GroupMoments) -> PCA:
     """Set the attributes that scikit-learn's own fit sets, from the covariance of all rows."""
     count, p, d = moments.total_count, moments.n_features, int(estimator.n_components)
-    covariance = moments.pooled_covariance() * (count / (count - 1.0))
+    covariance, unbiased = moments.pooled_covariance(), count / (count - 1.0) if count > 1.0 else 1.0
     values, vectors = top_eigenpairs(covariance, d)
-    values, total = np.maximum(values, 0.0), float(np.trace(covariance))
+    values, total = unbiased * np.maximum(values, 0.0), unbiased * float(np.trace(covariance))
     estimator.components_ = np.ascontiguousarray(fix_signs(vectors).T)
     estimator.mean_ = moments.pooled_mean.copy()
     estimator.explained_variance_ = values
     estimator.explained_variance_ratio_ = values / total if total > 0 else np.zeros(d)
-    estimator.singular_values_ = np.sqrt(values * (count - 1.0))
+    estimator.singular_values_ = np.sqrt(values * count / unbiased)
     estimator.noise_variance_ = max(total - values.sum(), 0.0) / (p - d) if d < p else 0.0
     estimator.n_components_, estimator.n_features_in_, estimator.n_samples_ = d, p, int(count)
     return estimator

@@ -2,18 +2,22 @@
 
 from __future__ import annotations
 
-from typing import Any, NamedTuple, Protocol
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from typing import Any
 
 import numpy as np
 from scipy import sparse
 
+from fairpca._labels import quoted
 from fairpca._validation import check_several_groups
 from fairpca.inference._checks import CountedRows, check_clusters, check_one_group_each
 from fairpca.moments import GroupMoments
 from fairpca.moments._accumulate import accumulate
+from fairpca.moments._folds import FoldMoments
 from fairpca.moments._sources import RandomCells, RowSource, cell_moments, row_counts
 
-__all__ = ["Movable", "Sums", "draw_division", "group_sums", "movable_rows"]
+__all__ = ["Movable", "movable_parts"]
 
 #: With more numbers than this in memory, blocks of rows are moved instead of rows.
 MANY_NUMBERS = 20_000_000
@@ -22,105 +26,110 @@ _MIN_BLOCKS, _MIN_BLOCKS_OF_GROUP = 100, 3
 #: Maximum number of bytes for the moments of all blocks.
 _BLOCK_BYTES = 1 << 30
 
-
-class Sums(NamedTuple):
-    """Weight, sum and sum of outer products of some rows, about the pooled mean."""
-
-    weight: float
-    total: np.ndarray
-    squares: np.ndarray
+#: Weight, sum and sum of outer products of the parts with these indices, about the pooled mean.
+Sums = Sequence[np.ndarray]
 
 
-class Movable(Protocol):
-    """What is moved; ``codes`` holds the true group of each, ``whole`` the sums over all, ``unit`` its name."""
+@dataclass
+class Movable:
+    """The parts that are moved between groups.
 
-    codes: np.ndarray
-    whole: Sums
+    Attributes
+    ----------
+    unit : {"rows", "clusters", "blocks"}
+    codes : ndarray
+        The true group of each part.
+    moments : GroupMoments
+        Of the true groups.
+    sums : callable
+        From indices of parts to :data:`Sums`.
+    """
+
     unit: str
+    codes: np.ndarray
+    moments: GroupMoments
+    sums: Callable[[np.ndarray], Sums]
 
-    def sums(self, chosen: np.ndarray) -> Sums:
-        """Sums over those with these indices."""
+    def __post_init__(self) -> None:
+        self._whole = self.sums(np.arange(len(self.codes)))
+        self._sizes = np.bincount(self.codes)
+
+    def divide(self, rng: np.random.Generator) -> tuple[np.ndarray, GroupMoments]:
+        """A random division into groups of the true sizes: the group of each part, and the moments of the groups.
+
+        Those of the largest group follow from the whole.
+        """
+        largest = int(self._sizes.argmax())
+        smaller = np.delete(self._sizes, largest)
+        drawn = rng.choice(len(self.codes), int(smaller.sum()), replace=False, shuffle=len(smaller) > 1)
+        codes, found, rest = np.full(len(self.codes), largest), [], self._whole
+        members = np.split(drawn, np.cumsum(smaller)[:-1])
+        for a, chosen in zip(np.delete(np.arange(len(self._sizes)), largest), members, strict=True):
+            codes[chosen] = a
+            found.append(self.sums(chosen))
+            rest = [whole - part for whole, part in zip(rest, found[-1], strict=True)]
+        found.insert(largest, rest)
+        weights, totals, squares = (np.stack(column) for column in zip(*found, strict=True))
+        means = totals / weights[:, None]
+        scatters = squares - totals[:, :, None] * means[:, None]
+        return codes, GroupMoments(self.moments.labels, weights, means + self.moments.pooled_mean, scatters)
 
 
-class _Rows:
-    """Rows, or all rows of a person together; ``clusters`` are codes from 0."""
+class _RowSums:
+    """Sums over rows, or over all rows of some clusters."""
 
     def __init__(self, source: CountedRows, clusters: np.ndarray | None, center: np.ndarray) -> None:
         X = source.X.toarray() if sparse.issparse(source.X) else source.X
         self._rows = np.ascontiguousarray(X, dtype=np.float64) - center  # rows are gathered a thousand times
-        self._roots = None if source.weights is None else np.sqrt(source.weights)
-        if self._roots is not None:
-            self._rows *= self._roots[:, None]
-        self.codes, self.unit = source.groups.codes, "rows"
-        self._order: np.ndarray | None = None
-        if clusters is not None:
-            self.unit, self._order = "clusters", np.argsort(clusters, kind="stable")
-            self._starts = np.searchsorted(clusters[self._order], np.arange(clusters.max() + 2))
-            self.codes = self.codes[self._order[self._starts[:-1]]]
-        self.whole = self.sums(np.arange(len(self.codes)))
+        self._roots = np.ones(len(X)) if source.weights is None else np.sqrt(source.weights)
+        self._rows *= self._roots[:, None]
+        self._clusters = clusters
 
-    def sums(self, chosen: np.ndarray) -> Sums:
-        if self._order is not None:
-            lengths = self._starts[chosen + 1] - self._starts[chosen]
-            offsets = np.repeat(self._starts[chosen] - np.r_[0, np.cumsum(lengths)[:-1]], lengths)
-            chosen = self._order[offsets + np.arange(lengths.sum())]
-        rows = self._rows.take(chosen, axis=0)
-        roots = np.ones(len(rows)) if self._roots is None else self._roots[chosen]
-        return Sums(float(roots @ roots), roots @ rows, rows.T @ rows)
+    def __call__(self, chosen: np.ndarray) -> Sums:
+        if self._clusters is not None:
+            chosen = np.flatnonzero(np.isin(self._clusters, chosen))
+        rows, roots = self._rows.take(chosen, axis=0), self._roots[chosen]
+        return roots @ roots, roots @ rows, rows.T @ rows
 
 
-class _BlocksOfRows:
-    """Blocks of rows formed at random within groups, of which only the moments are known."""
+class _BlockSums:
+    """Sums over blocks of rows, of which only the moments are known."""
 
-    unit = "blocks"
-
-    def __init__(self, blocks: GroupMoments, codes: np.ndarray, center: np.ndarray) -> None:
-        """``blocks`` has one label per block, ``codes`` the group of each."""
-        self.codes = codes
+    def __init__(self, blocks: GroupMoments, center: np.ndarray) -> None:
         self._weights = blocks.counts
         self._totals = (blocks.means - center) * blocks.counts[:, None]
         self._squares = blocks.second_moments(center) * blocks.counts[:, None, None]
-        self.whole = self.sums(np.arange(len(codes)))
 
-    def sums(self, chosen: np.ndarray) -> Sums:
-        parts = self._totals[chosen].sum(axis=0), self._squares[chosen].sum(axis=0)
-        return Sums(float(self._weights[chosen].sum()), *parts)
+    def __call__(self, chosen: np.ndarray) -> Sums:
+        return tuple(part[chosen].sum(axis=0) for part in (self._weights, self._totals, self._squares))
 
 
-def movable_rows(source: RowSource, clusters: Any, seed: int) -> tuple[Movable, GroupMoments]:
-    """What is moved, and the moments of the true groups."""
-    if isinstance(source, CountedRows):
-        codes = check_clusters(clusters, source)
-        if codes is not None or not _blocks_save_time(source):
-            if codes is not None:
-                check_one_group_each(codes, source.groups)
-            moments = accumulate(source.X, source.groups, source.weights)
-            return _Rows(source, codes, moments.pooled_mean), moments
-    elif clusters is not None:
-        raise ValueError("clusters are supported for rows in memory only; pass a random sample of the clusters.")
-    return _blocks(source, seed)
-
-
-def _blocks_save_time(source: CountedRows) -> bool:
-    """Many numbers, and few enough features for the moments of a hundred blocks to fit into memory."""
+def movable_parts(source: RowSource, clusters: Any, seed: int) -> Movable:
+    """Rows or clusters in memory, unless blocks of rows save time; otherwise blocks."""
+    members = check_clusters(clusters, source)
+    if not isinstance(source, CountedRows):
+        return _blocks(source, seed)
     many = source.X.shape[0] * source.n_features > MANY_NUMBERS
-    return many and _MIN_BLOCKS * source.n_features**2 * 8 <= _BLOCK_BYTES
+    if members is None and many and _MIN_BLOCKS * source.n_features**2 * 8 <= _BLOCK_BYTES:
+        return _blocks(source, seed)
+    codes = source.groups.codes
+    if members is not None:
+        check_one_group_each(members, source.groups)
+        codes = codes[np.unique(members, return_index=True)[1]]
+    moments = accumulate(source.X, source.groups, source.weights)
+    unit = "rows" if members is None else "clusters"
+    return Movable(unit, codes, moments, _RowSums(source, members, moments.pooled_mean))
 
 
-def _blocks(source: RowSource, seed: int) -> tuple[Movable, GroupMoments]:
-    """Blocks of about the same size in all groups, so that they can be exchanged."""
+def _blocks(source: RowSource, seed: int) -> Movable:
+    """Blocks formed at random within groups, of about the same size in all of them, so that they can be exchanged."""
     counts = row_counts(source)
     check_several_groups(counts, sum(counts.values()))
-    cells = RandomCells(tuple(counts), _blocks_per_group(counts, source.n_features), seed)
-    blocks = cell_moments(source, cells)
-    codes = np.searchsorted(np.cumsum(cells.n_cells), blocks.labels, side="right")
-    chosen = [np.flatnonzero(codes == code) for code in range(len(cells.labels))]
-    merged = [
-        blocks.pick(members, tuple(range(len(members)))).merge_groups(label)
-        for members, label in zip(chosen, cells.labels, strict=True)
-    ]
-    moments = merged[0].merge(*merged[1:])
-    return _BlocksOfRows(blocks, codes, moments.pooled_mean), moments
+    numbers = _blocks_per_group(counts, source.n_features)
+    blocks = cell_moments(source, RandomCells(tuple(counts), numbers, seed))
+    group = np.repeat(np.arange(len(counts)), numbers)
+    moments = FoldMoments.of_cells(blocks, group, np.zeros_like(group), tuple(counts)).whole
+    return Movable("blocks", group[list(blocks.labels)], moments, _BlockSums(blocks, moments.pooled_mean))
 
 
 def _blocks_per_group(counts: dict[Any, int], n_features: int) -> tuple[int, ...]:
@@ -128,30 +137,13 @@ def _blocks_per_group(counts: dict[Any, int], n_features: int) -> tuple[int, ...
     sizes = np.array(list(counts.values()))
     rows = min(sizes.sum() / _MIN_BLOCKS, sizes.min() / _MIN_BLOCKS_OF_GROUP)
     n_blocks = np.maximum(np.rint(sizes / rows), 1).astype(int)
-    smallest = list(counts)[int(sizes.argmin())]
+    smallest = quoted(list(counts)[int(sizes.argmin())])
     if rows < 1:
-        raise ValueError(f"Group {smallest!r} has {sizes.min()} rows; blocks of rows need at least 3.")
+        raise ValueError(f"Group {smallest} has {sizes.min()} rows; blocks of rows need at least 3.")
     if n_blocks.sum() * n_features**2 * 8 > _BLOCK_BYTES:
         raise ValueError(
-            f"Group {smallest!r} is so small ({sizes.min():,} of {sizes.sum():,} rows) that {n_blocks.sum():,} blocks "
+            f"Group {smallest} is so small ({sizes.min():,} of {sizes.sum():,} rows) that {n_blocks.sum():,} blocks "
             "of rows would be needed; leave it out, merge it with another group, or pass a random sample of the rows "
             "in memory."
         )
     return tuple(n_blocks.tolist())
-
-
-def draw_division(sizes: np.ndarray, rng: np.random.Generator) -> list[np.ndarray]:
-    """What belongs to each group but the largest, in a random division into groups of these sizes."""
-    smaller = np.delete(sizes, sizes.argmax())
-    drawn = rng.choice(int(sizes.sum()), int(smaller.sum()), replace=False, shuffle=len(smaller) > 1)
-    return np.split(drawn, np.cumsum(smaller)[:-1])
-
-
-def group_sums(movable: Movable, smaller: list[np.ndarray], largest: int) -> list[Sums]:
-    """Sums of every group; those of the largest follow from the whole."""
-    found = [movable.sums(chosen) for chosen in smaller]
-    rest = movable.whole
-    for one in found:
-        rest = Sums(rest.weight - one.weight, rest.total - one.total, rest.squares - one.squares)
-    found.insert(largest, rest)
-    return found

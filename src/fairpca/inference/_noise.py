@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -33,29 +33,28 @@ class Noise:
     values, vectors : ndarray
         Pooled eigenvalues, descending, and eigenvectors.
     kappa : ndarray of shape (p, p)
-        The variance, times the number of rows, of entry (i, j) of the second moment in the eigenbasis: the mean of
-        ``y_i^2 y_j^2``, less the squared eigenvalue on the diagonal.
+        The variance, times the weight of a random group, of entry (i, j) of its second moment in the eigenbasis: the
+        mean of ``y_i^2 y_j^2``, less the squared eigenvalue on the diagonal.
     mean : ndarray of shape (p,)
-    n_rows : float
+    total : float
+        The weight of all rows; where rows have no weights, their number.
     """
 
     values: np.ndarray
     vectors: np.ndarray
     kappa: np.ndarray
     mean: np.ndarray
-    n_rows: float
+    total: float
 
     @classmethod
     def from_rows(cls, X: Any, moments: GroupMoments, weights: np.ndarray | None = None) -> Noise:
         """From fourth moments of the rows."""
         values, vectors = _pooled_eigenpairs(moments)
         n_rows = X.shape[0] if weights is None else int((weights > 0).sum())
-        products = np.zeros((len(values), len(values)))
-        for squares in _squared_scores(X, moments.pooled_mean, vectors, weights):
-            products += squares.T @ squares
-        kappa = products * (n_rows / moments.total_count**2)
+        squares = _squared_scores(X, moments.pooled_mean, vectors, weights)
+        kappa = sum(part.T @ part for part in squares) / moments.total_count
         kappa.flat[:: len(values) + 1] -= values**2
-        return cls(values, vectors, kappa, moments.pooled_mean, n_rows)
+        return cls(values, vectors, kappa * n_rows / (n_rows - 1.0), moments.pooled_mean, moments.total_count)
 
     @classmethod
     def from_blocks(cls, blocks: GroupMoments, moments: GroupMoments) -> Noise:
@@ -65,40 +64,39 @@ class Noise:
         kappa = np.tensordot(blocks.counts, rotated**2, axes=1) / (len(blocks.counts) - 1)
         return cls(values, vectors, kappa, moments.pooled_mean, moments.total_count)
 
-    def expected_loss(self, size: float, d: int, n_rows: float | None = None) -> float:
-        """Of a random group of ``size`` rows, of as many as this noise comes from or of ``n_rows``."""
-        n_rows = self.n_rows if n_rows is None else n_rows
-        return flow(self.values, self.kappa, max(n_rows - size, 0.0) / (size * (n_rows - 1.0)), d)
+    def expected_loss(self, weight: float, d: int, total: float | None = None) -> float:
+        """Of a random group with this weight, drawn from the rows that this noise comes from, or from more."""
+        return flow(self.values, self.kappa, 1.0 / weight - 1.0 / (total or self.total), d)
 
-    def parts(self, X: Any, weights: np.ndarray | None, size: float, d: int) -> np.ndarray:
-        """The contribution of each row to the expected loss of a random group of this size."""
-        factor = max(self.n_rows - size, 0.0) / (size * (self.n_rows - 1))
-        factors = saturated(self.values, self.kappa, factor, d)
+    def parts(self, X: Any, weights: np.ndarray | None, weight: float, d: int) -> np.ndarray:
+        """The contribution of each row to the expected loss of a random group with this weight."""
+        factors = saturated(self.values, self.kappa, max(1.0 / weight - 1.0 / self.total, 0.0), d)
         found = [
             np.einsum("ri,ri->r", squares[:, :d] @ factors, squares[:, d:])
             for squares in _squared_scores(X, self.mean, self.vectors, weights)
         ]
         return np.concatenate(found)
 
-    def rests_on_few_rows(self, total: float, squares: float, size: float) -> bool:
-        """Whether too few rows dominate; the sum of the rows' parts and that of their squares."""
+    def rests_on_few_rows(self, sums: Sequence[float], weight: float) -> bool:
+        """Whether too few rows dominate, from the sum of the rows' parts and that of their squares."""
+        total, squares = sums
         effective = total**2 / squares if squares > 0 else np.inf
-        return bool(effective * min(size, self.n_rows - size) / self.n_rows < _FEW_ROWS)
+        return bool(effective * min(weight, self.total - weight) / self.total < _FEW_ROWS)
 
-    def relative_variance(self, size: float, d: int) -> float:
-        """Of what d components of ``size`` rows overfit: that of a sum of squares, ``2 sum q^2 / (sum q)^2``."""
-        q = self.kappa[:d, d:] * saturated(self.values, self.kappa, 1.0 / size, d)
+    def relative_variance(self, weight: float, d: int) -> float:
+        """Of what d components of rows of this weight overfit: that of a sum of squares, ``2 sum q^2 / (sum q)^2``."""
+        q = self.kappa[:d, d:] * saturated(self.values, self.kappa, 1.0 / weight, d)
         return float(2.0 * (q**2).sum() / q.sum() ** 2) if q.sum() > 0 else 0.0
 
-    def overfitting(self, size: float) -> tuple[np.ndarray, np.ndarray]:
-        """By how much components of ``size`` rows overfit these rows, and by how much they fall short on others.
+    def overfitting(self, weight: float) -> tuple[np.ndarray, np.ndarray]:
+        """By how much components of rows of this weight overfit them, and by how much they fall short on others.
 
         For every number of components, of shape (p,). Both are equal to first order, but where eigenvalues are nearly
         equal the latter vanishes: any components are then as good as the best. So noise matrices are drawn and added to
         the eigenvalues, which are shrunk first, since their own noise has driven them apart (Ledoit and Wolf's share).
         """
         rng, values = rng_for(0, "overfitting"), self._shrunk_values()
-        deviations = np.sqrt(np.maximum(np.triu(self.kappa, 1), 0.0) / size)
+        deviations = np.sqrt(np.maximum(np.triu(self.kappa, 1), 0.0) / weight)
         draws = _DRAWS if len(values) <= _MANY_FEATURES else _FEW_DRAWS
         gained, missed = np.zeros(len(values)), np.zeros(len(values))
         for _ in range(draws):
@@ -110,7 +108,7 @@ class Noise:
 
     def _shrunk_values(self) -> np.ndarray:
         deviations = self.values - self.values.mean()
-        spread, noise = float(deviations @ deviations), float(self.kappa.sum()) / self.n_rows
+        spread, noise = float(deviations @ deviations), float(self.kappa.sum()) / self.total
         share = min(1.0, noise / spread) if spread > 0 else 1.0
         return self.values - share * deviations
 

@@ -29,9 +29,6 @@ EIGENPROBLEMS = 20.0
 #: Random divisions into folds: the spread between them shows how much the fit varies, with one degree of freedom less.
 _N_DIVISIONS = 5
 
-#: The moments of the folds of all divisions are kept up to this many bytes; beyond that, only those of the first.
-_FOLD_BYTES = 1 << 31
-
 
 @dataclass(frozen=True)
 class InSample:
@@ -115,17 +112,15 @@ class Study:
         self.blocks: Blocks = make_blocks(source, n_folds, clusters, seed)
         self.n_folds = int(n_folds)
         self.labels = self.blocks.labels
-        codes = check_clusters(clusters, source) if isinstance(source, CountedRows) else None
-        self.rows: Rows = sample_of_rows(source, self.blocks, codes)
-        kept = self.blocks.moments(source)
-        size = _N_DIVISIONS * self.n_folds * len(self.labels) * source.n_features**2 * 8
+        self.rows: Rows = sample_of_rows(source, self.blocks, check_clusters(clusters, source))
+        cells = self.blocks.moments(source)
         self.divisions = [
             Division(
-                partial(self.blocks.fold_moments, source, kept, self.n_folds, number),
+                partial(self.blocks.fold_moments, source, cells, self.n_folds, number),
                 self.labels,
-                range(n_folds),
+                range(self.n_folds),
                 n_folds,
-                kept=number == 0 or size <= _FOLD_BYTES,
+                kept=number == 0 or cells is not None,
             )
             for number in range(_N_DIVISIONS)
         ]
@@ -153,13 +148,13 @@ class Study:
         fold = self.blocks.folds(self.n_folds, 0)[self.rows.cell]
         same = self.blocks.same_fold(self.n_folds)
         variation = 3.0 / 8.0 * (1.0 - same) / same if same > 0 else 0.0
-        return self._judge(method, whole, self.divisions, fold, without, variation)
+        return self._evaluate(method, whole, self.divisions, fold, without, variation)
 
     def held_out(self, method: str, whole: Any, fitted: Any, division: Division, tested: np.ndarray) -> Evidence:
         """From one fit without the rows in memory that ``tested`` marks, which are fold 0 of the division."""
-        return self._judge(method, whole, [division], np.where(tested[self.rows.index], 0, -1), [[fitted]], 0.0)
+        return self._evaluate(method, whole, [division], np.where(tested[self.rows.index], 0, -1), [[fitted]], 0.0)
 
-    def _judge(
+    def _evaluate(
         self,
         method: str,
         whole: Any,
@@ -171,7 +166,6 @@ class Study:
         fits, rows = without[0], self.rows
         d, linear = n_components_of(fits[0]), is_projection(fits[0])
         with threads_for(EIGENPROBLEMS * self.source.n_features**3):
-            divisions[0].prepare(d)
             own_weights = divisions[0].own_weights(d)
             by_row = divisions[0].row_values(rows, fold, fits, own_weights)
             share = rows.share if linear else np.ones(len(self.labels))
@@ -213,17 +207,16 @@ class Study:
 
     def few_rows_dominate(self, d: int) -> bool:
         """Whether what chance adds to the losses rests on a few rows."""
-        noise, smallest = self.divisions[0].noise, float(self.blocks.sizes.min())
+        noise, smallest = self.divisions[0].noise, float(self.divisions[0].folds.whole.counts.min())
         parts = noise.parts(self.rows.X, self.rows.weights, smallest, d)
         copies = 1.0 / self.rows.share[self.rows.group]
-        return noise.rests_on_few_rows(copies @ parts, copies @ parts**2, smallest)
+        return noise.rests_on_few_rows((copies @ parts, copies @ parts**2), smallest)
 
     def _means(self, values: np.ndarray) -> np.ndarray:
         """By group, over the rows of the sample that have values."""
-        weights = np.ones(len(values)) if self.rows.weights is None else self.rows.weights
         known = ~np.isnan(values[:, 0])
         chosen = [known & (self.rows.group == a) for a in range(len(self.labels))]
-        return np.stack([np.average(values[one], axis=0, weights=weights[one]) for one in chosen])
+        return np.stack([np.average(values[one], axis=0, weights=self.rows.weights[one]) for one in chosen])
 
 
 def quietly(fit: Callable[..., Any], *given: Any) -> Any:

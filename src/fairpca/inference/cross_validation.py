@@ -406,7 +406,9 @@ class _Intervals:
 def _summary(study: Study, one: Evidence, confidence: float, critical: dict[int, float]) -> GroupEvaluation:
     means, shares, noise = one.means, study.all_moments.shares, study.divisions[0].noise
     overfitted = np.maximum(means[:, LOSS] - means[:, CORRECTED], 0.0)
-    relative = np.array([noise.relative_variance(size, one.n_components) for size in study.blocks.sizes])
+    relative = np.array(
+        [noise.relative_variance(count, one.n_components) for count in study.divisions[0].folds.whole.counts]
+    )
     # The row values contain the overfitting of own components where its two sides cancel; the rest varies by itself.
     uncancelled = overfitted / (1.0 - one.own_weights) * (1.0 - 2.0 * np.minimum(one.own_weights, 0.5))
     # A single group's loss also varies with how much the shared components overfit, which differences do not.
@@ -421,7 +423,7 @@ def _summary(study: Study, one: Evidence, confidence: float, critical: dict[int,
             "corrected loss",
             corrected,
             extra=uncancelled * np.sqrt(relative / 2.0),
-            own=np.abs(regret) * np.sqrt(noise.relative_variance(noise.n_rows, one.n_components)),
+            own=np.abs(regret) * np.sqrt(noise.relative_variance(noise.total, one.n_components)),
             lean=overfitted,
         ),
         change=intervals.values(CHANGE, "change of error", change),

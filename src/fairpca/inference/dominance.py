@@ -12,7 +12,7 @@ from fairpca._validation import Groups, check_grouped_rows, check_n_components, 
 from fairpca.linalg import top_eigenpairs
 from fairpca.moments import GroupMoments
 from fairpca.moments._accumulate import accumulate
-from fairpca.problems.evaluation import ROUNDING, Evaluation
+from fairpca.problems.evaluation import ROUNDING, leading_projections, losses_by_dimension
 
 __all__ = ["Dominance", "dominant_parts", "dominant_parts_by_dimension"]
 
@@ -111,70 +111,64 @@ def dominant_parts_by_dimension(
     X: np.ndarray, groups: Groups, dimensions: Sequence[int], names: Sequence[str]
 ) -> dict[int, tuple[Dominance, ...]]:
     """:func:`dominant_parts` of several numbers of components; what they share is computed once."""
-    study = _Losses(X, groups, dimensions)
-    features = [list(study.dominant_features(names, i)) for i in range(len(dimensions))]
-    return {d: (*features[i], *study.dominant_rows(i)) for i, d in enumerate(dimensions)}
+    moments = accumulate(X, groups)
+    losses = _pca_losses(moments, dimensions)
+    rare = [(j, uncommon, _losses_without_feature(moments, j, dimensions, losses)) for j, uncommon in _rare_features(X)]
+    found = {}
+    for i, d in enumerate(dimensions):
+        notable = np.flatnonzero(losses[i] > 100 * ROUNDING * moments.pooled_variance()).tolist()
+        parts: list[tuple] = [
+            (a, str(names[j]), uncommon, len(X), without[i, a]) for j, uncommon, without in rare for a in notable
+        ]
+        parts += [(a, None, *_without_dominating_rows(X, groups, moments, a, d)) for a in notable]
+        found[d] = tuple(
+            Dominance(groups.labels[a], name, rows, of_rows, float(losses[i, a]), float(without))
+            for a, name, rows, of_rows, without in parts
+            if without < _MOST * losses[i, a]
+        )
+    return found
 
 
-class _Losses:
-    """Losses of all groups under ordinary PCA, as they are and without some features or rows.
+def _pca_losses(moments: GroupMoments, dimensions: Sequence[int]) -> np.ndarray:
+    """Of shape (n_dimensions, n_groups)."""
+    projections = leading_projections(moments.pooled_covariance(), dimensions)
+    return losses_by_dimension(moments.second_moments(), projections)
 
-    Of shape (n_dimensions, n_groups).
+
+def _rare_features(X: np.ndarray) -> Iterator[tuple[int, int]]:
+    """Features with a rare value, and the rows that have it."""
+    for j in range(X.shape[1]):
+        uncommon = len(X) - int(np.unique(X[:, j], return_counts=True)[1].max())
+        if 0 < uncommon < _FEW_ROWS * len(X):
+            yield j, uncommon
+
+
+def _losses_without_feature(moments: GroupMoments, j: int, dimensions: Sequence[int], losses: np.ndarray) -> np.ndarray:
+    """Where all other features are components, the losses as they are: nothing is shown to depend on it."""
+    kept = np.delete(np.arange(moments.n_features), j)
+    possible = [d <= len(kept) for d in dimensions]
+    losses = losses.copy()
+    if any(possible):
+        losses[possible] = _pca_losses(moments.select(kept), list(np.compress(possible, dimensions)))
+    return losses
+
+
+def _without_dominating_rows(
+    X: np.ndarray, groups: Groups, moments: GroupMoments, a: int, d: int
+) -> tuple[int, int, float]:
+    """The rows of a group that hold most of its loss, all rows of the group, and its loss without the former.
+
+    That loss is infinite if they are too many.
     """
-
-    def __init__(self, X: np.ndarray, groups: Groups, dimensions: Sequence[int]) -> None:
-        self.X, self.groups, self.dimensions = X, groups, list(dimensions)
-        self.moments = accumulate(X, groups)
-        self.shared = top_eigenpairs(self.moments.pooled_covariance(), max(dimensions))[1]
-        self.losses = pca_losses_by_dimension(self.moments, self.dimensions)
-        self.without = {j: (rows, self._without_feature(j)) for j, rows in self._rare_features()}
-
-    def _without_feature(self, j: int) -> np.ndarray:
-        """Where all other features are components, the losses as they are: nothing is shown to depend on it."""
-        kept = np.delete(np.arange(self.X.shape[1]), j)
-        possible = [d for d in self.dimensions if d <= len(kept)]
-        losses = self.losses.copy()
-        losses[: len(possible)] = pca_losses_by_dimension(self.moments.select(kept), possible)
-        return losses
-
-    def _notable(self, i: int) -> np.ndarray:
-        """Groups with a loss larger than rounding."""
-        return np.flatnonzero(self.losses[i] > 100 * ROUNDING * np.trace(self.moments.pooled_covariance()))
-
-    def dominant_features(self, names: Sequence[str], i: int) -> Iterator[Dominance]:
-        for j, (uncommon, without) in self.without.items():
-            for a in self._notable(i):
-                if without[i, a] < _MOST * self.losses[i, a]:
-                    yield self._dominance(i, a, str(names[j]), uncommon, len(self.X), without[i, a])
-
-    def _rare_features(self) -> Iterator[tuple[int, int]]:
-        """Features with a rare value, and the rows that have it."""
-        for j in range(self.X.shape[1]) if min(self.dimensions) < self.X.shape[1] else ():
-            uncommon = len(self.X) - int(np.unique(self.X[:, j], return_counts=True)[1].max())
-            if 0 < uncommon < _FEW_ROWS * len(self.X):
-                yield j, uncommon
-
-    def dominant_rows(self, i: int) -> Iterator[Dominance]:
-        d = self.dimensions[i]
-        shared = self.shared[:, :d]
-        for a in self._notable(i):
-            members = np.flatnonzero(self.groups.codes == a)
-            rows = self.X[members] - self.moments.pooled_mean
-            own = top_eigenpairs(self.moments.second_moments()[a], d)[1]
-            few = _fewest_rows(((rows @ own) ** 2).sum(axis=1) - ((rows @ shared) ** 2).sum(axis=1))
-            if len(few) > max(_FEW_ROWS * len(rows), 1) or len(few) == len(rows):
-                continue
-            without = self._losses_without(members[few], d)[a]
-            if without < _MOST * self.losses[i, a]:
-                yield self._dominance(i, a, None, len(few), len(rows), without)
-
-    def _losses_without(self, rows: np.ndarray, d: int) -> np.ndarray:
-        kept = np.delete(np.arange(len(self.X)), rows)
-        moments = accumulate(self.X[kept], Groups(self.groups.labels, self.groups.codes[kept]))
-        return pca_losses_by_dimension(moments, [d])[0]
-
-    def _dominance(self, i: int, a: int, feature: str | None, rows: int, of_rows: int, without: float) -> Dominance:
-        return Dominance(self.groups.labels[a], feature, rows, of_rows, float(self.losses[i, a]), float(without))
+    members = np.flatnonzero(groups.codes == a)
+    rows = X[members] - moments.pooled_mean
+    own, shared = (top_eigenpairs(one, d)[1] for one in (moments.second_moments()[a], moments.pooled_covariance()))
+    few = _fewest_rows(((rows @ own) ** 2).sum(axis=1) - ((rows @ shared) ** 2).sum(axis=1))
+    if len(few) > max(_FEW_ROWS * len(rows), 1) or len(few) == len(rows):
+        return len(few), len(rows), np.inf
+    kept = np.delete(np.arange(len(X)), members[few])
+    remaining = accumulate(X[kept], Groups(groups.labels, groups.codes[kept]))
+    return len(few), len(rows), _pca_losses(remaining, [d])[0, a]
 
 
 def _fewest_rows(gains: np.ndarray) -> np.ndarray:
@@ -182,10 +176,3 @@ def _fewest_rows(gains: np.ndarray) -> np.ndarray:
     order = np.argsort(-gains)
     held = np.cumsum(np.maximum(gains[order], 0.0))
     return order[: int(np.searchsorted(held, _MOST * held[-1], side="right")) + 1]
-
-
-def pca_losses_by_dimension(moments: GroupMoments, dimensions: Sequence[int]) -> np.ndarray:
-    """In-sample losses under ordinary PCA with several numbers of components: shape (n_dimensions, n_groups)."""
-    matrices = moments.second_moments()
-    basis = top_eigenpairs(moments.pooled_covariance(), max(dimensions))[1]
-    return np.stack([Evaluation(matrices, basis[:, :d]).losses for d in dimensions])

@@ -4,13 +4,11 @@ from __future__ import annotations
 
 import math
 import warnings
-from collections.abc import Callable, Iterator, Sequence
-from concurrent.futures import ThreadPoolExecutor
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
 import numpy as np
-from joblib import effective_n_jobs
 from sklearn.base import clone
 
 from fairpca._display import TableResult, number, p_text
@@ -21,16 +19,16 @@ from fairpca._workers import delayed, parallel
 from fairpca.inference._checks import CountedRows, as_source, check_clusters, check_dimensions
 from fairpca.inference._claims import Claim, components_text
 from fairpca.inference._fitting import fit_rows, fit_to_moments, is_fitted, needs_moments_only, uses_groups
-from fairpca.inference._movable import Movable, draw_division, group_sums, movable_rows
+from fairpca.inference._movable import Movable, movable_parts
 from fairpca.inference._noise import Noise
-from fairpca.linalg import blas_threads, single_blas_thread, top_eigenpairs
+from fairpca.linalg import blas_threads, single_blas_thread
 from fairpca.metrics._components import fitted_encoder
 from fairpca.metrics.reconstruction import check_projector
 from fairpca.moments import GroupMoments
 from fairpca.moments._accumulate import accumulate
 from fairpca.moments._folds import FoldMoments
 from fairpca.moments._sources import MemorySource, RandomCells, RowSource, cell_moments, row_counts
-from fairpca.problems.evaluation import Evaluation, captured_form, without_rounding
+from fairpca.problems.evaluation import Projection, leading_projections, losses_by_dimension, without_rounding
 
 __all__ = ["GroupChance", "LossTest", "loss_test"]
 
@@ -40,8 +38,6 @@ LEVEL = 0.95
 _BATCH = 25
 #: Two statistics closer than this are equal: the same division summed in another order.
 _TIE = 1e-9
-#: Up to this many features, all eigenvalues of many matrices at once are cheaper than the leading ones of each in turn.
-_DIRECT_SIZE = 500
 #: Random blocks of rows that show how second moments vary, where rows are not in memory: 6 % off.
 _BLOCKS = 40
 
@@ -313,150 +309,82 @@ def loss_test(
     source, seed = as_source(X, sensitive_features, sample_weight), seed_from(random_state)
     if not n_permutations:
         return _in_closed_form(source, estimator, check_dimensions(n_components, source.n_features))
-    movable, moments = movable_rows(source, clusters, seed)
-    losses = _losses(source, movable, moments, clusters, estimator, n_components)
-    sizes = np.bincount(movable.codes, minlength=len(moments.labels))
+    movable = movable_parts(source, clusters, seed)
+    losses = _losses(source, movable, clusters, estimator, n_components)
     with progress_of(progress) as report:
-        random = _random_losses(losses, sizes, n_permutations, seed, n_jobs, report)
-    observed = losses.observed(moments)
-    return _summarise(observed, random, losses, moments, row_counts(source), movable.unit)
+        random = _random_losses(losses, movable, n_permutations, seed, n_jobs, report)
+    observed = losses.of(movable.codes, movable.moments)
+    return _summarise(observed, random, losses, movable, row_counts(source))
 
 
+@dataclass
 class _Losses:
-    """Losses of every group under a division, of shape (numbers of components, groups), for ``name``.
+    """Losses of every group under a division: of ``fixed`` projections, or of estimators that are fitted to it."""
 
-    ``refits`` says whether estimators are fitted again for every division, so that threads do not help.
-    """
+    name: str
+    dimensions: tuple[int, ...]
+    fit: Callable[[int, GroupMoments, np.ndarray], Any] | None = None
+    fixed: dict[int, Projection] = field(default_factory=dict)
 
-    def __init__(self, name: str, dimensions: tuple[int, ...], movable: Movable, center: np.ndarray) -> None:
-        self.name, self.dimensions, self._movable, self._center = name, dimensions, movable, center
-        self.refits = False
+    def of(self, codes: np.ndarray, moments: GroupMoments) -> np.ndarray:
+        """Of shape (numbers of components, groups); ``codes`` are the groups of what is moved."""
+        projections = self.fixed
+        if self.fit is not None:
+            projections = {d: _projection(self.fit(d, moments, codes)) for d in self.dimensions}
+        return losses_by_dimension(moments.second_moments(), projections)
 
-    def observed(self, moments: GroupMoments) -> np.ndarray:
-        """Those of the true groups, by the same function as everywhere."""
-        matrices = moments.second_moments()
-        return np.stack([Evaluation(matrices, *self.projection(d, moments)).losses for d in self.dimensions])
-
-    def projection(self, d: int, moments: GroupMoments, labels: Any = None) -> tuple[np.ndarray, np.ndarray | None]:
-        """Basis and, where scores are not those of an orthogonal projection, encoder."""
-        raise NotImplementedError
-
-    def of(self, divisions: Sequence[list[np.ndarray]], largest: int) -> np.ndarray:
-        """Of shape (divisions, numbers of components, groups)."""
-        raise NotImplementedError
-
-
-class _FixedProjections(_Losses):
-    """Components that do not depend on the labels: ordinary PCA, or components fitted elsewhere."""
-
-    def __init__(self, *given: Any, projections: dict[int, tuple[np.ndarray, np.ndarray | None]]) -> None:
-        super().__init__(*given)
-        self._projections = projections
-        self._forms = np.stack([captured_form(*projections[d]).ravel() for d in self.dimensions], axis=1)
-
-    def projection(self, d: int, moments: GroupMoments, labels: Any = None) -> tuple[np.ndarray, np.ndarray | None]:
-        return self._projections[d]
-
-    def of(self, divisions: Sequence[list[np.ndarray]], largest: int) -> np.ndarray:
-        """All divisions at once if the matrices are small; large ones would take too much memory."""
-        if len(self._center) > _DIRECT_SIZE and len(divisions) > 1:
-            return np.concatenate([self.of([division], largest) for division in divisions])
-        sums = [group_sums(self._movable, division, largest) for division in divisions]
-        matrices = np.array([[one.squares / one.weight for one in each] for each in sums])
-        captured = matrices.reshape(*matrices.shape[:2], -1) @ self._forms
-        return np.moveaxis(_leading_sums(matrices, self.dimensions) - captured, 2, 1)
-
-
-class _RefittedProjections(_Losses):
-    """Components that are fitted again for every division: ``fit(d, moments, labels)``."""
-
-    def __init__(self, *given: Any, fit: Callable[[int, GroupMoments, np.ndarray], Any]) -> None:
-        super().__init__(*given)
-        self._fit, self.refits = fit, True
-
-    def projection(self, d: int, moments: GroupMoments, labels: Any = None) -> tuple[np.ndarray, np.ndarray | None]:
-        fitted = self._fit(d, moments, self._movable.codes if labels is None else labels)
-        return fitted.components_.T, fitted_encoder(fitted)
-
-    def of(self, divisions: Sequence[list[np.ndarray]], largest: int) -> np.ndarray:
+    def of_batch(self, movable: Movable, count: int, seed: np.random.SeedSequence) -> np.ndarray:
+        """Of random divisions, of shape (count, numbers of components, groups)."""
+        rng = np.random.default_rng(seed)
         with warnings.catch_warnings():
-            warnings.simplefilter("ignore")  # one warning, for the true labels, is enough; 999 more fits follow
-            return np.stack([self._of(division, largest) for division in divisions])
-
-    def _of(self, division: list[np.ndarray], largest: int) -> np.ndarray:
-        sums = group_sums(self._movable, division, largest)
-        counts = np.array([one.weight for one in sums])
-        means = np.stack([one.total / one.weight for one in sums])
-        scatters = np.stack([one.squares - np.outer(one.total, one.total) / one.weight for one in sums])
-        moments = GroupMoments(tuple(range(len(sums))), counts, means + self._center, scatters)
-        labels = np.full(len(self._movable.codes), largest)
-        for code, chosen in zip([a for a in range(len(sums)) if a != largest], division, strict=True):
-            labels[chosen] = code
-        matrices = np.stack([one.squares / one.weight for one in sums])
-        return np.stack([Evaluation(matrices, *self.projection(d, moments, labels)).losses for d in self.dimensions])
+            if self.fit is not None:
+                warnings.simplefilter("ignore")  # one warning, for the true labels, is enough; 999 more fits follow
+            return np.stack([self.of(*movable.divide(rng)) for _ in range(count)])
 
 
-def _leading_sums(matrices: np.ndarray, dimensions: Sequence[int]) -> np.ndarray:
-    """Sums of the d largest eigenvalues of symmetric matrices (..., p, p) for each d: of shape (..., dimensions)."""
-    if matrices.shape[-1] <= _DIRECT_SIZE:
-        values = np.linalg.eigvalsh(matrices)[..., ::-1]
-    else:
-        flat = matrices.reshape(-1, *matrices.shape[-2:])
-        values = np.stack([top_eigenpairs(matrix, max(dimensions))[0] for matrix in flat])
-        values = values.reshape(*matrices.shape[:-2], -1)
-    return np.cumsum(values, axis=-1)[..., [d - 1 for d in dimensions]]
+def _projection(fitted: Any) -> Projection:
+    return fitted.components_.T, fitted_encoder(fitted)
 
 
-def _losses(
-    source: RowSource, movable: Movable, moments: GroupMoments, clusters: Any, estimator: Any, n_components: Any
-) -> _Losses:
+def _losses(source: RowSource, movable: Movable, clusters: Any, estimator: Any, n_components: Any) -> _Losses:
     """Choose how the losses of a division are computed."""
-    p, center = moments.n_features, moments.pooled_mean
+    moments = movable.moments
     if estimator is None:
-        dimensions = check_dimensions(n_components, p)
-        vectors = top_eigenpairs(moments.pooled_covariance(), max(dimensions))[1]
-        projections: dict[int, Any] = {d: (vectors[:, :d], None) for d in dimensions}
-        return _FixedProjections("PCA", dimensions, movable, center, projections=projections)
+        dimensions = check_dimensions(n_components, moments.n_features)
+        return _Losses("PCA", dimensions, fixed=leading_projections(moments.pooled_covariance(), dimensions))
+    name = type(estimator).__name__
     if is_fitted(estimator):
         basis = _given_basis(estimator, n_components, moments)
-        name = type(estimator).__name__ if hasattr(estimator, "fit") else "the given components"
-        projections = {basis.shape[1]: (basis, fitted_encoder(estimator))}
-        return _FixedProjections(name, (basis.shape[1],), movable, center, projections=projections)
-    name = type(estimator).__name__
-    if n_components is None:
-        dimensions, unfitted = check_dimensions(getattr(estimator, "n_components", None), p), {}
-        unfitted[dimensions[0]] = estimator
-    else:
-        dimensions = check_dimensions(n_components, p)
-        unfitted = {d: clone(estimator).set_params(n_components=d) for d in dimensions}
-    fit = _fit_to_moments(unfitted) if needs_moments_only(estimator) else _fit_to_rows(unfitted, source, clusters)
+        name = name if hasattr(estimator, "fit") else "the given components"
+        return _Losses(name, (basis.shape[1],), fixed={basis.shape[1]: (basis, fitted_encoder(estimator))})
+    given = getattr(estimator, "n_components", None) if n_components is None else n_components
+    dimensions = check_dimensions(given, moments.n_features)
+    chosen = dict.fromkeys(dimensions, estimator)
+    if n_components is not None:
+        chosen = {d: clone(estimator).set_params(n_components=d) for d in dimensions}
+    fit = (
+        _fit_to_moments(chosen) if needs_moments_only(chosen[dimensions[0]]) else _fit_to_rows(chosen, source, clusters)
+    )
     if uses_groups(estimator):
-        return _RefittedProjections(name, dimensions, movable, center, fit=fit)
-    fitted = {d: fit(d, moments, movable.codes) for d in dimensions}
-    projections = {d: (one.components_.T, fitted_encoder(one)) for d, one in fitted.items()}
-    return _FixedProjections(name, dimensions, movable, center, projections=projections)
+        return _Losses(name, dimensions, fit)
+    return _Losses(name, dimensions, fixed={d: _projection(fit(d, moments, movable.codes)) for d in dimensions})
 
 
-def _fit_to_moments(unfitted: dict[int, Any]) -> Callable[[int, GroupMoments, np.ndarray], Any]:
-    return lambda d, moments, labels: fit_to_moments(unfitted[d], moments)
+def _fit_to_moments(chosen: dict[int, Any]) -> Callable[[int, GroupMoments, np.ndarray], Any]:
+    return lambda d, moments, codes: fit_to_moments(chosen[d], moments)
 
 
 def _fit_to_rows(
-    unfitted: dict[int, Any], source: RowSource, clusters: Any
+    chosen: dict[int, Any], source: RowSource, clusters: Any
 ) -> Callable[[int, GroupMoments, np.ndarray], Any]:
     if not isinstance(source, CountedRows):
-        name = type(next(iter(unfitted.values()))).__name__
+        name = type(next(iter(chosen.values()))).__name__
         raise ValueError(
             f"{name} needs rows in memory, but only moments of blocks of rows are available. Pass a random sample of "
             "the rows, or an estimator with fit_moments."
         )
-    codes = check_clusters(clusters, source)
-    rows: MemorySource = source
-
-    def fit(d: int, moments: GroupMoments, labels: np.ndarray) -> Any:
-        return fit_rows(unfitted[d], rows.X, None, labels if codes is None else labels[codes], rows.weights)
-
-    return fit
+    members, X, weights = check_clusters(clusters, source), source.X, source.weights
+    return lambda d, moments, codes: fit_rows(chosen[d], X, None, codes if members is None else codes[members], weights)
 
 
 def _given_basis(estimator: Any, n_components: Any, moments: GroupMoments) -> np.ndarray:
@@ -478,50 +406,32 @@ def _given_basis(estimator: Any, n_components: Any, moments: GroupMoments) -> np
 
 
 def _random_losses(
-    losses: _Losses, sizes: np.ndarray, count: int, seed: int, n_jobs: int | None, progress: Report
+    losses: _Losses, movable: Movable, count: int, seed: int, n_jobs: int | None, progress: Report
 ) -> np.ndarray:
-    """Losses of random divisions, of shape (count, dimensions, groups)."""
+    """Losses of random divisions, of shape (count, dimensions, groups): in threads, or in processes if they refit."""
     bounds = range(0, count, _BATCH)
     seeds = np.random.SeedSequence([seed, int.from_bytes(b"permutations", "big")]).spawn(len(bounds))
-    tasks = [(losses, sizes, min(_BATCH, count - start), child) for start, child in zip(bounds, seeds, strict=True)]
+    options: dict[str, Any] = {"return_as": "generator"}
+    if losses.fit is None:
+        n_jobs, options["prefer"] = n_jobs or blas_threads(), "threads"
     found: list[np.ndarray] = []
-    for batch in _run(tasks, losses.refits, n_jobs):
-        found.append(batch)
-        progress(sum(map(len, found)), count, "random divisions")
+    with single_blas_thread():  # many small problems: threads of the linear algebra would only wait for each other
+        tasks = (
+            delayed(losses.of_batch)(movable, min(_BATCH, count - start), child)
+            for start, child in zip(bounds, seeds, strict=True)
+        )
+        for batch in parallel(n_jobs, **options)(tasks):
+            found.append(batch)
+            progress(sum(map(len, found)), count, "random divisions")
     return np.concatenate(found)
 
 
-def _run(tasks: list[tuple], refits: bool, n_jobs: int | None) -> Iterator[np.ndarray]:
-    if refits:
-        with single_blas_thread():  # many small problems: threads of the linear algebra would only wait for each other
-            run = parallel(n_jobs, return_as="generator")
-            yield from run(delayed(_losses_of_batch)(*task) for task in tasks)
-        return
-    n_threads = blas_threads() if n_jobs is None else effective_n_jobs(n_jobs)
-    with single_blas_thread(), ThreadPoolExecutor(n_threads) as pool:
-        yield from pool.map(lambda task: _losses_of_batch(*task), tasks)
-
-
-def _losses_of_batch(losses: _Losses, sizes: np.ndarray, count: int, seed: np.random.SeedSequence) -> np.ndarray:
-    rng = np.random.default_rng(seed)
-    return losses.of([draw_division(sizes, rng) for _ in range(count)], int(sizes.argmax()))
-
-
-def _divide(values: np.ndarray, by: np.ndarray) -> np.ndarray:
-    return np.divide(values, by, out=np.zeros_like(values), where=by > 0)
-
-
 def _summarise(
-    observed: np.ndarray,
-    random: np.ndarray,
-    losses: _Losses,
-    moments: GroupMoments,
-    rows: dict[Any, int],
-    unit: str,
+    observed: np.ndarray, random: np.ndarray, losses: _Losses, movable: Movable, rows: dict[Any, int]
 ) -> LossTest:
     """From losses (dimensions, groups) and (permutations, dimensions, groups) to p-values."""
-    totals = np.full(len(moments.labels), float(np.trace(moments.pooled_covariance())))
-    observed, random = (np.maximum(without_rounding(one, totals), 0.0) for one in (observed, random))
+    moments, total = movable.moments, movable.moments.pooled_variance()
+    observed, random = (without_rounding(one, total) for one in (observed, random))
     ratios = np.concatenate([observed[None], random])
     # Means and levels are those of all divisions, the true one included, which keeps the test exact.
     ratios = _divide(ratios, ratios.mean(axis=0))
@@ -534,25 +444,28 @@ def _summarise(
 
     dimensions = {}
     for i, d in enumerate(losses.dimensions):
-        gaps = without_rounding(np.ptp(random[:, i], axis=1), totals[0])
-        expected, ratio = random[:, i].mean(axis=0), ratios[0, i]
-        columns = zip(moments.labels, moments.counts, observed[i], expected, ratio, strict=True)
+        gaps = without_rounding(np.ptp(random[:, i], axis=1), total)
+        columns = zip(moments.labels, moments.counts, observed[i], random[:, i].mean(axis=0), ratios[0, i], strict=True)
         dimensions[d] = LossTest(
-            p_value=p_value(ratio.max()),
+            p_value=p_value(ratios[0, i].max()),
             by_group={
-                label: GroupChance(rows[label], float(weight), float(loss), float(mean), p_value(one))
-                for label, weight, loss, mean, one in columns
+                label: GroupChance(rows[label], float(weight), float(loss), float(mean), p_value(ratio))
+                for label, weight, loss, mean, ratio in columns
             },
-            gap=float(without_rounding(np.ptp(observed[i]), totals[0])),
+            gap=float(without_rounding(np.ptp(observed[i]), total)),
             expected_gap=float(gaps.mean()),
             level=float(np.quantile(gaps, LEVEL)),
             n_components=d,
             n_permutations=len(null),
             method=losses.name,
-            unit=unit,
+            unit=movable.unit,
             tested=losses.dimensions,
         )
     return _together(dimensions)
+
+
+def _divide(values: np.ndarray, by: np.ndarray) -> np.ndarray:
+    return np.divide(values, by, out=np.zeros_like(values), where=by > 0)
 
 
 def _together(dimensions: dict[int, LossTest]) -> LossTest:
@@ -566,44 +479,45 @@ def _in_closed_form(source: RowSource, estimator: Any, dimensions: tuple[int, ..
     if estimator is not None:
         raise ValueError("n_permutations=0 gives the losses of ordinary PCA; leave estimator out, or permute.")
     counts = row_counts(source)
+    check_several_groups(counts, sum(counts.values()))
     moments, noise = _noise(source, counts)
-    matrices, found = moments.second_moments(), {}
-    for d in dimensions:
-        losses = Evaluation(matrices, noise.vectors[:, :d]).losses
+    sums = source.map_reduce(_Parts(noise, moments.counts, dimensions), _add_up)
+    projections = leading_projections(moments.pooled_covariance(), dimensions)
+    losses, found = losses_by_dimension(moments.second_moments(), projections), {}
+    for i, d in enumerate(dimensions):
         by_group = {}
-        for label, weight, loss in zip(moments.labels, moments.counts, losses, strict=True):
-            rows = counts[label]
-            total, squares = source.map_reduce(_Parts(noise, rows, d), _add_up)
-            few = noise.rests_on_few_rows(total, squares, rows)
-            expected = noise.expected_loss(rows, d)
-            by_group[label] = GroupChance(rows, float(weight), float(loss), expected, few_rows=few)
-        found[d] = LossTest(math.nan, by_group, float(np.ptp(losses)), math.nan, math.nan, d, 0)
+        for label, weight, loss, part in zip(moments.labels, moments.counts.tolist(), losses[i], sums[i], strict=True):
+            few, expected = noise.rests_on_few_rows(part, weight), noise.expected_loss(weight, d)
+            by_group[label] = GroupChance(counts[label], weight, float(loss), expected, few_rows=few)
+        found[d] = LossTest(math.nan, by_group, float(np.ptp(losses[i])), math.nan, math.nan, d, 0)
     return _together(found)
 
 
 def _noise(source: RowSource, counts: dict[Any, int]) -> tuple[GroupMoments, Noise]:
     """From the rows if they are in memory, otherwise from random blocks of rows."""
-    check_several_groups(counts, sum(counts.values()))
     if isinstance(source, MemorySource):
         moments = accumulate(source.X, source.groups, source.weights)
         return moments, Noise.from_rows(source.X, moments, source.weights)
-    cells, k = RandomCells(tuple(counts), (_BLOCKS,) * len(counts), 0), len(counts)
-    numbers = np.arange(k * _BLOCKS)
-    folds = FoldMoments.of_cells(cell_moments(source, cells), numbers // _BLOCKS, numbers % _BLOCKS, tuple(counts))
+    blocks = cell_moments(source, RandomCells(tuple(counts), (_BLOCKS,) * len(counts), 0))
+    group, block = np.divmod(np.arange(len(counts) * _BLOCKS), _BLOCKS)
+    folds = FoldMoments.of_cells(blocks, group, block, tuple(counts))
     return folds.whole, Noise.from_blocks(folds.by_fold, folds.whole)
 
 
 @dataclass(frozen=True)
 class _Parts:
-    """Applied to a chunk: the sum of what its rows add to an expected loss, and the sum of the squares."""
+    """Applied to a chunk: the sums of what its rows add to expected losses, and of the squares of that.
+
+    Of shape (numbers of components, groups, 2).
+    """
 
     noise: Noise
-    size: float
-    n_components: int
+    weights: np.ndarray
+    dimensions: tuple[int, ...]
 
     def __call__(self, number: int, X: Any, groups: Groups, weights: np.ndarray | None) -> np.ndarray:
-        parts = self.noise.parts(X, weights, self.size, self.n_components)
-        return np.array([parts.sum(), parts @ parts])
+        parts = np.array([[self.noise.parts(X, weights, one, d) for one in self.weights] for d in self.dimensions])
+        return np.stack([parts.sum(axis=-1), (parts**2).sum(axis=-1)], axis=-1)
 
 
 def _add_up(parts: Sequence[np.ndarray]) -> np.ndarray:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass, fields, replace
+from dataclasses import dataclass, fields
 from typing import Any
 
 import numpy as np
@@ -90,12 +90,12 @@ class HeldOut:
     auc_between: tuple[Any, Any]
     auc_rows: int
     mmd2: float
-    adversary_random: float = math.nan
-    auc_random: float = math.nan
-    mmd2_random: float = math.nan
-    accuracy: float | None = None
-    baseline: float | None = None
-    decisions: Decisions | None = None
+    adversary_random: float
+    auc_random: float
+    mmd2_random: float
+    accuracy: float | None
+    baseline: float | None
+    decisions: Decisions | None
 
     @property
     def readable(self) -> bool:
@@ -115,14 +115,14 @@ class HeldOut:
 
 @dataclass(frozen=True)
 class Measured:
-    """Values of one method, and the random draws from which levels are found for all methods together.
+    """Values of one method by name, and the random draws from which levels are found for all methods together.
 
-    ``draws`` are by name of the value; ``decided`` marks the held-out rows with a positive decision.
+    ``decided`` marks the held-out rows with a positive decision.
     """
 
-    values: HeldOut
+    values: dict[str, Any]
     draws: dict[str, np.ndarray]
-    decided: np.ndarray | None = None
+    decided: np.ndarray | None
 
 
 class HeldOutRows:
@@ -185,25 +185,25 @@ class HeldOutRows:
         random: dict[str, Any] = {"random_state": self._seed, "n_permutations": _RANDOM_GROUPS}
         gap, gap_draws = adversary_gap_and_draws(judged, groups, train=options["train"], **random)
         mmd = mmd2_test(judged, sensitive_features=groups, **random)
-        found = HeldOut(
-            explained_variance=float(variance),  # type: ignore[arg-type]
-            adversary=gap,
-            auc=read.auc,
-            auc_low=read.low,
-            auc_high=read.high,
-            auc_between=read.groups,
-            auc_rows=smaller(self.counts(self.test_sample), read.groups),
-            mmd2=mmd.mmd2,
-        )
+        decided, accuracy, baseline = (None, None, None) if self._y is None else self._decide(scores, self._y)
+        found = {
+            "explained_variance": float(variance),  # type: ignore[arg-type]
+            "adversary": gap,
+            "auc": read.auc,
+            "auc_low": read.low,
+            "auc_high": read.high,
+            "auc_between": read.groups,
+            "auc_rows": smaller(self.counts(self.test_sample), read.groups),
+            "mmd2": mmd.mmd2,
+            "accuracy": accuracy,
+            "baseline": baseline,
+        }
         draws = {"auc": read.draws, "adversary": gap_draws, "mmd2": mmd.draws}
         if (
             self._clusters is not None
         ):  # these two shuffle rows, which says nothing where rows of a person belong together
             draws |= dict.fromkeys(("adversary", "mmd2"), np.full(_RANDOM_GROUPS, np.nan))
-        if self._y is None:
-            return Measured(found, draws)
-        decided, accuracy, baseline = self._decide(scores, self._y)
-        return Measured(replace(found, accuracy=accuracy, baseline=baseline), draws, decided)
+        return Measured(found, draws, decided)
 
     def _weights_of(self, rows: np.ndarray) -> np.ndarray | None:
         return None if self._weights is None else self._weights[rows]
@@ -222,17 +222,20 @@ class HeldOutRows:
 
     def together(self, measured: Sequence[Measured], confidence: float, positive: Any) -> list[HeldOut]:
         """The values of all methods, with levels of random groups and intervals that hold for all of them."""
-        found = [one.values for one in measured]
-        for name in measured[0].draws:
-            observed = np.array([getattr(one, name) for one in found])
-            levels = joint_levels(observed, np.column_stack([one.draws[name] for one in measured]))
-            known: list[dict[str, Any]] = [{f"{name}_random": float(level)} for level in levels]
-            found = [replace(one, **level) for one, level in zip(found, known, strict=True)]
+        levels = {
+            name: joint_levels(
+                np.array([one.values[name] for one in measured]),
+                np.column_stack([one.draws[name] for one in measured]),
+            )
+            for name in measured[0].draws
+        }
         decided = [one.decided for one in measured if one.decided is not None]
-        if not decided:
-            return found
-        rates = self._rates(np.column_stack(decided), confidence)
-        return [replace(one, decisions=Decisions(positive, each)) for one, each in zip(found, rates, strict=True)]
+        rates = self._rates(np.column_stack(decided), confidence) if decided else iter(())
+        found = []
+        for i, one in enumerate(measured):
+            known = one.values | {f"{name}_random": float(level[i]) for name, level in levels.items()}
+            found.append(HeldOut(**known, decisions=Decisions(positive, next(rates)) if decided else None))
+        return found
 
     def _rates(self, decided: np.ndarray, confidence: float) -> Iterator[GroupRates]:
         """Rates of several classifiers on the same rows; clusters count as so many rows as are as informative."""

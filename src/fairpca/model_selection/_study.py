@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Sequence
 from functools import partial
 from typing import Any
@@ -19,15 +20,15 @@ from fairpca.inference._fitting import is_projection, needs_moments_only
 from fairpca.inference._noise import Noise
 from fairpca.inference._study import Evidence
 from fairpca.inference._study import Study as Evaluations
-from fairpca.linalg import threads_for
-from fairpca.metrics import explained_variance_ratio
+from fairpca.linalg import threads_for, top_eigenpairs
+from fairpca.metrics import GroupValues, explained_variance_ratio
 from fairpca.metrics._components import fitted_encoder
 from fairpca.model_selection._held_out import HeldOutRows, sample_rows
 from fairpca.model_selection.methods import Method
 from fairpca.moments import GroupMoments
 from fairpca.moments._accumulate import accumulate
 from fairpca.moments._folds import FoldMoments
-from fairpca.problems.evaluation import ROUNDING, captured_variances
+from fairpca.problems.evaluation import ROUNDING, Evaluation, captured_variances
 
 __all__ = ["Study"]
 
@@ -68,6 +69,7 @@ class Study:
         )
         self._tested = np.isin(np.arange(len(self.X)), self.held_out_rows.test)
         self._held_out = self._division()
+        self._ordinary: dict[int, GroupValues] = {}
 
     def _division(self) -> Division:
         """The held-out rows as fold 0, the training rows as fold 1."""
@@ -150,6 +152,14 @@ class Study:
             d: {label: noise.expected_loss(count, d, self.n_rows) for label, count in counts.items()}
             for d in dimensions
         }
+
+    def ordinary_losses(self, d: int) -> GroupValues:
+        """Losses of ordinary PCA in the sample."""
+        if d not in self._ordinary:
+            basis = top_eigenpairs(self.moments.pooled_covariance(), d)[1]
+            losses = Evaluation(self.moments.second_moments(), basis).losses
+            self._ordinary[d] = GroupValues(dict(zip(self.groups.labels, losses, strict=True)), math.nan)
+        return self._ordinary[d]
 
     def explained_variance(self, estimator: Any) -> float:
         """Explained variance ratio about the mean of all rows, whichever rows the estimator was fitted to."""

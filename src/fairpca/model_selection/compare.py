@@ -2,30 +2,32 @@
 
 from __future__ import annotations
 
+import functools
 import itertools
 import time
 import warnings
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
-from dataclasses import dataclass, replace
-from typing import Any
+from dataclasses import replace
+from typing import Any, NamedTuple
 
 import numpy as np
 import sklearn
 
+from fairpca._display import number
 from fairpca._frames import feature_names_of
-from fairpca._labels import label_texts
+from fairpca._labels import label_text, label_texts
 from fairpca._progress import Report, progress_of
 from fairpca._validation import check_number, split_off_groups
 from fairpca._workers import delayed, parallel
-from fairpca.inference import GroupEvaluation
 from fairpca.inference._checks import check_dimensions
 from fairpca.inference._study import Evidence
 from fairpca.inference.cross_validation import evaluations
 from fairpca.linalg import threads_for
+from fairpca.metrics import GroupValues
 from fairpca.model_selection._claims import all_claims
 from fairpca.model_selection._features import study_features
-from fairpca.model_selection._held_out import HeldOut, Measured
+from fairpca.model_selection._held_out import Measured
 from fairpca.model_selection._study import Study
 from fairpca.model_selection.comparison import Comparison, Label, MethodResult
 from fairpca.model_selection.methods import Method, choose_methods
@@ -34,6 +36,8 @@ from fairpca.moments import GroupMoments
 __all__ = ["compare"]
 
 _DEFAULT_DIMENSIONS = (1, 2, 3, 5, 10)
+#: A gap of losses is closed, or as it was, up to this share of that of ordinary PCA: fits stop at a tolerance.
+_CLOSED = 0.01
 #: The rows were checked once; many small classifiers need not do it again.
 _TRUSTED: Any = {"assume_finite": True, "skip_parameter_validation": True}
 
@@ -202,15 +206,12 @@ def _label(y: np.ndarray | None, name: Any, class_names: Sequence[str] | None) -
     return Label("label" if name is None else str(name), dict(zip(texts, map(int, counts), strict=True)))
 
 
-@dataclass(frozen=True, eq=False)
-class _Fit:
-    """A fitted method and what was measured on new rows."""
+class _Fit(NamedTuple):
+    """A result that lacks what is found for all methods together."""
 
-    method: Method
-    n_components: int
+    result: Callable[..., MethodResult]
     estimator: Any
-    seconds: float
-    notes: tuple[str, ...]
+    family: str
     measured: Measured
     evidence: Evidence
 
@@ -222,31 +223,29 @@ def _results(
     new_rows = evaluations(study.folds, [fit.evidence for fit in fits], confidence)
     positive = None if label is None else label.positive
     held_out = study.held_out_rows.together([fit.measured for fit in fits], confidence, positive)
-    total = float(np.trace(study.moments.pooled_covariance()))
     return [
-        _result(study, fit, replace(evaluation, independent=independent), found, total)
-        for fit, evaluation, found in zip(fits, new_rows, held_out, strict=True)
+        fit.result(
+            new_rows=replace(found, independent=independent),
+            held_out=values,
+            gap_remark=_gap_remark(found.loss, study.ordinary_losses(found.n_components), fit.family),
+        )
+        for fit, found, values in zip(fits, new_rows, held_out, strict=True)
     ]
 
 
-def _result(study: Study, fit: _Fit, new_rows: GroupEvaluation, held_out: HeldOut, total: float) -> MethodResult:
-    objective, bound = (_finite(getattr(fit.estimator, name, None)) for name in ("objective_", "lower_bound_"))
-    unit = 1.0 if getattr(fit.estimator, "relative", False) else total  # of the objective
-    return MethodResult(
-        method=fit.method.name,
-        family=fit.method.family,
-        n_components=fit.n_components,
-        estimator=fit.estimator,
-        new_rows=new_rows,
-        explained_variance=study.explained_variance(fit.estimator),
-        objective=objective,
-        lower_bound=bound,
-        certificate=None if objective is None or bound is None or unit <= 0 else (objective - bound) / unit,
-        converged=bool(getattr(fit.estimator, "converged_", True)),
-        seconds=fit.seconds,
-        notes=fit.notes,
-        held_out=held_out,
-    )
+def _gap_remark(loss: GroupValues, ordinary: GroupValues, family: str) -> str:
+    """From the losses in the sample, for the groups whose losses differ most under ordinary PCA."""
+    high, low = ordinary.between
+    changes = {
+        "reverses": loss[low] - loss[high] > _CLOSED * ordinary.gap,
+        "widens": loss.gap - ordinary.gap > _CLOSED * ordinary.gap,
+    }
+    verbs = " and ".join(verb for verb, holds in changes.items() if holds)
+    if not verbs or family in ("reference", "parity"):
+        return ""
+    pairs = (f"“{label_text(one)}” {number(loss[one])}, by ordinary PCA {number(ordinary[one])}" for one in (high, low))
+    largest = "" if loss.gap in (abs(loss[high] - loss[low]), 0.0) else f"; largest difference {number(loss.gap)}"
+    return f"It {verbs} the gap of losses in the sample: {'; '.join(pairs)}{largest}."
 
 
 def _fit_all(
@@ -314,7 +313,24 @@ def _fit(study: Study, method: Method, d: int, previous: Any) -> _Fit:
             measured = study.held_out_rows.measure(partial)
         evidence = study.evidence(method, d, estimator, partial)
     notes += [f"In the fit for the held-out rows: {note}" for note in training_notes]
-    return _Fit(method, d, estimator, seconds, tuple(dict.fromkeys(notes)), measured, evidence)
+    objective, bound = (_finite(getattr(estimator, name, None)) for name in ("objective_", "lower_bound_"))
+    total = float(np.trace(study.moments.pooled_covariance()))
+    unit = 1.0 if getattr(estimator, "relative", False) else total  # of the objective
+    result = functools.partial(
+        MethodResult,
+        method=method.name,
+        family=method.family,
+        n_components=d,
+        estimator=estimator,
+        explained_variance=study.explained_variance(estimator),
+        objective=objective,
+        lower_bound=bound,
+        certificate=None if objective is None or bound is None or unit <= 0 else (objective - bound) / unit,
+        converged=bool(getattr(estimator, "converged_", True)),
+        seconds=seconds,
+        notes=tuple(dict.fromkeys(notes)),
+    )
+    return _Fit(result, estimator, method.family, measured, evidence)
 
 
 @contextmanager

@@ -8,10 +8,11 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
-from fairpca._display import TableResult
+from fairpca._display import TableResult, percent
 from fairpca._files import write_text
 from fairpca._labels import group_sizes, label_texts
 from fairpca.inference import Claim, GroupEvaluation, LossTest
+from fairpca.inference._claims import components_text
 from fairpca.metrics import Estimate, GroupValues
 from fairpca.model_selection._features import FeatureStudy
 from fairpca.model_selection._held_out import HeldOut
@@ -49,6 +50,9 @@ class MethodResult:
     notes : tuple of str
         Warnings of the estimator.
     held_out : HeldOut
+    gap_remark : str
+        What a method that should balance the groups does to the difference of their losses in the sample, where it
+        reverses or widens it; otherwise empty.
 
     See Also
     --------
@@ -79,6 +83,15 @@ class MethodResult:
     seconds: float
     notes: tuple[str, ...]
     held_out: HeldOut
+    gap_remark: str = ""
+
+    @property
+    def nothing_to_compare(self) -> str:
+        """Why the values of this result say nothing of the groups; empty if they do."""
+        if self.new_rows.keeps_everything:
+            return "keeps everything"
+        kept = percent(self.explained_variance)
+        return f"keeps {kept} of the variance" if kept == percent(0.0) else ""
 
     @property
     def error(self) -> GroupValues:
@@ -100,6 +113,11 @@ class MethodResult:
         """Error on new rows minus that of ordinary PCA."""
         return self.new_rows.change
 
+    @property
+    def remarks(self) -> tuple[str, ...]:
+        """The notes, and what there is to say of the gap between the groups."""
+        return (*self.notes, *([self.gap_remark] if self.gap_remark else []))
+
     def as_dict(self) -> dict[str, Any]:
         """Plain numbers and text, for JSON. Timings are left out, so that the same seed gives the same output."""
         row = {
@@ -113,7 +131,7 @@ class MethodResult:
         gap = self.corrected_loss.gap
         row["new_rows"] = {"gap": gap.value, "low": gap.joint_low, "high": gap.joint_high, "claimed": found.claimed}
         row |= {"n_folds": found.n_folds, "certificate": self.certificate, "converged": self.converged}
-        row["notes"] = [*self.notes, *found.remarks]
+        row["notes"] = [*self.remarks, *found.remarks]
         row["held_out"] = self.held_out.as_dict(dict(zip(self.new_rows.counts, labels, strict=True)))
         return row
 
@@ -214,6 +232,23 @@ class Comparison(TableResult):
     def dimensions(self) -> list[int]:
         return sorted({result.n_components for result in self.results})
 
+    @property
+    def shown(self) -> list[MethodResult]:
+        """The results that say something of the groups."""
+        return [result for result in self.results if not result.nothing_to_compare]
+
+    @property
+    def remarks(self) -> list[str]:
+        """Which results tables leave out, and which methods reverse or widen the gap that they should narrow."""
+        said = []
+        for result in self.results:
+            about = f"{result.method} with {components_text(result.n_components)}"
+            if result.nothing_to_compare:
+                said.append(f"{about} {result.nothing_to_compare}, so nothing is compared.")
+            elif result.gap_remark:
+                said.append(f"{about}: {result.gap_remark}")
+        return said
+
     def of_kind(self, kind: str, method: str | None = None, n_components: int | None = None) -> list[Claim]:
         """The claims of one kind, perhaps only those about one method and number of components."""
         return [
@@ -275,15 +310,13 @@ class Comparison(TableResult):
 
     def _rows(self) -> list[list[str]]:
         return [
-            [result.method, str(result.n_components), *row]
-            for result in self.results
-            for row in result.new_rows._rows()
+            [result.method, str(result.n_components), *row] for result in self.shown for row in result.new_rows._rows()
         ]
 
     def _sentences(self) -> tuple[list[str], list[str]]:
         above = [f"{self.n_samples:,} rows, {self.n_features} features; groups {group_sizes(self.groups, self.counts)}"]
         above += [claim.text for claim in self.claims] or ["Nothing is shown of the groups."]
-        return above, [f"Left out: {reason}" for reason in self.omitted]
+        return above, [*self.remarks, *(f"Left out: {reason}" for reason in self.omitted)]
 
 
 def _plain(values: GroupValues, *, joint: bool = False) -> dict[str, Any]:

@@ -8,18 +8,20 @@ from typing import Any
 
 import numpy as np
 from scipy.optimize import brentq
+from sklearn.decomposition import PCA
 
 from fairpca._validation import check_choice, check_n_components, check_number, check_several_groups
 from fairpca.estimators import FairPCA, RobustFairPCA
+from fairpca.inference._fitting import fit_to_moments
 from fairpca.joint_range import JointRange, RangePoint
-from fairpca.linalg import Geodesic, threads_for, top_eigenpairs
+from fairpca.linalg import Geodesic, threads_for
 from fairpca.metrics._components import fitted_encoder
 from fairpca.moments import GroupMoments, group_moments
 from fairpca.problems.balanced import best_captured
 from fairpca.problems.evaluation import Evaluation
 from fairpca.solvers.range.sweep import BoundaryPoint, trace_boundary
 
-__all__ = ["Frontier", "FrontierPoint", "frontier", "frontier_of"]
+__all__ = ["Frontier", "FrontierPoint", "frontier"]
 
 #: Differences between errors below this share of the total variance are rounding.
 _CLOSED = 1e-12
@@ -83,8 +85,7 @@ class Frontier:
         measured about the pooled mean) to the smallest gap. Two groups: exact. More groups: RobustFairPCA with
         radius zero along ``penalties``; empty for losses, which it does not compare.
     methods : dict of str to FrontierPoint
-        PCA and the methods that balance what is compared: FairPCA for losses, FairPCA(criterion='error') and
-        RobustFairPCA for errors. In an audit, the methods of its comparison.
+        PCA and the methods that balance what is compared, or those given.
     penalties : ndarray of shape (len(trade_off),)
         The penalty for which each point of ``trade_off`` is optimal with radius zero; the last one is infinite
         if the gap cannot be closed.
@@ -134,8 +135,7 @@ def frontier(
     sensitive_features: Any = None,
     n_components: int = 2,
     of: str = "error",
-    radius: Any = 0.1,
-    penalty: float = 1.0,
+    methods: Mapping[str, Any] | None = None,
     center: str = "pooled",
     n_points: int = 50,
     penalties: Sequence[float] | None = None,
@@ -156,8 +156,9 @@ def frontier(
     of : {"error", "loss"}, default="error"
         What is compared between groups: errors, whose difference RobustFairPCA penalises, or losses, which FairPCA
         balances.
-    radius, penalty
-        Parameters of the RobustFairPCA that is located on the frontier of errors.
+    methods : mapping from name to fitted estimator, optional
+        Those to locate; default: PCA and the methods that balance what is compared, fitted to these rows: FairPCA for
+        losses, FairPCA(criterion='error') and RobustFairPCA for errors.
     center : {"pooled", "group"}, default="pooled"
         The mean about which the groups' errors are measured.
     n_points : int, default=50
@@ -199,28 +200,14 @@ def frontier(
     grid = np.asarray(_PENALTIES if penalties is None else penalties, dtype=float)
     study = _Study(moments, n_components, check_choice("of", of, ("error", "loss")), center)
     with threads_for(n_points * moments.n_features**3):
-        fair = FairPCA(n_components, criterion=of, center=center).fit_moments(moments)
-        methods = {
-            "PCA": study.point(top_eigenpairs(moments.pooled_covariance(), n_components)[1], moments.shares),
-            "FairPCA" if of == "loss" else "FairPCA(criterion='error')": study.located(fair),
-        }
-        if of == "error":
-            robust = RobustFairPCA(n_components, radius=radius, penalty=penalty, center=center)
-            methods["RobustFairPCA"] = study.located(robust.fit_moments(moments))
-        return study.frontier(methods, n_points, grid)
-
-
-def frontier_of(
-    moments: GroupMoments, n_components: int, fitted: Mapping[str, Any], *, n_points: int, of: str = "error"
-) -> Frontier:
-    """The frontier about the pooled mean, with already fitted estimators located on it, by name.
-
-    With two groups nothing is fitted; with three or more, the path is a sequence of RobustFairPCA fits.
-    """
-    study = _Study(moments, n_components, of)
-    with threads_for(n_points * moments.n_features**3):
-        methods = {name: study.located(estimator) for name, estimator in fitted.items()}
-        return study.frontier(methods, n_points, np.array(_PENALTIES))
+        if methods is None:
+            name = "FairPCA" if of == "loss" else "FairPCA(criterion='error')"
+            methods = {"PCA": PCA(n_components), name: FairPCA(n_components, criterion=of, center=center)}
+            if of == "error":
+                methods["RobustFairPCA"] = RobustFairPCA(n_components, center=center)
+            methods = {name: fit_to_moments(one, moments) for name, one in methods.items()}
+        located = {name: study.located(fitted) for name, fitted in methods.items()}
+        return study.frontier(located, n_points, grid)
 
 
 class _Study:

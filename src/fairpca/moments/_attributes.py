@@ -22,6 +22,8 @@ _BLOCK_NUMBERS = 4_000_000
 _COPY = 1e-12
 #: A feature with less spread than this share of its mean counts as constant.
 _CONSTANT = 1e-9
+#: A count that is whole up to this share of it was whole before the shares of the indicators were rounded.
+_ROUNDED = 1e-6
 #: Roles whose columns are indicators of labels.
 _LABELS = {"group", "class"}
 
@@ -60,7 +62,8 @@ class JointMoments:
     def counts(self) -> np.ndarray:
         """The number of rows of each group."""
         shares = [self._share(j) for j, (role, _) in enumerate(self.columns) if role == "group" and self._occurs(j)]
-        return np.array(shares) * self.joint.total_count
+        counts = np.array(shares) * self.joint.total_count
+        return np.where(abs(counts - np.rint(counts)) < _ROUNDED * counts, np.rint(counts), counts)
 
     def beside(self, *roles: str) -> AttributeMoments | None:
         """The features with the columns of these roles, without the most frequent label, which the others determine."""

@@ -1,9 +1,9 @@
-"""Colours, markers and axes shared by all figures."""
+"""Colours, markers, axes and curves shared by all figures."""
 
 from __future__ import annotations
 
-from collections.abc import Iterable
-from typing import Any
+from collections.abc import Iterable, Mapping, Sequence
+from typing import Any, Self
 
 import numpy as np
 
@@ -15,11 +15,13 @@ __all__ = [
     "DASHES",
     "MARKERS",
     "PCA_COLOUR",
-    "axes",
+    "Display",
     "check_positions",
+    "draw_group_curves",
     "method_style",
+    "named_estimators",
     "plain",
-    "plain_label",
+    "shown_of",
 ]
 
 #: Okabe and Ito's colours, distinguishable with any kind of colour vision; markers and dashes repeat the distinction.
@@ -27,6 +29,10 @@ COLOURS = ("#0072b2", "#d55e00", "#009e73", "#cc79a7", "#e69f00", "#56b4e9", "#0
 MARKERS = ("o", "s", "^", "D", "P", "v", "X")
 #: Ordinary PCA, to which everything is compared, is black and hollow: here and in the report.
 PCA_COLOUR = "#000000"
+#: Inches: a column of text.
+_SIZE = (5.2, 3.8)
+#: Most markers on a line; more would hide it.
+_MARKS = 12
 DASHES = ("-", "--", ":", "-.", (0, (5, 1, 1, 1)))
 
 
@@ -46,11 +52,56 @@ def method_style(name: str, methods: Iterable[str]) -> dict[str, Any]:
     return {"color": COLOURS[i % len(COLOURS)], "marker": MARKERS[i % len(MARKERS)]}
 
 
-def axes(ax: Any) -> Any:
-    """The given axes, or those of a new figure."""
-    if ax is not None:
-        return ax
-    return require("matplotlib.pyplot", "Drawing").subplots(layout="constrained")[1]
+class Display:
+    """Base class: draws on the given axes, or in a new figure that fits into a column of text."""
+
+    ax_: Any
+    figure_: Any
+
+    def plot(self, ax: Any = None) -> Self:
+        """Draw on the given axes, or in a new figure; return the display."""
+        if ax is None:
+            ax = require("matplotlib.pyplot", "Drawing").subplots(figsize=_SIZE, layout="constrained")[1]
+        self.ax_, self.figure_ = ax, ax.figure
+        self._draw(ax)
+        return self
+
+    def _draw(self, ax: Any) -> None:
+        raise NotImplementedError
+
+
+def named_estimators(estimator: Any) -> dict[str, Any]:
+    """A dict from names to estimators as it is; one estimator by the name of its class."""
+    named = estimator if isinstance(estimator, dict) else {type(estimator).__name__: estimator}
+    if not named:
+        raise ValueError("estimator is an empty dict; give at least one estimator.")
+    return named
+
+
+def draw_group_curves(
+    ax: Any, dimensions: np.ndarray, values: Mapping[str, np.ndarray], groups: Sequence[Any]
+) -> list[Any]:
+    """A line per group and method against the number of components; values have shape (n_dimensions, n_groups).
+
+    Earlier groups have wider lines and larger markers, so that all are seen where they coincide. Ordinary PCA is dashed
+    and hollow, here and in the report; other methods begin with a solid line.
+    """
+    lines, others = [], [method for method in values if method != "PCA"]
+    solid_first = [dash for dash in DASHES if dash != "--"]
+    for method, curves in values.items():
+        reference = method == "PCA"
+        dashes = "--" if reference else solid_first[others.index(method) % len(solid_first)]
+        for g, group in enumerate(groups):
+            colour, above = COLOURS[g % len(COLOURS)], len(groups) - 1 - g
+            lines += ax.plot(
+                dimensions, curves[:, g], color=colour, linestyle=dashes, linewidth=1.2 + 1.6 * min(above, 3),
+                marker=MARKERS[g % len(MARKERS)], markersize=4.5 + 3.0 * min(above, 3),
+                markevery=max(len(dimensions) // _MARKS, 1), markerfacecolor="white" if reference else colour,
+                label=f"{plain(label_text(group))}, {plain(method)}",
+            )  # fmt: skip
+    ax.set(xlabel="number of components")
+    ax.xaxis.get_major_locator().set_params(integer=True)
+    return lines
 
 
 def check_positions(components: Any, available: int) -> tuple[int, ...]:
@@ -64,9 +115,9 @@ def check_positions(components: Any, available: int) -> tuple[int, ...]:
     return tuple(int(c) for c in positions)
 
 
-def plain_label(label: Any) -> str:
-    """A group label as text that matplotlib does not interpret as mathematics."""
-    return plain(label_text(label))
+def shown_of(count: int, total: int) -> str:
+    """The title of a display that leaves some of the features out."""
+    return f"{count} of {total} features" if count < total else f"{total} features"
 
 
 def plain(text: str) -> str:

@@ -7,16 +7,21 @@ from dataclasses import dataclass
 from typing import Any, Self
 
 import numpy as np
+from sklearn.isotonic import isotonic_regression
 
+from fairpca._frames import feature_names_of
 from fairpca.metrics._components import fitted_components
-from fairpca.plotting._style import COLOURS, axes, check_positions, plain
+from fairpca.plotting._style import COLOURS, Display, check_positions, plain, shown_of
 from fairpca.plotting.projection import ProjectionDisplay
 
 __all__ = ["BiplotDisplay"]
 
+#: Size of the names of the features.
+_POINTS = 8.0
+
 
 @dataclass
-class BiplotDisplay:
+class BiplotDisplay(Display):
     """Features as arrows over the scores: component weights times the standard deviation of the scores.
 
     Parameters
@@ -80,40 +85,46 @@ class BiplotDisplay:
         projection = None
         if X is not None and sensitive_features is not None:
             projection = ProjectionDisplay.measured(estimator, X, sensitive_features, components)
-        return cls(loadings, feature_list(estimator, feature_names), projection, n_features, components).plot(ax)
+        names = feature_names_of(estimator, feature_names, rows.shape[1])
+        return cls(loadings, names, projection, n_features, components).plot(ax)
 
-    def plot(self, ax: Any = None) -> Self:
-        """Draw on the given axes, or in a new figure; return the display."""
-        ax = axes(ax)
+    def _draw(self, ax: Any) -> None:
+        largest = max(float(np.abs(self.loadings).max()), 1e-12)
+        reach = 1.0
         if self.projection is not None:
-            self.projection.plot(ax)
-        reach = (
-            1.0 if self.projection is None else _reach(self.projection.scores) / max(np.abs(self.loadings).max(), 1e-12)
-        )
+            self.projection.plot(ax)  # the longest arrow is about as far from zero as most scores
+            reach = float(np.quantile(np.abs(self.projection.scores), 0.95)) / largest
         longest = np.argsort(-np.linalg.norm(self.loadings, axis=1), kind="stable")[: self.n_features]
-        for j in longest:
-            x, y = reach * self.loadings[j]
-            arrow = {"arrowstyle": "->", "color": COLOURS[-1], "linewidth": 1.2}
-            ax.annotate("", (x, y), (0, 0), arrowprops=arrow)
-            ax.annotate(plain(self.feature_names[j]), (x, y), ha="left" if x >= 0 else "right", fontsize="small")
-        ends = reach * self.loadings[longest]
-        ax.update_datalim(np.vstack([1.2 * ends, -0.2 * ends]))
-        ax.autoscale_view()
-        ax.set(**{f"{axis}label": f"component {c + 1}" for axis, c in zip("xy", self.components, strict=True)})
-        self.ax_, self.figure_ = ax, ax.figure
-        return self
+        tips = reach * self.loadings[longest]
+        for tip in tips:
+            ax.annotate("", tip, (0, 0), arrowprops={"arrowstyle": "->", "color": COLOURS[-1], "linewidth": 1.2})
+        _label(ax, tips, [plain(self.feature_names[j]) for j in longest])
+        labels = {f"{axis}label": f"component {c + 1}" for axis, c in zip("xy", self.components, strict=True)}
+        ax.set(**labels, title=shown_of(len(longest), len(self.loadings)))
 
 
-def _reach(scores: np.ndarray) -> float:
-    """Length of the longest arrow: about as far from zero as most scores."""
-    return float(np.quantile(np.abs(scores), 0.95))
-
-
-def feature_list(estimator: Any, feature_names: Sequence[str] | None) -> list[str]:
-    """The given names, or those the estimator was fitted with, or x0, x1, ..."""
-    count = fitted_components(estimator, "estimator").shape[1]
-    if feature_names is None:
-        feature_names = getattr(estimator, "feature_names_in_", [f"x{j}" for j in range(count)])
-    if len(feature_names) != count:
-        raise ValueError(f"feature_names has {len(feature_names)} names, but the estimator has {count} features.")
-    return [str(name) for name in feature_names]
+def _label(ax: Any, tips: np.ndarray, names: list[str]) -> None:
+    """Names beside the tips of arrows: below each other where they would overlap, within the axes."""
+    ax.update_datalim(np.vstack([tips, 0.0 * tips]))
+    ax.autoscale_view()
+    width, height = (72.0 * side / ax.figure.dpi for side in ax.get_window_extent().size)
+    right = tips[:, 0] >= 0
+    shares = np.array([0.6 * _POINTS * len(name) / width for name in names])  # of the width of the axes
+    (left_end, right_end), bottom_top = ax.get_xlim(), np.array(ax.get_ylim())
+    margins = [float(shares[side].max(initial=0.0)) for side in (~right, right)]
+    span = (right_end - left_end) / max(1.0 - sum(margins), 0.3)
+    ends = tips[:, 0] + np.where(right, shares, -shares) * span
+    line = 1.5 * _POINTS / height * np.ptp(bottom_top)
+    for side in (right, ~right):
+        order = np.flatnonzero(side)[np.argsort(tips[side, 1], kind="stable")]
+        steps = line * np.arange(len(order))
+        # The least displacement that keeps the order and a line between neighbours.
+        places = isotonic_regression(tips[order, 1] - steps) + steps if len(order) else steps
+        for j, place in zip(order, places, strict=True):
+            ax.annotate(
+                names[j], tips[j], (tips[j, 0], place), ha="left" if right[j] else "right", va="center",
+                fontsize=_POINTS, arrowprops={"arrowstyle": "-", "color": "0.6", "linewidth": 0.5},
+                bbox={"facecolor": "white", "alpha": 0.7, "linewidth": 0, "pad": 0.5},
+            )  # fmt: skip
+            ax.update_datalim([(tips[j, 0], place - line), (ends[j], place + line)])
+    ax.autoscale_view()

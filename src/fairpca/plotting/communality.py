@@ -8,15 +8,16 @@ from typing import Any, Self
 
 import numpy as np
 
+from fairpca._frames import feature_names_of
 from fairpca.metrics import communality
-from fairpca.plotting._style import PCA_COLOUR, axes, method_style, plain
-from fairpca.plotting.biplot import feature_list
+from fairpca.metrics._components import fitted_components
+from fairpca.plotting._style import PCA_COLOUR, Display, method_style, named_estimators, plain, shown_of
 
 __all__ = ["CommunalityDisplay"]
 
 
 @dataclass
-class CommunalityDisplay:
+class CommunalityDisplay(Display):
     """Communality of each feature, of one method or of several side by side (as in Lee et al. 2022, section J).
 
     Parameters
@@ -59,15 +60,12 @@ class CommunalityDisplay:
 
         Returns the display, drawn on ``ax`` or in a new figure.
         """
-        named = estimator if isinstance(estimator, dict) else {type(estimator).__name__: estimator}
-        if not named:
-            raise ValueError("estimator is an empty dict; give at least one fitted estimator.")
-        names = feature_list(next(iter(named.values())), feature_names)
-        return cls({name: communality(one) for name, one in named.items()}, names, n_features).plot(ax)
+        named = named_estimators(estimator)
+        values = {name: communality(fitted_components(one, "estimator")) for name, one in named.items()}
+        first = next(iter(named))
+        return cls(values, feature_names_of(named[first], feature_names, len(values[first])), n_features).plot(ax)
 
-    def plot(self, ax: Any = None) -> Self:
-        """Draw on the given axes, or in a new figure; return the display."""
-        ax = axes(ax)
+    def _draw(self, ax: Any) -> None:
         order = np.argsort(-np.max(list(self.values.values()), axis=0), kind="stable")[: self.n_features]
         height = 0.8 / len(self.values)
         for m, (method, values) in enumerate(self.values.items()):
@@ -79,8 +77,6 @@ class CommunalityDisplay:
             ax.barh(position, values[order], height, label=plain(method), **style)
         ax.set_yticks(np.arange(len(order)), [plain(self.feature_names[j]) for j in order])
         ax.invert_yaxis()
-        ax.set(xlabel="communality")
-        if len(self.values) > 1:
-            ax.legend()
-        self.ax_, self.figure_ = ax, ax.figure
-        return self
+        title = shown_of(len(order), len(self.feature_names))
+        ax.set(xlabel="communality: the share of the feature that is kept", title=title)
+        ax.legend(fontsize="small")

@@ -4,20 +4,17 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, Self
 
 from fairpca._validation import check_choice
 from fairpca.model_selection import ComponentsNeeded, components_needed
-from fairpca.plotting._style import COLOURS, DASHES, MARKERS, axes, plain, plain_label
+from fairpca.plotting._style import Display, draw_group_curves, named_estimators, plain
 
 __all__ = ["ComponentsNeededDisplay"]
 
-#: Most markers on a line; more would hide it.
-_MARKS = 12
-
 
 @dataclass
-class ComponentsNeededDisplay:
+class ComponentsNeededDisplay(Display):
     """Share of the variance that each group keeps against the number of components, and where all keep enough.
 
     Ordinary PCA is dashed, as in the other figures. A vertical line per method marks the fewest components with which
@@ -60,21 +57,21 @@ class ComponentsNeededDisplay:
     @classmethod
     def from_estimator(
         cls, estimator: Any, X: Any, *, sensitive_features: Any, share: float = 0.9, ax: Any = None, **options: Any
-    ) -> ComponentsNeededDisplay:
+    ) -> Self:
         """Fit copies of an estimator with 1, 2, ... components to X, and draw the shares that the groups keep.
 
         ``estimator`` may be a dict from names to estimators, to compare them; scikit-learn's PCA is accepted too. Other
         ``options`` are those of :func:`fairpca.model_selection.components_needed`; with ``cv`` the shares on new rows
         are drawn.
         """
-        named = estimator if isinstance(estimator, dict) else {type(estimator).__name__: estimator}
-        found = components_needed(X, sensitive_features=sensitive_features, share=share, methods=named, **options)
+        methods = named_estimators(estimator)
+        found = components_needed(X, sensitive_features=sensitive_features, share=share, methods=methods, **options)
         return cls.from_result(found, new_rows=found.new_rows is not None, ax=ax)
 
     @classmethod
     def from_result(
         cls, result: ComponentsNeeded, *, methods: Iterable[str] | None = None, new_rows: bool = False, ax: Any = None
-    ) -> ComponentsNeededDisplay:
+    ) -> Self:
         """Draw the result of :func:`fairpca.model_selection.components_needed`."""
         names = tuple(result.kept if methods is None else methods)
         for name in names:
@@ -83,38 +80,17 @@ class ComponentsNeededDisplay:
             raise ValueError("new_rows=True needs a result with cv; pass cv=10 to components_needed.")
         return cls(result, names, new_rows).plot(ax)
 
-    def plot(self, ax: Any = None) -> ComponentsNeededDisplay:
-        """Draw; return the display."""
-        ax = axes(ax)
-        self.lines_: list[Any] = []
+    def _draw(self, ax: Any) -> None:
         shown = self.result.new_rows if self.new_rows else self.result
         assert shown is not None
-        curves, needed = shown.kept, shown.needed
-        others = [method for method in self.methods if method != "PCA"]
+        curves = {method: shown.kept[method] for method in self.methods}
+        self.lines_ = draw_group_curves(ax, shown.dimensions, curves, shown.groups)
         for method in self.methods:
-            # Ordinary PCA is dashed and hollow; other methods begin with a solid line.
-            dashes = (
-                DASHES[1] if method == "PCA" else (DASHES[0], *DASHES[2:])[others.index(method) % (len(DASHES) - 1)]
-            )
-            self._draw_method(ax, method, curves[method], needed[method], dashes)
-        ax.axhline(self.result.share, color="0.6", linewidth=1, zorder=0)
+            if (needed := shown.needed[method]) is not None:
+                dashes = self.lines_[self.methods.index(method) * len(shown.groups)].get_linestyle()
+                text = f"{plain(method)}: {needed} components"
+                self.lines_.append(ax.axvline(needed, color="0.3", linewidth=1, linestyle=dashes, label=text))
+        ax.axhline(shown.share, color="0.6", linewidth=1, zorder=0)
         where = "on new rows" if self.new_rows else "in the sample"
-        ax.set(xlabel="number of components", ylabel=f"share of the group's variance kept, {where}")
-        ax.xaxis.get_major_locator().set_params(integer=True)
+        ax.set(ylabel="share of its variance (↑ better)", title=f"What each group keeps, {where}")
         ax.legend(fontsize="small")
-        self.ax_, self.figure_ = ax, ax.figure
-        return self
-
-    def _draw_method(self, ax: Any, method: str, values: Any, needed: int | None, dashes: Any) -> None:
-        dimensions = self.result.dimensions
-        for g, group in enumerate(self.result.groups):
-            colour = COLOURS[g % len(COLOURS)]
-            self.lines_ += ax.plot(
-                dimensions, values[:, g], color=colour, linestyle=dashes, marker=MARKERS[g % len(MARKERS)],
-                markevery=max(len(dimensions) // _MARKS, 1), markersize=4,
-                markerfacecolor="white" if method == "PCA" else colour,
-                label=f"{plain_label(group)}, {plain(method)}",
-            )  # fmt: skip
-        if needed is not None:
-            text = f"{plain(method)}: {needed} components"
-            self.lines_.append(ax.axvline(needed, color="0.3", linewidth=1, linestyle=dashes, label=text))

@@ -8,7 +8,7 @@ from typing import Any, Self
 
 import numpy as np
 
-from fairpca.plotting._style import COLOURS, DASHES, axes
+from fairpca.plotting._style import COLOURS, DASHES, Display
 
 __all__ = ["ConvergenceDisplay"]
 
@@ -21,7 +21,7 @@ _NAMES = {
 
 
 @dataclass
-class ConvergenceDisplay:
+class ConvergenceDisplay(Display):
     """Objective (and bound) against the iterations of a solver.
 
     Parameters
@@ -74,23 +74,15 @@ class ConvergenceDisplay:
                 curves.append((name, np.array(values, dtype=float)))
         return cls(curves).plot(ax)
 
-    def plot(self, ax: Any = None) -> Self:
-        """Draw on the given axes, or in a new figure; return the display."""
-        ax = axes(ax)
-        names = list(dict.fromkeys(name for name, _ in self.curves))
-        drawn: set[str] = set()
-        for name, values in self.curves:
-            i = names.index(name)
-            many = sum(other == name for other, _ in self.curves) > 1
-            label = None if name in drawn else name
-            drawn.add(name)
-            style = {
-                "color": COLOURS[i % len(COLOURS)],
-                "linestyle": DASHES[i % len(DASHES)],
-                "alpha": 0.5 if many else 1.0,
-            }
-            ax.plot(np.arange(len(values)), np.where(np.isfinite(values), values, np.nan), label=label, **style)
-        ax.set(xlabel="step")
-        ax.legend()
-        self.ax_, self.figure_ = ax, ax.figure
-        return self
+    def _draw(self, ax: Any) -> None:
+        names = [name for name, _ in self.curves]
+        for i, (name, values) in enumerate(self.curves):
+            style = list(dict.fromkeys(names)).index(name)
+            ax.plot(
+                np.where(np.isfinite(values), values, np.nan), color=COLOURS[style % len(COLOURS)],
+                linestyle=DASHES[style % len(DASHES)], alpha=0.5 if names.count(name) > 1 else 1.0,
+                label=None if name in names[:i] else name,
+            )  # fmt: skip
+        ax.set(xlabel="step", ylabel=", ".join(dict.fromkeys(names)), title="Convergence")
+        ax.ticklabel_format(axis="y", useOffset=False)
+        ax.legend(fontsize="small")

@@ -2,29 +2,34 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from typing import Any, Self
 
 import numpy as np
 
+from fairpca._labels import label_text
+from fairpca._validation import check_choice
 from fairpca.metrics import GroupValues, reconstruction_error
 from fairpca.metrics._components import fitted_components
-from fairpca.model_selection import Frontier, frontier
-from fairpca.plotting._style import axes, method_style, plain, plain_label
+from fairpca.model_selection import Frontier, FrontierPoint, frontier
+from fairpca.plotting._style import Display, method_style, plain
 
 __all__ = ["FrontierDisplay"]
 
 
 @dataclass
-class FrontierDisplay:
-    """Total error against the gap between groups, or the groups' errors against each other, with the methods marked.
+class FrontierDisplay(Display):
+    """The error of all rows against the gap between groups, or the groups against each other, with methods marked.
+
+    What is compared are losses where the estimator balances losses, as FairPCA does, and errors otherwise.
 
     Parameters
     ----------
     curve : Frontier
         From :func:`fairpca.model_selection.frontier`.
-    methods : dict from name to ndarray of shape (n_groups + 2,)
-        Errors of the groups, total error, gap.
+    methods : dict from name to FrontierPoint
+    kind : {"trade-off", "groups"}
+        Total error against gap, or, for two groups, one group against the other.
 
     See Also
     --------
@@ -38,66 +43,59 @@ class FrontierDisplay:
     >>> X, sex = load_german_credit(return_X_s=True)
     >>> pca = FairPCA(3).fit(X, sensitive_features=sex)
     >>> display = FrontierDisplay.from_estimator(pca, X, sensitive_features=sex)
-    >>> sorted(display.methods)
-    ['FairPCA', 'PCA', 'RobustFairPCA']
+    >>> sorted(display.methods), display.curve.of
+    (['FairPCA', 'PCA'], 'loss')
     """
 
     curve: Frontier
-    methods: dict[str, np.ndarray] = field(default_factory=dict)
+    methods: dict[str, FrontierPoint]
+    kind: str = "trade-off"
 
     @classmethod
     def from_estimator(
-        cls,
-        estimator: Any,
-        X: Any,
-        *,
-        sensitive_features: Any,
-        kind: str = "trade-off",
-        ax: Any = None,
-        **options: Any,
-    ) -> Self:
+        cls, estimator: Any, X: Any, *, sensitive_features: Any, of: str | None = None, kind: str = "trade-off",
+        ax: Any = None, **options: Any,
+    ) -> Self:  # fmt: skip
         """Draw the frontier for a fitted estimator's number of components, and where the estimator lies on it.
 
-        Returns the display, drawn on ``ax`` or in a new figure; ``kind`` as in :meth:`plot`. Errors are those of X
-        about the estimator's mean. ``options`` are passed to :func:`fairpca.model_selection.frontier`.
+        Returns the display, drawn on ``ax`` or in a new figure. Errors are those of X about the estimator's mean.
+        ``of`` is "error" or "loss", by default what the estimator balances; ``options`` are passed to
+        :func:`fairpca.model_selection.frontier`.
         """
-        n_components = len(fitted_components(estimator, "estimator"))
-        curve = frontier(X, sensitive_features=sensitive_features, n_components=n_components, **options)
-        display = cls(curve, _methods_of(curve))
-        errors = reconstruction_error(
-            X, estimator, sensitive_features=sensitive_features, center=options.get("center", "pooled")
-        )
+        d = len(fitted_components(estimator, "estimator"))
+        of = of or ("loss" if getattr(estimator, "criterion", None) == "loss" else "error")
+        curve = frontier(X, sensitive_features=sensitive_features, n_components=d, of=of, **options)
+        center = options.get("center", "pooled")
+        errors = reconstruction_error(X, estimator, sensitive_features=sensitive_features, center=center)
         assert isinstance(errors, GroupValues)
-        display.methods[type(estimator).__name__] = np.array([*errors.values(), errors.overall, errors.gap])
-        return display.plot(ax, kind=kind)
+        by_group = np.array(list(errors.values()))
+        compared = by_group - curve.own_errors if of == "loss" else by_group
+        point = FrontierPoint(by_group, errors.overall, float(np.ptp(compared)), estimator.components_)
+        return cls(curve, curve.methods | {type(estimator).__name__: point}, kind).plot(ax)
 
     @classmethod
     def from_frontier(cls, curve: Frontier, *, kind: str = "trade-off", ax: Any = None) -> Self:
         """Draw a frontier with the methods that it holds."""
-        return cls(curve, _methods_of(curve)).plot(ax, kind=kind)
+        return cls(curve, curve.methods, kind).plot(ax)
 
-    def plot(self, ax: Any = None, *, kind: str = "trade-off") -> Self:
-        """Draw ``"trade-off"`` (total error against gap) or, for two groups, ``"errors"`` (one against the other)."""
-        if kind not in ("trade-off", "errors"):
-            raise ValueError(f"kind={kind!r} is unknown; choose 'trade-off' or 'errors'.")
-        if kind == "errors" and not len(self.curve.errors):
-            raise ValueError("kind='errors' needs exactly two groups; use kind='trade-off'.")
-        ax = axes(ax)
-        if kind == "errors":
-            line, columns = self.curve.errors.T, (0, 1)
-            names = [f"error of {plain_label(label)}" for label in self.curve.groups]
+    def _draw(self, ax: Any) -> None:
+        curve, of = self.curve, self.curve.of
+        if check_choice("kind", self.kind, ("trade-off", "groups")) == "groups":
+            if not len(curve.errors):
+                raise ValueError("kind='groups' needs exactly two groups; use kind='trade-off'.")
+            own = curve.own_errors if of == "loss" else np.zeros(2)
+            line, points = (curve.errors - own).T, {name: one.errors - own for name, one in self.methods.items()}
+            names = [f"{of} of {plain(label_text(label))}" for label in curve.groups]
         else:
-            line, columns = np.array([self.curve.gap, self.curve.total_error]), (-1, -2)
-            names = ["gap between errors", "error of all rows"]
-        self.line_ = ax.plot(*line, color="0.4", label="frontier")[0]
-        for name, values in self.methods.items():
-            mark = {"linestyle": "none", "markersize": 8, **method_style(name, self.methods)}
-            ax.plot(values[columns[0]], values[columns[1]], label=plain(name), **mark)
-        ax.set(xlabel=names[0], ylabel=names[1])
-        ax.legend()
-        self.ax_, self.figure_ = ax, ax.figure
-        return self
-
-
-def _methods_of(curve: Frontier) -> dict[str, np.ndarray]:
-    return {name: np.array([*point.errors, point.total_error, point.gap]) for name, point in curve.methods.items()}
+            line = np.array([curve.gap, curve.total_error])
+            points = {name: np.array([one.gap, one.total_error]) for name, one in self.methods.items()}
+            names = [f"gap between the groups' {'losses' if of == 'loss' else 'errors'}", "error of all rows"]
+        known = "boundary" if self.kind == "groups" else "least error for each gap"
+        self.line_ = ax.plot(*line, color="0.4", label=known)[0]
+        for i, (name, values) in enumerate(points.items()):  # earlier ones are larger, so that none hides another
+            size = 6 + 3 * min(len(points) - 1 - i, 3)
+            ax.plot(*values, label=plain(name), linestyle="none", markersize=size, **method_style(name, points))
+        title = "What balancing the groups costs"
+        ax.set(xlabel=f"{names[0]} (← better)", ylabel=f"{names[1]} (↓ better)", title=title)
+        ax.ticklabel_format(useOffset=False)
+        ax.legend(fontsize="small")

@@ -11,9 +11,10 @@ from sklearn.base import clone
 
 from fairpca._validation import check_choice, split_off_groups
 from fairpca.inference._checks import check_dimensions
+from fairpca.inference._fitting import fit_rows
 from fairpca.metrics import GroupValues, reconstruction_error, reconstruction_loss
 from fairpca.model_selection import Comparison
-from fairpca.plotting._style import COLOURS, DASHES, MARKERS, axes, plain, plain_label
+from fairpca.plotting._style import Display, draw_group_curves, named_estimators
 
 __all__ = ["GroupErrorDisplay"]
 
@@ -25,12 +26,10 @@ _COMPARED = {
     "loss": "loss in the sample",
     "corrected_loss": "corrected loss on new rows",
 }
-#: Dashes of the methods other than PCA.
-_SOLID_FIRST = tuple(dash for dash in DASHES if dash != "--")
 
 
 @dataclass
-class GroupErrorDisplay:
+class GroupErrorDisplay(Display):
     """Error (or loss) of each group against the number of components, as in the figures of Samadi et al. (2018).
 
     Parameters
@@ -40,7 +39,7 @@ class GroupErrorDisplay:
     groups : tuple
     of : {"error", "loss", "corrected_loss"}
     label : str
-        Of the vertical axis.
+        Of the vertical axis; by default what is drawn.
 
     Attributes
     ----------
@@ -67,7 +66,7 @@ class GroupErrorDisplay:
     values: dict[str, np.ndarray]
     groups: tuple[Any, ...]
     of: Value = "error"
-    label: str = "reconstruction error"
+    label: str = ""
 
     @classmethod
     def from_estimator(
@@ -86,9 +85,7 @@ class GroupErrorDisplay:
         ``estimator`` may be a dict from names to estimators, to compare them; scikit-learn's PCA is accepted too.
         ``n_components`` is 1 to 10 by default, or up to the number of features if that is smaller.
         """
-        named = estimator if isinstance(estimator, dict) else {type(estimator).__name__: estimator}
-        if not named:
-            raise ValueError("estimator is an empty dict; give at least one estimator.")
+        named = named_estimators(estimator)
         measure = {"error": reconstruction_error, "loss": reconstruction_loss}[check_choice("of", of, _MEASURES)]
         X, sensitive_features = split_off_groups(None, X, sensitive_features)
         dimensions = check_dimensions(n_components, np.shape(X)[1], default=range(1, 11))
@@ -96,12 +93,13 @@ class GroupErrorDisplay:
         for name, one in named.items():
             rows = []
             for d in dimensions:
-                found = measure(X, _fit(one, d, X, sensitive_features), sensitive_features=sensitive_features)
+                fitted = fit_rows(clone(one).set_params(n_components=d), X, None, sensitive_features, None)
+                found = measure(X, fitted, sensitive_features=sensitive_features)
                 assert isinstance(found, GroupValues)
                 groups = tuple(found)
                 rows.append(list(found.values()))
             values[name] = np.array(rows)
-        return cls(np.array(dimensions), values, groups, of, f"reconstruction {of}").plot(ax)
+        return cls(np.array(dimensions), values, groups, of).plot(ax)
 
     @classmethod
     def from_comparison(
@@ -122,33 +120,8 @@ class GroupErrorDisplay:
                 values[result.method][row] = [e.value for e in getattr(result, of).by_group.values()]
         return cls(np.array(comparison.dimensions), values, comparison.groups, of, _COMPARED[of]).plot(ax)
 
-    def plot(self, ax: Any = None) -> Self:
-        """Draw on the given axes, or in a new figure; return the display."""
-        ax = axes(ax)
-        self.lines_ = []
-        others = [method for method in self.values if method != "PCA"]
-        for method, values in self.values.items():
-            # Ordinary PCA is dashed and hollow, here and in the report; other methods begin with a solid line.
-            reference = method == "PCA"
-            dashes = DASHES[1] if reference else _SOLID_FIRST[others.index(method) % len(_SOLID_FIRST)]
-            for g, group in enumerate(self.groups):
-                style = {
-                    "color": COLOURS[g % len(COLOURS)],
-                    "marker": MARKERS[g % len(MARKERS)],
-                    "linestyle": dashes,
-                    "markerfacecolor": "white" if reference else COLOURS[g % len(COLOURS)],
-                }
-                text = f"{plain_label(group)}, {plain(method)}"
-                self.lines_ += ax.plot(self.dimensions, values[:, g], label=text, **style)
-        ax.set(xlabel="number of components", ylabel=self.label)
-        ax.xaxis.get_major_locator().set_params(integer=True)
-        ax.legend()
-        self.ax_, self.figure_ = ax, ax.figure
-        return self
-
-
-def _fit(estimator: Any, n_components: int, X: Any, sensitive_features: Any) -> Any:
-    copy = clone(estimator).set_params(n_components=n_components)
-    if "sensitive_features" in copy.get_metadata_routing().fit.requests:
-        return copy.fit(X, sensitive_features=sensitive_features)
-    return copy.fit(X)
+    def _draw(self, ax: Any) -> None:
+        self.lines_ = draw_group_curves(ax, self.dimensions, self.values, self.groups)
+        label = self.label or f"reconstruction {self.of}"
+        ax.set(ylabel=f"{label}\nin squared units (↓ better)", title=f"Each group's {label}")
+        ax.legend(fontsize="small")

@@ -8,14 +8,14 @@ from typing import Any, Self
 
 import numpy as np
 
-from fairpca.plotting._style import axes, plain
-from fairpca.plotting.biplot import feature_list
+from fairpca._frames import feature_names_of
+from fairpca.plotting._style import Display, plain, shown_of
 
 __all__ = ["LoadingsDisplay"]
 
 
 @dataclass
-class LoadingsDisplay:
+class LoadingsDisplay(Display):
     """Loadings of features on components as coloured cells: of a fitted estimator, or after a rotation.
 
     Parameters
@@ -51,12 +51,11 @@ class LoadingsDisplay:
         cls, estimator: Any, *, feature_names: Sequence[str] | None = None, n_features: int | None = 15, ax: Any = None
     ) -> Self:
         """Draw the loadings of a fitted estimator, or of what its ``rotated`` returned; return the display."""
-        names = feature_list(getattr(estimator, "estimator", estimator), feature_names)
+        fitted = getattr(estimator, "estimator", estimator)
+        names = feature_names_of(fitted, feature_names, len(estimator.loadings_))
         return cls(estimator.loadings_, names, n_features).plot(ax)
 
-    def plot(self, ax: Any = None) -> Self:
-        """Draw on the given axes, or in a new figure; return the display."""
-        ax = axes(ax)
+    def _draw(self, ax: Any) -> None:
         size = np.abs(self.loadings)
         chosen = np.argsort(-size.max(axis=1), kind="stable")[: self.n_features]
         chosen = chosen[np.lexsort((-size[chosen].max(axis=1), size[chosen].argmax(axis=1)))]
@@ -64,7 +63,5 @@ class LoadingsDisplay:
         image = ax.imshow(self.loadings[chosen], cmap="RdBu_r", vmin=-largest, vmax=largest, aspect="auto")
         ax.set_yticks(np.arange(len(chosen)), [plain(self.feature_names[j]) for j in chosen])
         ax.set_xticks(np.arange(self.loadings.shape[1]), np.arange(1, self.loadings.shape[1] + 1))
-        ax.set(xlabel="component")
+        ax.set(xlabel="component", title=shown_of(len(chosen), len(size)))
         ax.figure.colorbar(image, ax=ax, label="loading")
-        self.ax_, self.figure_ = ax, ax.figure
-        return self

@@ -7,14 +7,15 @@ from typing import Any, Self
 
 import numpy as np
 
+from fairpca._labels import label_text
 from fairpca._validation import check_groups, split_off_groups
-from fairpca.plotting._style import COLOURS, MARKERS, axes, check_positions, plain_label
+from fairpca.plotting._style import COLOURS, MARKERS, Display, check_positions, plain
 
 __all__ = ["ProjectionDisplay"]
 
 
 @dataclass
-class ProjectionDisplay:
+class ProjectionDisplay(Display):
     """Rows in the plane of two components, with one colour and marker per group.
 
     Parameters
@@ -25,7 +26,7 @@ class ProjectionDisplay:
         Position of each row's group in ``groups``.
     groups : tuple
     components : tuple of int
-        Which components, for the labels of the axes.
+        Which components, for the labels of the axes. Large markers are the groups' means.
 
     See Also
     --------
@@ -77,28 +78,19 @@ class ProjectionDisplay:
         shown = check_positions(components, scores.shape[1])
         return cls(scores[:, list(shown)], groups.codes, groups.labels, shown)
 
-    def plot(self, ax: Any = None) -> Self:
-        """Draw on the given axes, or in a new figure; return the display. The large markers are the groups' means."""
-        ax = axes(ax)
+    def _draw(self, ax: Any) -> None:
         flat = self.scores.shape[1] == 1
         for g, group in enumerate(self.groups):
-            own = self.scores[self.codes == g]
-            colour, marker = COLOURS[g % len(COLOURS)], MARKERS[g % len(MARKERS)]
-            if flat:
-                ax.hist(
-                    own[:, 0],
-                    bins=30,
-                    density=True,
-                    histtype="step",
-                    color=colour,
-                    linewidth=2,
-                    label=plain_label(group),
-                )
+            own, above = self.scores[self.codes == g], min(len(self.groups) - 1 - g, 3)
+            style = {"color": COLOURS[g % len(COLOURS)], "label": f"{plain(label_text(group))} ({len(own):,} rows)"}
+            if flat:  # earlier groups have wider lines, so that all are seen where they coincide
+                width = 1.5 + 2.0 * above
+                ax.hist(own[:, 0], bins=30, density=True, histtype="step", linewidth=width, **style)
                 continue
-            ax.scatter(*own.T, s=12, alpha=0.5, color=colour, marker=marker, linewidths=0, label=plain_label(group))
-            ax.scatter(*own.mean(axis=0), s=120, color=colour, marker=marker, edgecolors="white", zorder=3)
-        ax.set(xlabel=f"component {self.components[0] + 1}")
-        ax.set(ylabel="density" if flat else f"component {self.components[1] + 1}")
-        ax.legend()
-        self.ax_, self.figure_ = ax, ax.figure
-        return self
+            style["marker"] = MARKERS[g % len(MARKERS)]
+            ax.scatter(*own.T, s=12, alpha=0.5, linewidths=0, **style)
+            size = 90 * (1 + above) ** 2
+            ax.scatter(*own.mean(axis=0), s=size, edgecolors="white", zorder=3, **style | {"label": None})
+        ax.set(xlabel=f"component {self.components[0] + 1}", title="Scores by group")
+        ax.set(ylabel="share of rows per unit" if flat else f"component {self.components[1] + 1}")
+        ax.legend(fontsize="small")

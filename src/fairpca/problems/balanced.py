@@ -23,7 +23,7 @@ from __future__ import annotations
 import numpy as np
 
 from fairpca.joint_range import Minimax
-from fairpca.linalg import best_sums
+from fairpca.linalg import leading_sums
 from fairpca.protocols import Expansion, RangeProblem
 
 CRITERIA = ("loss", "error", "variance", "nash")
@@ -86,7 +86,7 @@ def group_scales(totals: np.ndarray, shares: np.ndarray, *, relative: bool) -> t
 
 def best_captured(matrices: np.ndarray, dimension: int) -> np.ndarray:
     """``b_a``: the most that any projection of this rank can capture of each group alone."""
-    return best_sums(matrices, dimension)
+    return leading_sums(matrices, dimension)[:, -1]
 
 
 def group_errors(matrices: np.ndarray, basis: np.ndarray) -> np.ndarray:

@@ -3,13 +3,17 @@
 from __future__ import annotations
 
 import functools
+from collections.abc import Collection, Mapping
 
 import numpy as np
 
+from fairpca.linalg import leading_sums, top_eigenpairs
 from fairpca.problems.balanced import best_captured
 
 #: Values below this share of the variance are rounding, and count as zero.
 ROUNDING = 1e-12
+#: Basis and, where scores are not those of an orthogonal projection, encoder: see :func:`captured_variances`.
+Projection = tuple[np.ndarray, "np.ndarray | None"]
 
 
 class Evaluation:
@@ -53,7 +57,21 @@ class Evaluation:
         return np.maximum(without_rounding(best - self.captured, self.totals), 0.0)
 
 
-def without_rounding(values: np.ndarray, totals: np.ndarray) -> np.ndarray:
+def losses_by_dimension(matrices: np.ndarray, projections: Mapping[int, Projection]) -> np.ndarray:
+    """Losses under several projections, by their numbers of components: of shape (n_projections, k)."""
+    best = leading_sums(matrices, max(projections))
+    return np.stack(
+        [Evaluation(matrices, *projection, best=best[:, d - 1]).losses for d, projection in projections.items()]
+    )
+
+
+def leading_projections(covariance: np.ndarray, dimensions: Collection[int]) -> dict[int, Projection]:
+    """Those of ordinary PCA, by their numbers of components."""
+    vectors = top_eigenpairs(covariance, max(dimensions))[1]
+    return {d: (vectors[:, :d], None) for d in dimensions}
+
+
+def without_rounding(values: np.ndarray, totals: np.ndarray | float) -> np.ndarray:
     """Zero where a value is only the rounding of numbers as large as ``totals``."""
     return np.where(np.abs(values) > ROUNDING * totals, values, 0.0)
 
@@ -70,12 +88,3 @@ def captured_variances(matrices: np.ndarray, basis: np.ndarray, encoder: np.ndar
         return captured
     oblique = basis - encoder
     return captured - np.einsum("pi,api->a", oblique, matrices @ oblique)
-
-
-def captured_form(basis: np.ndarray, encoder: np.ndarray | None = None) -> np.ndarray:
-    """The matrix F with ``<M_a, F>`` = :func:`captured_variances`: ``V V^T`` for an orthogonal projection."""
-    form = basis @ basis.T
-    if encoder is None:
-        return form
-    oblique = basis - encoder
-    return form - oblique @ oblique.T

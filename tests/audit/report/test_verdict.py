@@ -5,7 +5,11 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
+from fairpca.audit.command._tables import details_text
+from fairpca.audit.report._data import report_data
 from fairpca.audit.report._verdict import verdict
+from fairpca.audit.report._words import summary
+from fairpca.audit.report.audit import Audit
 from fairpca.model_selection import compare
 
 OPTIONS = {"n_components": [1, 2], "methods": ["PCA", "FairPCA"], "n_permutations": 99, "progress": False}
@@ -64,3 +68,19 @@ def test_nothing_is_claimed_of_repeated_rows_and_of_components_that_keep_everyth
     assert verdict(found(X, groups, repeated_rows=True)).finding.startswith("Nothing is claimed")
     assert "keeps everything" in verdict(found(X, groups, n_components=3)).finding
     assert verdict(found(X, groups, methods=["FairPCA"])) is None
+
+
+def test_a_gap_that_is_widened_is_told_on_every_surface_and_rows_that_say_nothing_are_left_out():
+    rng = np.random.default_rng(0)
+    groups = np.repeat(["a", "b"], 150)
+    spread = np.where(groups[:, None] == "a", [2.0, 0.0, *[1.0] * 4], [0.0, 2.24, *[0.0] * 4])
+    X = rng.normal(size=(300, 6)) * spread
+    compared = found(X, groups, methods=["PCA", "RobustFairPCA"], n_components=[1, 6], n_permutations=19)
+    remark = compared["RobustFairPCA", 1].gap_remark
+    assert "the gap of losses" in remark
+    details = " ".join(details_text(compared).split())
+    assert remark in details
+    assert any(remark in sentence for sentence in summary(compared, 1))
+    page = report_data(Audit(compared, {}, list("uvwxyz"), {}, np.zeros(0), "title"))
+    assert remark in page["results"]["RobustFairPCA|1"]["notes"]
+    assert "PCA with 6 components keeps everything, so nothing is compared." in details

@@ -45,7 +45,7 @@ def test_never_worse_than_subgradient_descent(k, p, d):
     result = solve(matrices, problem, d)
     other = descend_subgradient(
         problem, JointRange(matrices, d), problem.shares, step=p / np.sqrt(501), n_starts=5, max_iter=500,
-        n_jobs=None, rng=np.random.default_rng(1),
+        rng=np.random.default_rng(1),
     )  # fmt: skip
     assert result.objective <= other.objective + 1e-9
     assert result.lower_bound <= other.objective

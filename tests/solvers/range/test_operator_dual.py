@@ -12,6 +12,7 @@ from fairpca._validation import check_groups
 from fairpca.joint_range import JointRange
 from fairpca.moments._factors import GroupFactors
 from fairpca.problems.balanced import balanced_problem
+from fairpca.solvers.range import krylov
 from fairpca.solvers.range.krylov import _LEAST_PRODUCT, Krylov, Part, bound_outside, chebyshev_bound
 from fairpca.solvers.range.operator_dual import minimise_on_operators
 
@@ -123,3 +124,13 @@ def test_the_result_equals_that_of_the_search_with_matrices(rng, k):
     best = joint.best
     assert (solution.best >= best - 1e-12).all()  # upper bounds
     assert np.allclose(solution.best, best, atol=1e-5)
+
+
+def test_a_flat_spectrum_ends_without_a_proof_in_little_memory(monkeypatch):
+    """The subspace begins anew before it is as wide as the attempts at a proof ask for."""
+    monkeypatch.setattr(krylov, "_MOST_NUMBERS", 0)
+    values = np.linspace(1.0, 0.9, 400)
+    found = Krylov(lambda vectors: values[:, None] * vectors, 400, 5, np.random.default_rng(0))
+    found.begin()
+    assert found.prove(0.0, 3) >= values[:5].sum()
+    assert found.basis.shape[1] <= 4 * found.count

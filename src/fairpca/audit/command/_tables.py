@@ -60,7 +60,7 @@ def screen_text(found: Comparison) -> str:
 
 def details_text(found: Comparison) -> str:
     """Three tables: each group under ordinary PCA, every method on new rows, and what the scores reveal."""
-    results, level = found.results, f"{100 * found.settings['confidence']:g} %"
+    results, level = found.shown, f"{100 * found.settings['confidence']:g} %"
     lines = [
         f"Each group under ordinary PCA (in brackets: {level} intervals, each alone)",
         *_by_group(found, results),
@@ -76,6 +76,7 @@ def details_text(found: Comparison) -> str:
         "Methods on new rows: change of each error against ordinary PCA, gap of corrected losses "
         f"({level}, for all of these together)",
         *_methods(found, results),
+        *(line for remark in found.remarks for line in _wrapped(clean(remark, 1000))),
         *_wrapped(
             f"{split if single else ''} An interval that reaches zero does not show that nothing differs.".strip()
         ),

@@ -88,7 +88,7 @@ def _result(result: MethodResult) -> dict[str, Any]:
     kept = ("explained_variance", "objective", "lower_bound", "certificate", "converged")
     return {
         **{name: plain[name] for name in kept},
-        "notes": list(result.notes),  # what concerns the groups, whatever the method, is in the summary
+        "notes": list(result.remarks),  # what concerns the groups, whatever the method, is in the summary
         "held_out": plain["held_out"],
         "n_folds": result.new_rows.n_folds,
         "sample_error": {

@@ -110,7 +110,9 @@ def outvoted_sentence(comparison: Comparison) -> str:
 
 def _balanced(ordinary: MethodResult, result: MethodResult, comparison: Comparison) -> str:
     changes = _changes(result, comparison)
-    return f"{_optimum(ordinary, result)} {changes}" if result.method == "FairPCA" else changes
+    said = [_optimum(ordinary, result)] if result.method == "FairPCA" else []
+    remark = f"{result.method}: {result.gap_remark}" if result.gap_remark else ""
+    return " ".join([*said, changes, remark]).strip()
 
 
 def _optimum(ordinary: MethodResult, balanced: MethodResult) -> str:

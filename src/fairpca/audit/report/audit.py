@@ -17,8 +17,7 @@ from fairpca._frames import feature_names_of
 from fairpca._progress import Report
 from fairpca._validation import check_groups, rng_for, split_off_groups
 from fairpca.audit.report._page import page
-from fairpca.model_selection import Comparison, Frontier, compare
-from fairpca.model_selection.frontier import frontier_of
+from fairpca.model_selection import Comparison, Frontier, compare, frontier
 from fairpca.moments import GroupMoments
 
 __all__ = ["Audit", "audit"]
@@ -176,7 +175,7 @@ def _frontiers(comparison: Comparison) -> dict[int, Frontier]:
 def _frontier(comparison: Comparison, d: int) -> Frontier:
     fitted = {one.method: one.estimator for one in comparison.results if one.n_components == d}
     linear = {name: estimator for name, estimator in fitted.items() if hasattr(estimator, "components_")}
-    return frontier_of(comparison.moments, d, linear, n_points=_FRONTIER_POINTS)
+    return frontier(comparison.moments, n_components=d, methods=linear, n_points=_FRONTIER_POINTS)
 
 
 def _sample(codes: np.ndarray, seed: int) -> np.ndarray:

@@ -20,7 +20,6 @@ import dataclasses
 import heapq
 import itertools
 import logging
-import time
 from typing import NamedTuple
 
 import numpy as np
@@ -54,19 +53,18 @@ class _Part(NamedTuple):
 
 
 def tighten_bound(
-    problem: RangeProblem, joint: JointRange, result: SolverResult, *, tol: float, seconds: float
+    problem: RangeProblem, joint: JointRange, result: SolverResult, *, tol: float, max_parts: int
 ) -> SolverResult:
-    """Raise the lower bound of ``result`` until the gap is at most ``tol`` or the time is over.
+    """Raise the lower bound of ``result`` until the gap is at most ``tol`` or there are ``max_parts`` parts.
 
     ``problem`` must be a largest term, ``max_a offset_a - c_a``. A better subspace replaces the one of ``result``.
     """
     if result.converged or result.relaxed is None or not problem.normalised:
         return result
     search = _Search(problem, joint, result, result.relaxed)
-    end = time.monotonic() + seconds
-    while search.gap > tol and time.monotonic() < end:
+    while search.gap > tol and search.n_parts < max_parts:
         search.split()
-    _log.info("branch and bound: %d parts, gap %.3g", search.n_parts, search.gap)
+        _log.info("%d parts: value %.9g, bound %.9g, gap %.3g", search.n_parts, search.value, search.bound, search.gap)
     return dataclasses.replace(
         result,
         basis=search.basis,

@@ -53,17 +53,14 @@ def minimise_on_range(
 ) -> SolverResult:
     """Minimise F(c(V)) over d-dimensional subspaces."""
     if joint.n_matrices == 1:
-        return _single(problem, joint, joint.vertex(0))
+        found = Incumbent(problem, joint)
+        found.try_point(joint.vertex(0))
+        return found.result(tol, Status.MAX_ITER)
     if joint.size <= max(_SMALL, _REDUCTION * (joint.dimension + EXTRA)):
         joint = joint if joint.forms_matrices else JointRange(joint.matrices, joint.dimension)
         return _solve_dense(problem, joint, tol=tol, max_iter=max_iter, rng=rng)
     with scipy_threads_only():
         return _solve_in_subspaces(problem, joint, tol=tol, max_iter=max_iter, rng=rng)
-
-
-def _single(problem: RangeProblem, joint: JointRange, point: RangePoint) -> SolverResult:
-    value, relaxed = problem.value(point.captured), RelaxedSolution(point.basis, np.ones(joint.dimension))
-    return SolverResult(point.basis, value, value, np.ones(1), Status.OPTIMAL, 0, joint.calls, relaxed)
 
 
 def _solve_dense(

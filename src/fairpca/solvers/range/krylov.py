@@ -36,8 +36,8 @@ _POWERS = 4
 _PROOF_STEPS = 60
 #: The proof stops refining nu once it is below this share of the d-th eigenvalue.
 _CLEAR = 0.6
-#: Numbers that basis and images may hold together; the subspace then begins anew with its leading half.
-_MOST_NUMBERS = 12_000_000
+#: Numbers that basis and images may hold together (32 MB); the subspace then begins anew with its leading half.
+_MOST_NUMBERS = 4_000_000
 #: Number of columns of the subspace in attempts at a proof, in units of the number of Ritz vectors refined.
 _PROOF_WIDTHS = (4, 8, 16)
 #: Residuals below this share of the largest eigenvalue are rounding.
@@ -50,8 +50,11 @@ class Krylov:
     def __init__(self, apply: Apply, size: int, dimension: int, rng: np.random.Generator) -> None:
         self._matrix, self._rng, self.dimension, self.products = apply, rng, dimension, 0
         self.count = min(size, dimension + _EXTRA)
-        self.basis = np.zeros((size, 0))
-        self._images = np.zeros((size, 0))
+        self.part = Part(np.zeros((size, 0)), np.zeros((size, 0)))
+
+    @property
+    def basis(self) -> np.ndarray:
+        return self.part.basis
 
     def _apply(self, vectors: np.ndarray) -> np.ndarray:
         self.products += 1
@@ -65,25 +68,15 @@ class Krylov:
 
     def grow(self, vectors: np.ndarray) -> bool:
         """Add directions; False if there is nothing to add."""
-        before = self.basis.shape[1]
-        if (before + vectors.shape[1]) * 2 * len(self.basis) > max(_MOST_NUMBERS, 8 * self.count * len(self.basis)):
-            self._shrink(max(before // 2, self.count))
-            before = self.basis.shape[1]
-        self.basis = extend_basis(self.basis, vectors)
-        new = self.basis[:, before:]
-        if not new.shape[1]:
+        size, width = self.basis.shape
+        if (width + vectors.shape[1]) * 2 * size > max(_MOST_NUMBERS, 8 * self.count * size):
+            self.part = self.part.leading(max(width // 2, self.count))
+            width = self.basis.shape[1]
+        basis = extend_basis(self.basis, vectors)
+        if basis.shape[1] == width:
             return False
-        self._images = np.hstack([self._images, self._apply(new)])
-        self._settle()
+        self.part = Part(basis, np.hstack([self.part.images, self._apply(basis[:, width:])]))
         return True
-
-    def _settle(self) -> None:
-        self.part = Part(self.basis, self._images)
-
-    def _shrink(self, count: int) -> None:
-        vectors = self.part.vectors[:, -count:]
-        self.basis, self._images = self.basis @ vectors, self._images @ vectors
-        self._settle()
 
     def converge(self, missing: float, max_steps: int) -> bool:
         """Grow until the sum of the d largest eigenvalues lacks no more than about ``missing``; False if it may."""
@@ -99,7 +92,7 @@ class Krylov:
         """Residuals of the leading Ritz vectors, of unit length, and the part of the sum they may lack."""
         d = self.dimension
         values, vectors = self.part.values[::-1][: self.count], self.part.vectors[:, ::-1][:, : self.count]
-        residuals = self._images @ vectors - self.basis @ (vectors * values)
+        residuals = self.part.images @ vectors - self.basis @ (vectors * values)
         sizes = np.linalg.norm(residuals, axis=0)
         if len(values) < self.count:
             return residuals / np.maximum(sizes, np.finfo(float).tiny), np.inf
@@ -110,7 +103,7 @@ class Krylov:
 
     def support(self) -> float:
         """The sum of the d largest Ritz values, which is never too large."""
-        return self.part.support(self.dimension)
+        return float(self.part.values[-self.dimension :].sum())
 
     def leading(self) -> tuple[np.ndarray, np.ndarray]:
         """The largest Ritz values, descending, and their vectors."""
@@ -123,7 +116,7 @@ class Krylov:
         vectors alone leave more outside, but their residuals are negligible. For a flat spectrum, only the latter may
         succeed.
         """
-        last = self.part.value(self.dimension)
+        last = float(self.part.values[-self.dimension])
         bound = self.part.support_bound(self.dimension, bound_outside(self._apply, self.part, last, self._rng))
         if bound - self.support() > accepted:
             leading = self.part.leading(self.count)
@@ -139,8 +132,10 @@ class Krylov:
         bound = np.inf
         for width in _PROOF_WIDTHS:
             self.converge(0.1 * accepted, max_steps)
-            while self.basis.shape[1] < width * self.count and self.grow(self._residuals()[0]):
-                pass
+            before = -1  # it may begin anew before it is as wide as this
+            while before < self.basis.shape[1] < width * self.count:
+                before = self.basis.shape[1]
+                self.grow(self._residuals()[0])
             bound = min(bound, self.proven_support(accepted))
             if bound - self.support() <= accepted:
                 break
@@ -151,36 +146,28 @@ class Part:
     """The matrix B relative to an orthonormal basis Q: T = Q^T B Q and the residual R = B Q - Q T."""
 
     def __init__(self, basis: np.ndarray, images: np.ndarray) -> None:
-        self._basis, self._images = basis, images
+        self.basis, self.images = basis, images
         form = basis.T @ images
         self._form = 0.5 * (form + form.T)
         self.values, self.vectors = np.linalg.eigh(self._form)
 
-    def value(self, dimension: int) -> float:
-        """The d-th Ritz value."""
-        return float(self.values[-dimension])
-
-    def support(self, dimension: int) -> float:
-        """The sum of the d largest Ritz values."""
-        return float(self.values[-dimension:].sum())
-
     def leading(self, count: int) -> Part:
         """The same for the leading Ritz vectors alone."""
         vectors = self.vectors[:, -count:]
-        return Part(self._basis @ vectors, self._images @ vectors)
+        return Part(self.basis @ vectors, self.images @ vectors)
 
     def support_bound(self, dimension: int, outside: float) -> float:
         """An upper bound on the sum, given that no eigenvalue of the complement exceeds ``outside``."""
-        slack = self.value(dimension) - outside
+        slack = float(self.values[-dimension]) - outside
         if not slack > 0:
             return np.inf
-        residual = self._images - self._basis @ self._form
+        residual = self.images - self.basis @ self._form
         return block_sum_bound(self._form, residual, outside, slack, dimension)
 
     def outside(self, vectors: np.ndarray) -> np.ndarray:
         """Project on the complement, twice to remove rounding errors."""
-        vectors = vectors - self._basis @ (self._basis.T @ vectors)
-        return vectors - self._basis @ (self._basis.T @ vectors)
+        vectors = vectors - self.basis @ (self.basis.T @ vectors)
+        return vectors - self.basis @ (self.basis.T @ vectors)
 
 
 def bound_outside(apply: Apply, part: Part, last: float, rng: np.random.Generator) -> float:
@@ -189,7 +176,7 @@ def bound_outside(apply: Apply, part: Part, last: float, rng: np.random.Generato
     def complement(vectors: np.ndarray) -> np.ndarray:
         return part.outside(apply(vectors))
 
-    start = part.outside(rng.standard_normal((len(part._basis), _PROBES)))
+    start = part.outside(rng.standard_normal((len(part.basis), _PROBES)))
     probes, sizes, bound = start, [1.0], np.inf
     for power in range(1, _POWERS + 1):
         probes = complement(probes)

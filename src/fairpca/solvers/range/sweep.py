@@ -256,7 +256,7 @@ class _Search:
 
     def _predicted(self, left: BoundaryPoint, right: BoundaryPoint, beyond: BoundaryPoint | None) -> np.ndarray:
         """The direction in which both functions are equal, by interpolation of the support function."""
-        start, turn = left.angle, right.angle - left.angle
+        start, turn = left.angle, max(right.angle - left.angle, np.finfo(float).tiny)
         support = _interpolated([point for point in (left, right, beyond) if point is not None])
 
         def excess(t: float) -> float:

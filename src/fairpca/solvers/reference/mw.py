@@ -30,7 +30,7 @@ def multiplicative_weights(problem: RangeProblem, joint: JointRange, *, tol: flo
         point = joint.point(weights, start=start)
         start = point.basis
         average += point.basis @ point.basis.T
-        terms = problem.dual(weights).gradient - point.captured
+        terms = problem.offsets - point.captured
         faster = found.try_point(point)
         if step == 1:
             rate = 1.0 / max(float(np.abs(terms).max()), np.finfo(float).tiny)

@@ -8,7 +8,6 @@ tests and benchmarks: it needs the extra ``fairpca[sdp]``, and its cost grows st
 from __future__ import annotations
 
 import dataclasses
-from typing import Any
 
 import numpy as np
 from scipy.optimize import linprog
@@ -28,9 +27,8 @@ def solve_sdp(problem: RangeProblem, joint: JointRange, *, tol: float) -> Solver
     captured = [cvxpy.sum(cvxpy.multiply(matrix, projector)) for matrix in joint.matrices]
     limits = [projector << np.eye(size), cvxpy.trace(projector) <= joint.dimension]
     if problem.normalised:
-        offsets = problem.dual(np.ones(joint.n_matrices)).gradient
         level = cvxpy.Variable()
-        terms = [level >= offset - value for offset, value in zip(offsets, captured, strict=True)]
+        terms = [level >= offset - value for offset, value in zip(problem.offsets, captured, strict=True)]
         program = cvxpy.Problem(cvxpy.Minimize(level), [*terms, *limits])
     else:
         terms = []
@@ -40,21 +38,26 @@ def solve_sdp(problem: RangeProblem, joint: JointRange, *, tol: float) -> Solver
     values = np.clip(values, 0.0, 1.0)
     relaxed = extreme_point(problem, joint, vectors) if problem.normalised else _kept(values, vectors)
     weights = _dual_weights(problem, joint, terms, vectors, values)
-    return _result(problem, joint, relaxed, weights, program, tol)
+    found = Incumbent(problem, joint)  # the better of the rounded optimum and the subspace at the dual weights
+    basis = relaxed.basis[:, : joint.dimension]
+    found.try_basis(problem.value(joint.captured(basis)), basis)
+    found.try_point(joint.point(weights))
+    found.n_iter = int(program.solver_stats.num_iters or 0)
+    # A first-order conic solver is at best as accurate as its own tolerance.
+    return dataclasses.replace(found.result(max(tol, _CONIC_ACCURACY), Status.GAP), relaxed=relaxed)
 
 
 def extreme_point(problem: RangeProblem, joint: JointRange, vectors: np.ndarray) -> RelaxedSolution:
     """The LP (5)-(9): new eigenvalues in [0, 1] for given eigenvectors, at a vertex of the feasible set."""
     size = vectors.shape[1]
     shares = np.einsum("pi,api->ai", vectors, joint.matrices @ vectors)
-    offsets = problem.dual(np.ones(joint.n_matrices)).gradient
     cost = np.append(np.zeros(size), 1.0)
     rows = np.hstack([-shares, -np.ones((len(shares), 1))])
     rows = np.vstack([rows, np.append(np.ones(size), 0.0)])
     answer = linprog(
         cost,
         A_ub=rows,
-        b_ub=np.append(-offsets, joint.dimension),
+        b_ub=np.append(-problem.offsets, joint.dimension),
         bounds=[(0.0, 1.0)] * size + [(None, None)],
         method="highs-ds",  # the simplex method, which ends at a vertex
     )
@@ -74,21 +77,3 @@ def _dual_weights(
         weights = np.array([max(float(term.dual_value), 0.0) for term in terms])
         return weights / weights.sum()
     return 1.0 / np.einsum("pi,api,i->a", vectors, joint.matrices @ vectors, values)
-
-
-def _result(
-    problem: RangeProblem,
-    joint: JointRange,
-    relaxed: RelaxedSolution,
-    weights: np.ndarray,
-    program: Any,
-    tol: float,
-) -> SolverResult:
-    """The better of the rounded optimum and the oracle's subspace at the dual weights."""
-    found = Incumbent(problem, joint)
-    basis = relaxed.basis[:, : joint.dimension]
-    found.try_basis(problem.value(joint.captured(basis)), basis)
-    found.try_point(joint.point(weights))
-    found.n_iter = int(program.solver_stats.num_iters or 0)
-    # A first-order conic solver is at best as accurate as its own tolerance.
-    return dataclasses.replace(found.result(max(tol, _CONIC_ACCURACY), Status.GAP), relaxed=relaxed)

@@ -10,7 +10,6 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from fairpca._workers import delayed, parallel
 from fairpca.joint_range import JointRange
 from fairpca.linalg import orthonormalise
 from fairpca.protocols import ConcavePieces, SolverResult, Status
@@ -34,7 +33,6 @@ def descend_subgradient(
     step: float,
     n_starts: int,
     max_iter: int,
-    n_jobs: int | None,
     rng: np.random.Generator,
 ) -> SolverResult:
     """Run from the complement of the leading eigenvectors of ``sum_a weights_a A_a``, and from random frames.
@@ -44,7 +42,7 @@ def descend_subgradient(
     p, q = joint.size, joint.size - joint.dimension
     complement = joint.spectrum(weights).vectors[:, joint.dimension :]
     starts = [np.ascontiguousarray(complement), *(random_frame(rng, p, q) for _ in range(n_starts))]
-    runs = parallel(n_jobs)(delayed(_descend)(problem, joint.matrices, start, step, max_iter) for start in starts)
+    runs = [_descend(problem, joint.matrices, start, step, max_iter) for start in starts]
     best = min(runs, key=lambda run: run.value)
     slopes = _value_and_slopes(problem, np.einsum("pi,api->a", best.frame, joint.matrices @ best.frame))[1]
     return SolverResult(

@@ -12,6 +12,7 @@ limits are updated as the temperature falls, and a few Newton steps at the end m
 from __future__ import annotations
 
 import dataclasses
+import logging
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 
@@ -20,6 +21,8 @@ import numpy as np
 from fairpca.protocols import SmoothableProblem
 from fairpca.solvers.stiefel.geometry import horizontal, retract_qr
 from fairpca.solvers.stiefel.quasi_newton import StiefelResult, minimise_on_stiefel
+
+_log = logging.getLogger(__name__)
 
 #: The temperature falls by this factor from one search to the next, which starts where the last one ended.
 _COOLING = 0.2
@@ -159,6 +162,7 @@ class _Search:
         self._n_iter += result.n_iter
         self._n_evaluations += result.n_evaluations
         self._update_multipliers()
+        _log.info("temperature %.3g: value %.9g, gradient %.3g", temperature, result.value, result.gradient_norm)
         return result
 
     def _term(self) -> AugmentedTerm:
