@@ -124,7 +124,7 @@ class Pass:
             values = values.astype(np.float64, copy=False) if name in roles.measured else values
             finite = np.isfinite(values)
             rows[name] = values if finite.all() else np.where(finite, values, np.nan)
-            if not self._impute or name in roles.measured:
+            if rows[name] is not values and (not self._impute or name in roles.measured):
                 absent[name] = ~finite
         for name, levels in self.record.levels.items():
             position = {level: j for j, level in enumerate(levels)}
