@@ -28,10 +28,6 @@ FOR_USERS = ALWAYS | {"PR01", "PR02", "RT01", "YD01", "SA01", "EX01"}
 INTERNAL_MODULES = ("moments", "moments.dask")
 #: Names of other modules that one layer exports for another, and exceptions the other way round.
 INTERNAL = {
-    "label_text",
-    "number",
-    "outvoted_sentence",
-    "sample_sentence",
     "Array",
     "SolverResult",
     "Status",
