@@ -38,7 +38,7 @@ FOR_USERS_ALL_THE_SAME = {"GroupMoments", "group_moments", "moments_from_dask"}
 
 def public_names() -> list[tuple[str, str]]:
     """Module and name of everything on the page of the API."""
-    return re.findall(r"(?m)^   ~(fairpca[\w.]*)\.(\w+)$", API.read_text(encoding="utf-8"))
+    return re.findall(r"(?m)^(?:   ~|\.\. py:data:: )(fairpca[\w.]*)\.(\w+)$", API.read_text(encoding="utf-8"))
 
 
 def public_objects() -> Iterator[tuple[str, str, Any]]:
