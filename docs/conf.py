@@ -42,7 +42,7 @@ numpydoc_show_class_members = False
 numpydoc_xref_param_type = False
 #: Plain text, one line per name that docstrings link to (version 1 of the format).
 intersphinx_mapping = {
-    "sklearn": ("https://scikit-learn.org/stable/", str(ROOT / "docs" / "_static" / "scikit-learn.inv")),
+    "sklearn": ("https://scikit-learn.org/stable/", str(ROOT / "docs" / "scikit-learn.txt")),
 }
 
 sphinx_gallery_conf = {
@@ -68,6 +68,7 @@ html_favicon = "_static/logo.svg"
 html_copy_source = False
 html_show_sourcelink = False
 html_show_search_summary = False  # reads the pages again, which a browser refuses on a page opened from disk
+html_context = {"default_mode": "auto"}
 html_math_renderer = "mathml"
 html_theme_options = {
     "logo": {"text": "fairpca", "image_light": "_static/logo.svg", "image_dark": "_static/logo.svg"},

@@ -31,7 +31,7 @@ def table(found: Comparison) -> str:
     def interval(one: Any) -> str:
         return f"{number(one)} ({number(one.joint_low)} to {number(one.joint_high)})"
 
-    heads = "| ten components, new rows | error: PCA | FairPCA | loss: PCA | FairPCA |"
+    heads = "| on new rows | error: PCA | FairPCA | loss: PCA | FairPCA |"
     lines = [heads, "|---|---|---|---|---|"]
     for group, who in WHO.items():
         cells = [number(one.error.by_group[group]) for one in (ordinary, balanced)]
@@ -47,7 +47,7 @@ def table(found: Comparison) -> str:
         "",
         f"- **Found:** with ordinary PCA the loss of {worse} is larger than that of {better}, by {interval(gap)}. With "
         f"`FairPCA` {shown}: {interval(balanced_gap)}.",
-        f"- **Price:** the error of everybody together changes by {number(balanced.change.overall)}, "
+        f"- **Price:** the error (lower is better) of everybody together changes by {number(balanced.change.overall)}, "
         f"{', '.join(changes)}.",
         f"- **What stays:** sex can still be read off the components (AUC {number(balanced.held_out.auc)}; 0.5 is "
         "guessing, 1 is certainty).",

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import argparse
 import re
+from collections import defaultdict
 from pathlib import Path
 
 import numpy as np
@@ -63,9 +64,14 @@ def test_the_tokens_of_the_page_are_those_of_the_code():
     assert f"{', '.join(f'`{token}`' for token in kept[:-1])} and `{kept[-1]}` are kept" in " ".join(PAGE.split())
 
 
-def test_each_option_is_in_the_table_once():
+def test_each_option_is_in_the_table_once_with_its_commands():
     (commands,) = [one for one in _parser()._actions if isinstance(one, argparse._SubParsersAction)]
-    options = {text for parser in commands.choices.values() for one in parser._actions for text in one.option_strings}
+    options = defaultdict(set)
+    for name, parser in commands.choices.items():
+        for text in {text for one in parser._actions for text in one.option_strings} - {"-h", "--help"}:
+            options[text].add(name[0])
     table = PAGE.partition("### All options")[2].partition("\n## ")[0]
-    heads = "".join(line.split("|")[1] for line in table.splitlines() if line.startswith("| `"))
-    assert sorted(re.findall(r"--[a-z-]+", heads)) == sorted(options - {"-h", "--help"})
+    rows = [line.split("|") for line in table.splitlines() if line.startswith("| `")]
+    listed = [(text, set(row[2].split())) for row in rows for text in re.findall(r"--[a-z-]+", row[1])]
+    assert len(listed) == len(dict(listed))
+    assert dict(listed) == options

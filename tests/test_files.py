@@ -139,7 +139,7 @@ def test_the_standard_output_gets_the_result_alone(people, tmp_path):
         stream.flush()
         done = subprocess.run(call, check=True, stdout=stream, stderr=subprocess.PIPE, text=True)
     lines = (tmp_path / "collected").read_text().splitlines()
-    assert lines[:2] == ["before", "fairpca0,fairpca1"]
+    assert lines[:2] == ["before", '"fairpca0","fairpca1"']
     assert len(lines) == 2 + 60
     assert done.stderr.startswith("60 rows, 2 scores each")
 

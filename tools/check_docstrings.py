@@ -28,10 +28,6 @@ FOR_USERS = ALWAYS | {"PR01", "PR02", "RT01", "YD01", "SA01", "EX01"}
 INTERNAL_MODULES = ("moments", "moments.dask")
 #: Names of other modules that one layer exports for another, and exceptions the other way round.
 INTERNAL = {
-    "label_text",
-    "number",
-    "outvoted_sentence",
-    "sample_sentence",
     "Array",
     "SolverResult",
     "Status",
@@ -42,7 +38,7 @@ FOR_USERS_ALL_THE_SAME = {"GroupMoments", "group_moments", "moments_from_dask"}
 
 def public_names() -> list[tuple[str, str]]:
     """Module and name of everything on the page of the API."""
-    return re.findall(r"(?m)^   ~(fairpca[\w.]*)\.(\w+)$", API.read_text(encoding="utf-8"))
+    return re.findall(r"(?m)^(?:   ~|\.\. py:data:: )(fairpca[\w.]*)\.(\w+)$", API.read_text(encoding="utf-8"))
 
 
 def public_objects() -> Iterator[tuple[str, str, Any]]:

@@ -20,10 +20,11 @@ from pathlib import Path
 ROOT = Path(__file__).parents[1]
 DIST = ROOT / "dist"
 #: The bundled data and the schema of JSON results; everything else that is not code, text or a picture is refused.
-DATA = {"german.data", "audit.schema.json"}
+DATA = {"adult.data.bz2", "german.data", "audit.schema.json"}
 KNOWN = {
     ".py",
     ".md",
+    ".rst",
     ".typed",
     ".js",
     ".css",
@@ -38,7 +39,10 @@ KNOWN = {
     ".csv",
 }
 ONLY_IN_TESTS = {".npz", ".csv"}
-NEEDED_IN_WHEEL = ("fairpca/py.typed", "fairpca/datasets/data/german.data", "fairpca/datasets/data/german.md")
+NEEDED_IN_WHEEL = (
+    "fairpca/py.typed",
+    *(f"fairpca/datasets/data/{name}" for name in ("adult.data.bz2", "adult.md", "german.data", "german.md")),
+)
 #: Runs in the new environment: what importing needs, and that nothing optional is imported.
 SMOKE = """
 import importlib, importlib.metadata, pkgutil, sys
@@ -101,7 +105,7 @@ def source_names(source: Path) -> list[str]:
 
 
 def check_contents(names: list[str], *needed: tuple[str, ...]) -> None:
-    """What must be there is there, and no data but German credit (tests have small files of their own)."""
+    """What must be there is there, and no data but the bundled tables (tests have small files of their own)."""
     missing = [name for group in needed for name in group if name not in names]
     require(not missing, f"missing: {missing}")
     for name in names:

@@ -12,7 +12,7 @@ from fairpca.estimators import (
 )
 from fairpca.persistence import load_model, save_model
 
-__version__ = "0.2.0"
+__version__ = "0.3.0"
 
 __all__ = [
     "AnchorPCA",

@@ -10,7 +10,7 @@ from typing import Any
 
 from fairpca._optional import require
 
-__all__ = ["TableResult", "fixed", "number", "p_text", "percent", "with_interval"]
+__all__ = ["TableResult", "fixed", "number", "p_text", "percent", "text_table", "with_interval"]
 
 
 class TableResult:
@@ -36,7 +36,7 @@ class TableResult:
 
     def __repr__(self) -> str:
         above, below = self._sentences()
-        return "\n".join([*above, "", *_text_table(self._headings(), self._rows()), *below])
+        return "\n".join([*above, "", *text_table(self._headings(), self._rows()), *below])
 
     def _repr_html_(self) -> str:
         above, below = self._sentences()
@@ -46,17 +46,16 @@ class TableResult:
         return f"<div>{before}<table><thead><tr>{head}</tr></thead><tbody>{body}</tbody></table>{after}</div>"
 
 
-def _text_table(headings: Sequence[str], rows: Sequence[Sequence[str]]) -> list[str]:
-    """Align columns: the first to the left, numbers to the right."""
+def text_table(headings: Sequence[str], rows: Sequence[Sequence[str]], left: int = 1) -> list[str]:
+    """Columns as wide as their contents: the first ``left`` of them aligned left, the others, numbers, right."""
     widths = [max(map(len, column)) for column in zip(headings, *rows, strict=True)]
-
-    def line(cells: Sequence[str]) -> str:
-        first, *others = cells
-        return "  ".join(
-            [first.ljust(widths[0]), *(cell.rjust(width) for cell, width in zip(others, widths[1:], strict=True))]
+    return [
+        "  ".join(
+            cell.ljust(width) if position < left else cell.rjust(width)
+            for position, (cell, width) in enumerate(zip(row, widths, strict=True))
         ).rstrip()
-
-    return [line(headings), *map(line, rows)]
+        for row in [headings, *rows]
+    ]
 
 
 def number(value: float) -> str:

@@ -172,7 +172,7 @@ def test_batches_of_any_shape_equal_all_rows(scene, preserve):
     whole = LeaceEraser(preserve=preserve).fit(X, label, sensitive_features=site)
     parts = LeaceEraser(preserve=preserve)
     parts.partial_fit(X[:0], label[:0], sensitive_features=site[:0])
-    for rows in (slice(0, 1), slice(1, 200), slice(200, 900)):
+    for rows in (slice(600, 900), slice(0, 1), slice(1, 200), slice(200, 600)):
         parts.partial_fit(X[rows], label[rows], sensitive_features=site[rows])
     shaped = (X.reshape(30, 30, 12), label.reshape(30, 30))
     tokens = LeaceEraser(preserve=preserve).fit(*shaped, sensitive_features=site.reshape(30, 30))

@@ -117,6 +117,14 @@ def test_large_arrays_are_permuted_by_blocks(people, monkeypatch):
     assert loss_test(X, sensitive_features=groups, n_components=2, n_permutations=19).unit == "blocks"
 
 
+@pytest.mark.filterwarnings("ignore")
+def test_large_arrays_are_permuted_by_rows_for_estimators_that_need_them(people, monkeypatch):
+    X, groups = (column[:60] for column in people)
+    monkeypatch.setattr("fairpca.inference._movable.MANY_NUMBERS", 100)
+    test = loss_test(X, sensitive_features=groups, estimator=MMDFairPCA(1, max_iter=2), n_permutations=2)
+    assert test.unit == "rows"
+
+
 def test_large_arrays_of_many_features_are_permuted_by_rows(people, monkeypatch):
     """The moments of a hundred blocks would fill the memory."""
     X, groups = people[:2]

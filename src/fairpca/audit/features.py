@@ -200,9 +200,7 @@ def notes(rows: Pass, preparation: Preparation, sample: Rows) -> Iterator[Note]:
     yield from _number_notes(rows, preparation, sample)
     found: dict[Any, list[str]] = {}
     for name in preparation.columns:
-        seen = rows.columns[name].seen
-        kind = rows.record.levels.get(name, (seen.smallest, seen.largest))
-        found.setdefault((rows.checksums[name], kind), []).append(name)
+        found.setdefault((rows.checksums.get(name), rows.kinds[name]), []).append(name)
     copies = {other: first for first, *others in found.values() for other in others}
     if copies:
         said = some([f"{other!r} of {first!r}" for other, first in copies.items()])

@@ -229,7 +229,7 @@ class Preparation:
         """The record in words, one line per fact; ``options`` maps parameters to the options of a program."""
         return [
             *(note.text(options or {}) for note in self.notes),
-            *self._features(),
+            *self.columns_used(),
             *(f"read the commas in {name!r} as {meaning}" for name, meaning in self.commas.items()),
             *self._left_out(),
             *(self._pooled(name, rare) for name, rare in self.pooled.items()),
@@ -238,7 +238,8 @@ class Preparation:
             *([self.sampled] if self.sampled else []),
         ]
 
-    def _features(self) -> list[str]:
+    def columns_used(self) -> list[str]:
+        """What is a feature and what is not: those of the remarks that every table has."""
         said = []
         if self.numeric:
             said.append(f"{len(self.numeric)} numeric columns: {some(self.numeric)}")

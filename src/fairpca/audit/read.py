@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import hashlib
 from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -57,8 +58,8 @@ def read_table(data: Any, *, delimiter: str | None = None, missing: MissingToken
     >>> list(table.types), table.delimiter
     (['age', 'city'], ';')
     """
-    tokens = missing if isinstance(missing, MissingTokens) else MissingTokens.of(missing)
-    tokens = MissingTokens(tokens.usual, tokens.added)  # one of its own remembers what was met
+    # Tokens of its own remember what was met.
+    tokens = replace(missing if isinstance(missing, MissingTokens) else MissingTokens.of(missing))
     if not isinstance(data, str | Path):
         return _FrameTable(data, delimiter, tokens)
     path = Path(data)

@@ -71,7 +71,11 @@ class Pass:
         self.values |= record.levels
         #: Rows by group (in the order of its number) and value, one after the other.
         self.cells = {name: np.zeros(0, dtype=np.int64) for name in self.values}
-        self.checksums = dict.fromkeys([*record.numeric, *record.levels], 0)
+        #: What identical columns have in common, and checksums of those that have it.
+        ranges = {name: (columns[name].seen.smallest, columns[name].seen.largest) for name in record.numeric}
+        self.kinds: dict[str, tuple[Any, ...]] = ranges | record.levels
+        alike = Counter(self.kinds.values())
+        self.checksums = {name: 0 for name, kind in self.kinds.items() if alike[kind] > 1}
         self.group_rows, self.class_rows, self._lost = Counter[Any](), Counter[Any](), Counter[Any]()
         #: Rows that lack a value of a column, and missing values among the rows that are used.
         self._without, self.missing = Counter[str](), Counter[str]()
@@ -120,7 +124,7 @@ class Pass:
             values = values.astype(np.float64, copy=False) if name in roles.measured else values
             finite = np.isfinite(values)
             rows[name] = values if finite.all() else np.where(finite, values, np.nan)
-            if not self._impute or name in roles.measured:
+            if rows[name] is not values and (not self._impute or name in roles.measured):
                 absent[name] = ~finite
         for name, levels in self.record.levels.items():
             position = {level: j for j, level in enumerate(levels)}

@@ -36,6 +36,8 @@ _MOST_TEXTS = 100_000
 #: The longest text that Python's csv module reads.
 _MOST_LETTERS = 131_072
 _BATCH_NUMBERS = 2_000_000
+#: Rows that are enough to see of most columns that they have many values.
+_FIRST_ROWS = 1000
 CONSTANT = "it is constant"
 #: Names of row numbers and identifiers; a column without a name is called "column 1" and so on, "Unnamed: 0" by pandas.
 _NAMES = re.compile(
@@ -82,7 +84,9 @@ class SeenNumbers:
 
     def add(self, values: np.ndarray) -> None:
         """Add rows; missing values are not finite."""
-        known = values[np.isfinite(values)]
+        if not len(values):
+            return
+        known = values if np.isfinite([values.min(), values.max()]).all() else values[np.isfinite(values)]
         if not len(known):
             return
         if self._consecutive or self._named:
@@ -91,9 +95,9 @@ class SeenNumbers:
                 steps = np.diff(known, prepend=self._last if self.n_known else known[0] - 1)
             self._named = self._named and whole
             self._consecutive = self._consecutive and whole and bool((steps == 1).all())
-        if self.few is not None:
-            found = self.few | set(np.unique(known).tolist())
-            self.few = found if len(found) <= MAX_GROUPS else None
+        for part in (known[:_FIRST_ROWS], known):
+            found = set() if self.few is None else self.few | set(np.unique(part).tolist())
+            self.few = found if 0 < len(found) <= MAX_GROUPS else None
         self._last, self.n_known = known[-1], self.n_known + len(known)
         self.smallest = min(self.smallest, float(known.min()))
         self.largest = max(self.largest, float(known.max()))

@@ -89,6 +89,13 @@ class FloatTransformer(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEs
     def _check_transform_parameters(self) -> None:
         """Raise for parameters with which ``transform`` would fail: a saved model may come from an untrusted source."""
 
+    def _sample_of_features(self, X: Any, sensitive_features: Any) -> Any:
+        """Placeholder rows of a Dask collection without its sensitive columns, which are remembered."""
+        features = as_dask_features(X, sensitive_features)[0]
+        if hasattr(X, "columns"):
+            remember_sensitive_columns(self, [name for name in X.columns if name not in features.columns])
+        return sample_of(features)
+
     def _repr_html_inner(self) -> str:
         return super()._repr_html_inner() + fitted_html(self)
 
@@ -128,13 +135,6 @@ class LinearProjection(RowProjector, FloatTransformer, metaclass=ABCMeta):
 
     components_: np.ndarray
     mean_: np.ndarray
-
-    def _sample_of_features(self, X: Any, sensitive_features: Any) -> Any:
-        """Placeholder rows of a Dask collection without its sensitive columns, which are remembered."""
-        features = as_dask_features(X, sensitive_features)[0]
-        if hasattr(X, "columns"):
-            remember_sensitive_columns(self, [name for name in X.columns if name not in features.columns])
-        return sample_of(features)
 
     def _set_projection(self, basis: np.ndarray, reduction: Reduction, form: np.ndarray | None = None) -> None:
         """Set the attributes of scikit-learn's PCA from an orthonormal basis, in coordinates of the reduction.

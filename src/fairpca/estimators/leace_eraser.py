@@ -36,7 +36,7 @@ from fairpca.estimators._kinds import detached, in_kind
 from fairpca.estimators._uncorrelated import check_attributes
 from fairpca.moments import GroupMoments
 from fairpca.moments._attributes import JointMoments, accumulate_joint
-from fairpca.moments.dask import as_dask_features, joint_moments_from_dask, rows_lazily, sample_of
+from fairpca.moments.dask import joint_moments_from_dask, rows_lazily, sample_of
 from fairpca.problems.erasure import Erasure, least_squares_erasure
 
 __all__ = ["LeaceEraser"]
@@ -196,8 +196,7 @@ class LeaceEraser(OneToOneFeatureMixin, AddsRows, FloatTransformer):
         """
         self._check_parameters()
         before = self._rows_seen()
-        part = self._measure(X, y, sensitive_features, continuous, sample_weight, part=True, reset=before is None)
-        return self._add(before, part)
+        return self._add(before, self._measure(X, y, sensitive_features, continuous, sample_weight, part=True))
 
     def transform(self, X: Any) -> Any:
         """The rows without linear traces of the group: same shape, kind, type and device; lazy for Dask."""
@@ -238,10 +237,10 @@ class LeaceEraser(OneToOneFeatureMixin, AddsRows, FloatTransformer):
         ...     again = LeaceEraser.load(eraser.save(pathlib.Path(folder) / "eraser.safetensors"))
         """
         check_is_fitted(self)
-        file_format, packer = require("safetensors.numpy", "save"), Packer({})
+        file_format = require("safetensors.numpy", "save")
         found = {name: getattr(self, name) for name in (*_ABOUT, "feature_names_in_") if hasattr(self, name)}
         about = {name: value.tolist() if isinstance(value, np.ndarray) else value for name, value in found.items()}
-        header = json.dumps(packer.pack({"preserve": self.preserve, **about}, "save"))
+        header = json.dumps(Packer({}).pack({"preserve": self.preserve, **about}, "save"))
         parts = {name: np.ascontiguousarray(getattr(self, source)) for name, source in _MAP.items()}
         content = file_format.save(parts, {"fairpca": header})
         return replace_file(path, lambda stream: stream.write(content))
@@ -309,23 +308,22 @@ class LeaceEraser(OneToOneFeatureMixin, AddsRows, FloatTransformer):
         sample_weight: Any,
         *,
         part: bool,
-        reset: bool = True,
     ) -> JointMoments:
         """The moments of these rows beside their groups, continuous sensitive features and label."""
+        reset = not part or "_columns" not in vars(self)
         if self.preserve is None:
             y = None
         elif y is None:
             raise ValueError("preserve='label' needs y, the label of each row: fit(X, y, sensitive_features=...).")
         if is_dask(X):
-            features = X if sensitive_features is None else as_dask_features(X, sensitive_features)[0]
-            names = [name for name in getattr(X, "columns", ()) if name not in features.columns]
-            remember_sensitive_columns(self, names)
-            check_matrix(self, sample_of(features), reset=reset)
+            sample = sample_of(X) if sensitive_features is None else self._sample_of_features(X, sensitive_features)
+            check_matrix(self, sample, reset=reset)
             return joint_moments_from_dask(X, sensitive_features, continuous, y, sample_weight)
+        features = X
         if sensitive_features is not None or continuous is None:
             features, sensitive_features = split_off_groups(self, X, sensitive_features, reset=reset)
-        else:
-            features = X
+        elif reset:
+            remember_sensitive_columns(self, [])
         y, sensitive_features, sample_weight = (
             one_per_row(name, values, X)
             for name, values in (("y", y), ("sensitive_features", sensitive_features), ("sample_weight", sample_weight))
@@ -341,9 +339,11 @@ class LeaceEraser(OneToOneFeatureMixin, AddsRows, FloatTransformer):
         return accumulate_joint(rows, parts, check_sample_weight(sample_weight, rows.shape[0], part=part))
 
     def _rows_seen(self) -> JointMoments | None:
-        if "groups_" in vars(self) and "_columns" not in vars(self):
+        if "_columns" in vars(self):
+            return JointMoments(self._columns, self._moments)
+        if "groups_" in vars(self):
             raise ValueError("This eraser holds its map but no sums to which rows could be added; use a new one.")
-        return JointMoments(self._columns, self._moments) if "_columns" in vars(self) else None
+        return None
 
     def _remember(self, moments: JointMoments) -> None:
         self._columns, self._moments = moments.columns, moments.joint
@@ -403,6 +403,6 @@ class LeaceEraser(OneToOneFeatureMixin, AddsRows, FloatTransformer):
         check_matrix(self, np.zeros((1, X.shape[-1])), reset=False)
         X = X if X.is_floating_point() else X.double()
         wide = torch.promote_types(X.dtype, torch.float32)
-        if not (torch.isfinite(X.sum(dtype=wide)) or torch.isfinite(X).all()):
+        if not torch.isfinite(X).all():
             raise ValueError("Input X contains NaN or infinity; drop or fill those rows first.")
         return self.to_torch(wide).to(X.device)(X)

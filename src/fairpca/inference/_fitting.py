@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
@@ -10,14 +11,18 @@ from scipy import sparse
 from sklearn.base import clone
 from sklearn.decomposition import PCA
 from sklearn.frozen import FrozenEstimator
+from sklearn.utils import _safe_indexing
 from sklearn.utils.metadata_routing import get_routing_for_object
 from sklearn.utils.validation import check_is_fitted, has_fit_parameter
 
-from fairpca.estimators._base import LinearProjection
+from fairpca.estimators._base import LinearProjection, label_array
+from fairpca.inference._checks import CountedRows
 from fairpca.linalg import fix_signs, top_eigenpairs
 from fairpca.moments import GroupMoments
+from fairpca.moments._sources import RowSource
 
 __all__ = [
+    "Fitter",
     "fit_rows",
     "fit_to_moments",
     "is_fitted",
@@ -75,6 +80,37 @@ def fit_rows(estimator: Any, X: Any, y: Any, groups: np.ndarray, weights: np.nda
             )
         options["sample_weight"] = weights
     return clone(estimator).fit(X, y, **options)
+
+
+@dataclass(frozen=True)
+class Fitter:
+    """Fits an estimator to moments if they are sufficient, otherwise to rows in memory."""
+
+    estimator: Any
+    source: RowSource
+    y: Any = None
+
+    def __post_init__(self) -> None:
+        if not (needs_moments_only(self.estimator) or isinstance(self.source, CountedRows)):
+            raise ValueError(
+                f"{type(self.estimator).__name__} needs rows in memory; pass a random sample of the rows, or an "
+                "estimator with fit_moments."
+            )
+
+    def __call__(self, moments: GroupMoments | None, rows: Any = slice(None), codes: np.ndarray | None = None) -> Any:
+        """Fit to these moments, or to these rows, perhaps with other groups."""
+        if needs_moments_only(self.estimator):
+            assert moments is not None
+            return fit_to_moments(self.estimator, moments)
+        assert isinstance(self.source, CountedRows)
+        source, y = self.source, self.source.select(self.y)
+        return fit_rows(
+            self.estimator,
+            source.X[rows],
+            None if y is None else _safe_indexing(y, rows),
+            label_array(source.groups.labels)[(source.groups.codes if codes is None else codes)[rows]],
+            None if source.weights is None else source.weights[rows],
+        )
 
 
 def is_projection(fitted: Any) -> bool:

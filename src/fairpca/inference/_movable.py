@@ -104,13 +104,13 @@ class _BlockSums:
         return tuple(part[chosen].sum(axis=0) for part in (self._weights, self._totals, self._squares))
 
 
-def movable_parts(source: RowSource, clusters: Any, seed: int) -> Movable:
-    """Rows or clusters in memory, unless blocks of rows save time; otherwise blocks."""
+def movable_parts(source: RowSource, clusters: Any, seed: int, *, needs_rows: bool) -> Movable:
+    """Rows or clusters in memory, unless blocks of rows save time and are enough; otherwise blocks."""
     members = check_clusters(clusters, source)
     if not isinstance(source, CountedRows):
         return _blocks(source, seed)
     many = source.X.shape[0] * source.n_features > MANY_NUMBERS
-    if members is None and many and _MIN_BLOCKS * source.n_features**2 * 8 <= _BLOCK_BYTES:
+    if members is None and not needs_rows and many and _MIN_BLOCKS * source.n_features**2 * 8 <= _BLOCK_BYTES:
         return _blocks(source, seed)
     codes = source.groups.codes
     if members is not None:

@@ -9,23 +9,20 @@ from typing import Any
 import numpy as np
 from scipy import stats
 from sklearn.base import clone
-from sklearn.utils import _safe_indexing
 
 from fairpca._display import TableResult, number, with_interval
 from fairpca._labels import label_text
 from fairpca._progress import Report, progress_of
 from fairpca._validation import check_share, seed_from
 from fairpca._workers import delayed, parallel
-from fairpca.estimators._base import label_array
-from fairpca.inference._checks import CountedRows, as_source, check_dimensions
+from fairpca.inference._checks import as_source, check_dimensions
 from fairpca.inference._claims import Claim, claims_on_new_rows, components_text
 from fairpca.inference._divisions import CHANGE, CORRECTED, ERROR, LOSS
-from fairpca.inference._fitting import fit_rows, fit_to_moments, needs_moments_only
+from fairpca.inference._fitting import Fitter, needs_moments_only
 from fairpca.inference._intervals import Spread, critical_value
 from fairpca.inference._study import EIGENPROBLEMS, Evidence, Study, quietly
 from fairpca.linalg import threads_for
 from fairpca.metrics import Estimate, GroupValues
-from fairpca.moments._sources import RowSource
 
 __all__ = ["GroupEvaluation", "cross_validate_groups", "evaluations"]
 
@@ -261,16 +258,20 @@ def cross_validate_groups(
     """
     check_share("confidence", confidence, example=0.95)
     source = as_source(X, sensitive_features, sample_weight)
-    _check_can_be_evaluated(estimator, source)
-    study = Study(source, cv, clusters, seed_from(random_state))
     method, chosen = type(estimator).__name__, [estimator]
     if n_components is not None:
         numbers = check_dimensions(n_components, source.n_features)
         chosen = [clone(estimator).set_params(n_components=d) for d in numbers]
+    fits = [Fitter(one, source, y) for one in chosen]
+    if not all(hasattr(estimator, name) for name in ("transform", "inverse_transform")):
+        raise TypeError(
+            f"{method} has no inverse_transform, so it has no reconstruction error: pass a transformer that has one."
+        )
+    study = Study(source, cv, clusters, seed_from(random_state))
     with progress_of(progress) as report:
         evidence = [
-            study.evidence(method, *_fit_each_fold(one, study, y, n_jobs, _part_of(report, i, len(chosen))))
-            for i, one in enumerate(chosen)
+            study.evidence(method, *_fit_each_fold(fit, study, n_jobs, _part_of(report, i, len(fits))))
+            for i, fit in enumerate(fits)
         ]
     found = evaluations(study, evidence, confidence)
     if n_components is None or isinstance(n_components, int | np.integer):
@@ -278,61 +279,24 @@ def cross_validate_groups(
     return {one.n_components: one for one in found}
 
 
-def _check_can_be_evaluated(estimator: Any, source: RowSource) -> None:
-    """Raise an error early if an estimator needs rows that are not in memory, or cannot reconstruct them."""
-    name = type(estimator).__name__
-    if needs_moments_only(estimator):
-        return
-    if not isinstance(source, CountedRows):
-        raise ValueError(
-            f"{name} needs rows in memory; pass a random sample of the rows, or an estimator with fit_moments."
-        )
-    if not hasattr(estimator, "transform") or not hasattr(estimator, "inverse_transform"):
-        raise TypeError(
-            f"{name} has no inverse_transform, so it has no reconstruction error: pass a transformer that has one."
-        )
-
-
 def _part_of(report: Report, position: int, count: int) -> Report:
     return lambda done, total, what: report(position * total + done, count * total, what)
 
 
-def _fit_each_fold(
-    estimator: Any, study: Study, y: Any, n_jobs: int | None, progress: Report
-) -> tuple[Any, list[list[Any]]]:
+def _fit_each_fold(fit: Fitter, study: Study, n_jobs: int | None, progress: Report) -> tuple[Any, list[list[Any]]]:
     """The estimator fitted to all rows, and without each fold: of all divisions if it needs moments only."""
     progress(0, study.n_folds, "folds")
-    if needs_moments_only(estimator):
-        whole, without = fit_to_moments(estimator, study.all_moments), study.fit_without_folds(estimator)
+    if needs_moments_only(fit.estimator):
+        whole, without = fit(study.all_moments), study.fit_without_folds(fit.estimator)
         progress(study.n_folds, study.n_folds, "folds")
         return whole, without
     with threads_for(EIGENPROBLEMS * study.source.n_features**3):
-        fit, found = _RowFit(estimator, study, y), []
-        whole = fit(None)
+        whole, found, fold = fit(None), [], study.fold_of_rows()
         run = parallel(n_jobs, return_as="generator")
-        for fitted in run(delayed(quietly)(fit, fold) for fold in range(study.n_folds)):
+        for fitted in run(delayed(quietly)(fit, None, np.flatnonzero(fold != i)) for i in range(study.n_folds)):
             found.append(fitted)
             progress(len(found), study.n_folds, "folds")
     return whole, [found]
-
-
-class _RowFit:
-    """Fits to the rows outside a fold of the first division."""
-
-    def __init__(self, estimator: Any, study: Study, y: Any) -> None:
-        assert isinstance(study.source, CountedRows)
-        self._estimator, self._rows, self._fold = estimator, study.source, study.fold_of_rows()
-        self._y = study.source.select(y)
-
-    def __call__(self, fold: int | None) -> Any:
-        rows, source = np.flatnonzero(self._fold != fold), self._rows  # no row is in fold None
-        return fit_rows(
-            self._estimator,
-            source.X[rows],
-            None if self._y is None else _safe_indexing(self._y, rows),
-            label_array(source.groups.labels)[source.groups.codes[rows]],
-            None if source.weights is None else source.weights[rows],
-        )
 
 
 def evaluations(study: Study, evidence: Sequence[Evidence], confidence: float) -> list[GroupEvaluation]:
@@ -371,36 +335,40 @@ class _Intervals:
         least: float = -np.inf,
     ) -> GroupValues:
         """Single intervals of all groups and pairs, and joint ones of what the critical value was found for."""
-        one, k = self.evidence, len(self.labels)
+        one, k, is_change = self.evidence, len(self.labels), column == CHANGE
         means = one.means[:, column] if means is None else means
         lean, extra = np.zeros(k) if lean is None else lean, np.broadcast_to(extra, k)
         errors, freedom, repeated = one.errors[:, column], one.freedom[:, column], one.values[:, :, column]
         alone = one.with_variation(Spread(errors, freedom), repeated).plus(np.hypot(extra, own))
-        joint = self.critical.get(column, np.nan)
-        by_group = self._estimates(means, alone, np.zeros(k), np.zeros(k), joint if column == CHANGE else np.nan, least)
+        critical = self.critical.get(column, np.nan)
+        by_group = self._estimates(means, alone, critical if is_change else np.nan, least=least)
         first, second = np.triu_indices(k, 1)
         swapped = means[first] < means[second]
         first, second = np.where(swapped, second, first), np.where(swapped, first, second)
         both = Spread(errors[first], freedom[first]).plus(errors[second], freedom[second])
         both = one.with_variation(both, repeated[:, first] - repeated[:, second])
         both = both.plus(np.hypot(extra[first], extra[second]))
-        differences = means[first] - means[second]
-        joint = np.nan if column == CHANGE else joint
-        pairs = self._estimates(differences, both, lean[first], lean[second], joint, -np.inf)
+        critical, leans = np.nan if is_change else critical, (lean[first], lean[second])
+        pairs = self._estimates(means[first] - means[second], both, critical, *leans)
         names = [(self.labels[a], self.labels[b]) for a, b in zip(first, second, strict=True)]
         return GroupValues(
             dict(zip(self.labels, by_group, strict=True)), overall, dict(zip(names, pairs, strict=True)), name
         )
 
     def _estimates(
-        self, values: np.ndarray, spread: Spread, down: np.ndarray, up: np.ndarray, joint: float, least: float
+        self,
+        values: np.ndarray,
+        spread: Spread,
+        critical: float,
+        down: np.ndarray | float = 0.0,
+        up: np.ndarray | float = 0.0,
+        least: float = -np.inf,
     ) -> list[Estimate]:
-        single = spread.half_width(float(stats.norm.ppf(0.5 + self.confidence / 2)))
-        together = spread.half_width(joint)
-        ends = [np.maximum(values - down - half, least) for half in (single, together)]
-        ends += [values + up + half for half in (single, together)]
-        low, joint_low, high, joint_high = ends
-        return [Estimate(*row) for row in np.stack([values, low, high, joint_low, joint_high], axis=1)]
+        columns = [values]
+        for one in (float(stats.norm.ppf(0.5 + self.confidence / 2)), critical):
+            half = spread.half_width(one)
+            columns += [np.maximum(values - down - half, least), values + up + half]
+        return [Estimate(*row) for row in np.stack(columns, axis=1)]
 
 
 def _summary(study: Study, one: Evidence, confidence: float, critical: dict[int, float]) -> GroupEvaluation:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 import warnings
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -16,9 +16,9 @@ from fairpca._labels import label_text
 from fairpca._progress import Report, progress_of
 from fairpca._validation import Groups, check_number, check_several_groups, seed_from
 from fairpca._workers import delayed, parallel
-from fairpca.inference._checks import CountedRows, as_source, check_clusters, check_dimensions
+from fairpca.inference._checks import as_source, check_clusters, check_dimensions
 from fairpca.inference._claims import Claim, components_text
-from fairpca.inference._fitting import fit_rows, fit_to_moments, is_fitted, needs_moments_only, uses_groups
+from fairpca.inference._fitting import Fitter, is_fitted, needs_moments_only, uses_groups
 from fairpca.inference._movable import Movable, movable_parts
 from fairpca.inference._noise import Noise
 from fairpca.linalg import blas_threads, single_blas_thread
@@ -309,8 +309,9 @@ def loss_test(
     source, seed = as_source(X, sensitive_features, sample_weight), seed_from(random_state)
     if not n_permutations:
         return _in_closed_form(source, estimator, check_dimensions(n_components, source.n_features))
-    movable = movable_parts(source, clusters, seed)
-    losses = _losses(source, movable, clusters, estimator, n_components)
+    needs_rows = not (estimator is None or is_fitted(estimator) or needs_moments_only(estimator))
+    movable = movable_parts(source, clusters, seed, needs_rows=needs_rows)
+    losses = _losses(source, clusters, movable, estimator, n_components)
     with progress_of(progress) as report:
         random = _random_losses(losses, movable, n_permutations, seed, n_jobs, report)
     observed = losses.of(movable.codes, movable.moments)
@@ -319,72 +320,54 @@ def loss_test(
 
 @dataclass
 class _Losses:
-    """Losses of every group under a division: of ``fixed`` projections, or of estimators that are fitted to it."""
+    """Losses of every group under a division: of ``fixed`` projections, or of estimators that are fitted to it.
+
+    Both by their numbers of components. ``clusters`` are those of the rows, if clusters are moved.
+    """
 
     name: str
-    dimensions: tuple[int, ...]
-    fit: Callable[[int, GroupMoments, np.ndarray], Any] | None = None
-    fixed: dict[int, Projection] = field(default_factory=dict)
+    fixed: dict[int, Projection]
+    refitted: dict[int, Fitter] = field(default_factory=dict)
+    clusters: np.ndarray | None = None
 
     def of(self, codes: np.ndarray, moments: GroupMoments) -> np.ndarray:
         """Of shape (numbers of components, groups); ``codes`` are the groups of what is moved."""
-        projections = self.fixed
-        if self.fit is not None:
-            projections = {d: _projection(self.fit(d, moments, codes)) for d in self.dimensions}
+        projections = self.fixed or self.projections(codes, moments)
         return losses_by_dimension(moments.second_moments(), projections)
+
+    def projections(self, codes: np.ndarray, moments: GroupMoments) -> dict[int, Projection]:
+        codes = codes if self.clusters is None else codes[self.clusters]
+        fitted = {d: fit(moments, codes=codes) for d, fit in self.refitted.items()}
+        return {d: (one.components_.T, fitted_encoder(one)) for d, one in fitted.items()}
 
     def of_batch(self, movable: Movable, count: int, seed: np.random.SeedSequence) -> np.ndarray:
         """Of random divisions, of shape (count, numbers of components, groups)."""
         rng = np.random.default_rng(seed)
         with warnings.catch_warnings():
-            if self.fit is not None:
+            if not self.fixed:
                 warnings.simplefilter("ignore")  # one warning, for the true labels, is enough; 999 more fits follow
             return np.stack([self.of(*movable.divide(rng)) for _ in range(count)])
 
 
-def _projection(fitted: Any) -> Projection:
-    return fitted.components_.T, fitted_encoder(fitted)
-
-
-def _losses(source: RowSource, movable: Movable, clusters: Any, estimator: Any, n_components: Any) -> _Losses:
+def _losses(source: RowSource, clusters: Any, movable: Movable, estimator: Any, n_components: Any) -> _Losses:
     """Choose how the losses of a division are computed."""
-    moments = movable.moments
+    moments, name = movable.moments, type(estimator).__name__
     if estimator is None:
         dimensions = check_dimensions(n_components, moments.n_features)
-        return _Losses("PCA", dimensions, fixed=leading_projections(moments.pooled_covariance(), dimensions))
-    name = type(estimator).__name__
+        return _Losses("PCA", leading_projections(moments.pooled_covariance(), dimensions))
     if is_fitted(estimator):
         basis = _given_basis(estimator, n_components, moments)
         name = name if hasattr(estimator, "fit") else "the given components"
-        return _Losses(name, (basis.shape[1],), fixed={basis.shape[1]: (basis, fitted_encoder(estimator))})
+        return _Losses(name, {basis.shape[1]: (basis, fitted_encoder(estimator))})
     given = getattr(estimator, "n_components", None) if n_components is None else n_components
-    dimensions = check_dimensions(given, moments.n_features)
-    chosen = dict.fromkeys(dimensions, estimator)
+    chosen = dict.fromkeys(check_dimensions(given, moments.n_features), estimator)
     if n_components is not None:
-        chosen = {d: clone(estimator).set_params(n_components=d) for d in dimensions}
-    fit = (
-        _fit_to_moments(chosen) if needs_moments_only(chosen[dimensions[0]]) else _fit_to_rows(chosen, source, clusters)
-    )
-    if uses_groups(estimator):
-        return _Losses(name, dimensions, fit)
-    return _Losses(name, dimensions, fixed={d: _projection(fit(d, moments, movable.codes)) for d in dimensions})
-
-
-def _fit_to_moments(chosen: dict[int, Any]) -> Callable[[int, GroupMoments, np.ndarray], Any]:
-    return lambda d, moments, codes: fit_to_moments(chosen[d], moments)
-
-
-def _fit_to_rows(
-    chosen: dict[int, Any], source: RowSource, clusters: Any
-) -> Callable[[int, GroupMoments, np.ndarray], Any]:
-    if not isinstance(source, CountedRows):
-        name = type(next(iter(chosen.values()))).__name__
-        raise ValueError(
-            f"{name} needs rows in memory, but only moments of blocks of rows are available. Pass a random sample of "
-            "the rows, or an estimator with fit_moments."
-        )
-    members, X, weights = check_clusters(clusters, source), source.X, source.weights
-    return lambda d, moments, codes: fit_rows(chosen[d], X, None, codes if members is None else codes[members], weights)
+        chosen = {d: clone(estimator).set_params(n_components=d) for d in chosen}
+    fits = {d: Fitter(one, source) for d, one in chosen.items()}
+    losses = _Losses(name, {}, fits, check_clusters(clusters, source))
+    if not uses_groups(estimator):
+        losses.fixed = losses.projections(movable.codes, moments)
+    return losses
 
 
 def _given_basis(estimator: Any, n_components: Any, moments: GroupMoments) -> np.ndarray:
@@ -412,7 +395,7 @@ def _random_losses(
     bounds = range(0, count, _BATCH)
     seeds = np.random.SeedSequence([seed, int.from_bytes(b"permutations", "big")]).spawn(len(bounds))
     options: dict[str, Any] = {"return_as": "generator"}
-    if losses.fit is None:
+    if losses.fixed:
         n_jobs, options["prefer"] = n_jobs or blas_threads(), "threads"
     found: list[np.ndarray] = []
     with single_blas_thread():  # many small problems: threads of the linear algebra would only wait for each other
@@ -442,11 +425,11 @@ def _summarise(
     def p_value(statistic: float) -> float:
         return float(1 + np.count_nonzero(null >= statistic * (1.0 - _TIE))) / (1 + len(null))
 
-    dimensions = {}
-    for i, d in enumerate(losses.dimensions):
+    dimensions, tests = tuple(losses.fixed or losses.refitted), {}
+    for i, d in enumerate(dimensions):
         gaps = without_rounding(np.ptp(random[:, i], axis=1), total)
         columns = zip(moments.labels, moments.counts, observed[i], random[:, i].mean(axis=0), ratios[0, i], strict=True)
-        dimensions[d] = LossTest(
+        tests[d] = LossTest(
             p_value=p_value(ratios[0, i].max()),
             by_group={
                 label: GroupChance(rows[label], float(weight), float(loss), float(mean), p_value(ratio))
@@ -459,9 +442,9 @@ def _summarise(
             n_permutations=len(null),
             method=losses.name,
             unit=movable.unit,
-            tested=losses.dimensions,
+            tested=dimensions,
         )
-    return _together(dimensions)
+    return _together(tests)
 
 
 def _divide(values: np.ndarray, by: np.ndarray) -> np.ndarray:

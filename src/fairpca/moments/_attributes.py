@@ -11,7 +11,7 @@ from scipy import sparse
 
 from fairpca._containers import is_tensor
 from fairpca._continuous import ALL_ROWS, Measurements, check_continuous
-from fairpca._validation import Groups, check_plain_matrix, check_sample_weight, code_type
+from fairpca._validation import Groups, check_plain_matrix, check_sample_weight, code_type, ordered_labels
 from fairpca.moments._accumulate import accumulate
 from fairpca.moments._group_moments import GroupMoments, Reduction
 from fairpca.moments._tensors import accumulate_tensor
@@ -57,27 +57,24 @@ class JointMoments:
 
     def named(self, role: str) -> tuple[Any, ...]:
         """The labels of which there are rows, or the names of numbers."""
-        return tuple(name for j, (one, name) in enumerate(self.columns) if one == role and self._occurs(j))
+        return tuple(self.columns[j][1] for j in self._present(role))
 
     def counts(self) -> np.ndarray:
         """The number of rows of each group."""
-        shares = [self._share(j) for j, (role, _) in enumerate(self.columns) if role == "group" and self._occurs(j)]
-        counts = np.array(shares) * self.joint.total_count
-        return np.where(abs(counts - np.rint(counts)) < _ROUNDED * counts, np.rint(counts), counts)
+        counts = self._means[self._present("group")] * self.joint.total_count
+        whole = np.rint(counts)
+        return np.where(abs(counts - whole) < _ROUNDED * counts, whole, counts)
 
     def beside(self, *roles: str) -> AttributeMoments | None:
         """The features with the columns of these roles, without the most frequent label, which the others determine."""
-        frequent = {
-            max((j for j, (one, _) in enumerate(self.columns) if one == role), key=self._share, default=-1)
-            for role in _LABELS.intersection(roles)
-        }
-        kept = [
-            j for j, (role, _) in enumerate(self.columns) if role in roles and j not in frequent and self._occurs(j)
-        ]
-        features = np.arange(self.n_features)
+        kept = []
+        for role in roles:
+            found = self._present(role)
+            frequent = max(found, key=lambda j: self._means[j], default=None) if role in _LABELS else None
+            kept += [j for j in found if j != frequent]
         if not kept:
             return None
-        chosen = self.joint.select(np.concatenate([features, self.n_features + np.array(kept)]))
+        chosen = self.joint.select([*range(self.n_features), *(self.n_features + j for j in kept)])
         return AttributeMoments(tuple(str(self.columns[j][1]) for j in kept), chosen)
 
     def merge(self, *others: JointMoments) -> JointMoments:
@@ -89,9 +86,26 @@ class JointMoments:
                     f"Cannot merge rows beside {sorted(parts[0]._contents)} and {sorted(part._contents)}: pass the "
                     "same continuous and y, of the same types, with every chunk."
                 )
-        columns = tuple(dict.fromkeys(column for part in parts for column in part.columns))
+        found: dict[str, dict[Any, None]] = {}
+        for role, name in (column for part in parts for column in part.columns):
+            found.setdefault(role, {})[name] = None
+        columns = tuple(
+            (role, name)
+            for role, names in found.items()
+            for name in (ordered_labels(names) if role in _LABELS else names)
+        )
         first, *rest = (part._aligned(columns) for part in parts)
         return JointMoments(columns, first.merge(*rest))
+
+    @property
+    def _means(self) -> np.ndarray:
+        """Of an indicator: the share of the rows with this label."""
+        return self.joint.pooled_mean[self.n_features :]
+
+    def _present(self, role: str) -> list[int]:
+        return [
+            j for j, (one, _) in enumerate(self.columns) if one == role and (role not in _LABELS or self._means[j] > 0)
+        ]
 
     @property
     def _contents(self) -> set[str]:
@@ -105,12 +119,6 @@ class JointMoments:
         return self.joint.sum_columns(
             [*([j] for j in range(self.n_features)), *(place.get(one, []) for one in columns)]
         )
-
-    def _share(self, column: int) -> float:
-        return float(self.joint.pooled_mean[self.n_features + column])
-
-    def _occurs(self, column: int) -> bool:
-        return self.columns[column][0] not in _LABELS or self._share(column) > 0
 
 
 @dataclass(frozen=True, eq=False)

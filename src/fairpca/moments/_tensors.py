@@ -22,7 +22,7 @@ def accumulate_tensor(X: Any, values: np.ndarray, sample_weight: np.ndarray | No
     Products are in float32 unless the tensor is wider; sums over parts of the rows are in float64.
     """
     torch = sys.modules["torch"]
-    wide = X.dtype if X.dtype == torch.float64 else torch.float32
+    wide = torch.promote_types(X.dtype, torch.float32)
     joint = GroupMoments.empty(X.shape[1] + values.shape[1])
     weights = np.ones(len(values)) if sample_weight is None else sample_weight
     for start in range(0, len(values), _PRODUCT_ROWS):

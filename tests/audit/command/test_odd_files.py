@@ -305,5 +305,5 @@ def test_the_report_shows_the_record_and_hostile_labels_as_text(tmp_path, monkey
     for remark in ("rows dropped by column: age (12)", "rows dropped by group: ", "was kept as a value of its own"):
         assert remark in page
     shown = capsys.readouterr().out
-    assert "rows dropped by column: age (12)" in shown
+    assert "dropped 12 of 240 rows" in shown
     assert (tmp_path / "people.csv").read_text() == text

@@ -80,7 +80,7 @@ def test_pipes_and_devices_take_any_name(folder, capsys, command):
 
 
 @pytest.mark.parametrize(
-    ("command", "start"), [("audit", b"<!DOCTYPE html>"), ("fit", b"PK"), ("transform", b"fairpca0,fairpca1\r\n")]
+    ("command", "start"), [("audit", b"<!DOCTYPE html>"), ("fit", b"PK"), ("transform", b'"fairpca0","fairpca1"\n')]
 )
 def test_a_dash_is_the_standard_output(folder, capfdbinary, command, start):
     capfdbinary.readouterr()

@@ -76,9 +76,15 @@ def test_hostile_names_stay_text(page, hostile_names):
         image in part
         for part in page.execute_script("return [...document.querySelectorAll('th')].map(e => e.textContent)")
     )
-    names = page.execute_script("return [...document.querySelectorAll('#group-legend > span')].map(e => e.textContent)")
+    names = page.execute_script(
+        "return [...document.querySelectorAll('#group-table tbody th')].map(e => e.textContent)"
+    )
     assert any(image in name for name in names)
     assert any(script in name for name in names)
+    lines = page.execute_script(
+        "return [...document.querySelectorAll('#group-legend > span, #group-chart .name')].map(e => e.textContent)"
+    )
+    assert len(lines) == 4  # one per line, beside it where there is room
 
 
 def test_a_script_that_got_in_would_be_refused(browser, hostile_path):
@@ -91,10 +97,11 @@ def test_a_script_that_got_in_would_be_refused(browser, hostile_path):
 
 
 def test_controls_redraw_everything(page):
+    choose(page, "dimension", "2")
+    assert "with 2 components" in text(page, "#finding").lower()
     before = {chart: inside(page, f"#{chart}") for chart in CHARTS}
-    assert "With 2 components" in text(page, "#summary-choice")
     choose(page, "dimension", "3")
-    assert "With 3 components" in text(page, "#summary-choice")
+    assert "with 3 components" in text(page, "#finding").lower()
     assert page.execute_script("return document.querySelector('tr.chosen th').textContent") == "FairPCA"
     assert count(page, "#group-table tbody tr") == 2
     assert "expected by chance" in text(page, "#group-table thead")
@@ -118,7 +125,7 @@ def test_a_mark_chooses_its_number_of_components_and_tells_its_figures(browser, 
     assert tip.startswith("PCA, 1 component\n")
     assert str(hostile_audit.comparison.groups[0]) in tip
     page.execute_script(f"{mark}.dispatchEvent(new MouseEvent('click'))")
-    assert "With 1 component" in text(page, "#summary-choice")
+    assert text(page, "#group-choice") == "Ordinary PCA, 1 component"
 
 
 def test_print_hides_the_controls(browser, hostile_path):
@@ -175,10 +182,10 @@ def test_proxies_limits_label_and_date_are_on_the_page(many):
     assert "badge of group 4" in text(page, "#proxies-table tbody tr th")
     assert "badge of group 4" in text(page, "#proxies-sentence")
     assert "“hired”, its positive class “yes”" in text(page, "#decisions-note")
-    header = text(page, "main")
+    header = text(page, "main").replace("\n", "")
     assert "2026-01-02 03:04 UTC" in header
     assert "positive class: yes" in header
-    assert "95 % confidence" in header
+    assert "confidence level95 %" in header
     assert "What it optimises" in text(page, "#methods")
     assert "is not a proof" in text(page, "main")
 
@@ -188,7 +195,7 @@ def test_influence_follows_the_number_of_components(browser, ten_groups):
     for d in ("1", "2"):
         choose(page, "dimension", d)
         stated = page.execute_script(
-            "return [JSON.parse(document.getElementById('data').textContent).influence, "
+            "return [JSON.parse(document.getElementById('data').textContent).rests, "
             "[...document.querySelectorAll('#influence li')].map(e => e.textContent)]"
         )
         assert stated[0][d] == stated[1]
@@ -204,12 +211,12 @@ def test_everything_that_can_be_chosen_has_a_name_and_a_key(browser, hostile_pat
     )
     assert unnamed == 0
     assert count(page, "#group-chart [role=button][tabindex='0']") == 12
-    before = text(page, "#summary-choice")
+    before = text(page, "#group-choice")
     page.execute_script(
         "const mark = document.querySelectorAll('#group-chart [role=button]')[2]; mark.focus();"
         "mark.dispatchEvent(new KeyboardEvent('keydown', {key: 'Enter', bubbles: true}))"
     )
-    assert text(page, "#summary-choice") != before
+    assert text(page, "#group-choice") != before
     assert page.execute_script("return document.activeElement.getAttribute('role')") == "button"  # focus is kept
 
 
@@ -232,8 +239,38 @@ def test_the_page_and_python_round_alike(browser, hostile_path):
     page = opened(browser, hostile_path)
     shown = page.execute_script("return document.querySelector('#group-table tbody td:nth-child(4)').firstChild.data")
     value = page.execute_script(
-        "return JSON.parse(document.getElementById('data').textContent).results['PCA|2'].error.groups[0][0]"
+        "return JSON.parse(document.getElementById('data').textContent)"
+        ".results[`PCA|${document.getElementById('dimension').value}`].error.groups[document.querySelector("
+        "'#group-table tbody th').textContent][0]"
     )
     assert shown == number(value)
     for value in (0.0625, 0.5005, 0.8125, 0.00049, 2.675, -0.0005):
         assert page.execute_script(f"return ({value}).toFixed(3).replace(/^-(0\\.0+)$/, '$1')") == fixed(value, 3)
+
+
+def test_the_first_screen_answers(browser, hostile_path):
+    """The verdict, the picture, three numbers and what to do next, without scrolling."""
+    page = opened(browser, hostile_path)
+    bottoms = page.execute_script(
+        "return ['finding', 'remedy', 'group-chart', 'numbers', 'advice'].map("
+        "id => document.getElementById(id)).map(e => [e.textContent.length, e.getBoundingClientRect().bottom])"
+    )
+    assert all(length > 20 and bottom <= 900 for length, bottom in bottoms), bottoms
+    assert count(page, "#numbers > div") == 3
+
+
+def test_a_word_opens_its_definition_where_it_stands(page):
+    shown = page.execute_script(
+        "const [word, tip] = [document.querySelector('#numbers .term'), document.getElementById('tip')]; word.click();"
+        "return [tip.hidden, tip.textContent, tip.getBoundingClientRect().top - word.getBoundingClientRect().bottom]"
+    )
+    assert shown[0] is False
+    assert shown[1].startswith("loss: the part of a group's error")
+    assert abs(shown[2]) < 200
+
+
+def test_what_is_folded_is_printed(browser, hostile_path):
+    page = opened(browser, hostile_path)
+    assert count(page, "details:not([open])") == 3
+    page.execute_script("window.dispatchEvent(new Event('beforeprint'))")
+    assert count(page, "details:not([open])") == 0

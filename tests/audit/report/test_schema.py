@@ -102,9 +102,7 @@ def test_influence_names_the_rare_value(values, written):
     shown = json.loads(
         re.search(r'<script type="application/json" id="data">(.*?)</script>', written[1], re.S).group(1)
     )
-    assert "“rare”, which 1 of 300 rows have" in " ".join(
-        line for lines in shown["influence"].values() for line in lines
-    )
+    assert "“rare”, which 1 of 300 rows have" in " ".join(line for lines in shown["rests"].values() for line in lines)
 
 
 def test_values_of_a_comparison_can_be_saved(hostile_audit, tmp_path):

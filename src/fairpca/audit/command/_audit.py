@@ -1,11 +1,10 @@
-"""``fairpca audit``: from a file to a table and a report."""
+"""``fairpca audit`` and ``fairpca compare``: from a file to one screen, a report and every value."""
 
 from __future__ import annotations
 
 import argparse
 import json
 import os
-import platform
 import shlex
 import sys
 import textwrap
@@ -13,50 +12,42 @@ from collections.abc import Sequence
 from datetime import UTC, datetime
 from typing import Any
 
-import numpy as np
-import scipy
-import sklearn
-
-import fairpca
 from fairpca._files import is_standard_output, write_text
 from fairpca._progress import Progress
-from fairpca.audit.command._options import (
-    add_comparison_options,
-    add_data_options,
-    load,
-    option_names,
-    wanted_dimensions,
-)
-from fairpca.audit.command._output import check_output, output_name
-from fairpca.audit.command._tables import clean, details_text, screen_text
-from fairpca.audit.command._thresholds import EXIT_CODE, KINDS, check_conditions, condition, conditions_met
+from fairpca.audit.command._fail_if import EXIT_CODE, check_conditions, conditions_met
+from fairpca.audit.command._info import versions
+from fairpca.audit.command._options import load, option_names
+from fairpca.audit.command._output import Command, check_output
+from fairpca.audit.command._tables import WIDTH, clean, details_text, screen_text
 from fairpca.audit.prepare import Prepared
-from fairpca.audit.report import Audit, audit
+from fairpca.audit.report import audit
+from fairpca.model_selection import Comparison, compare
 
-__all__ = ["REPORT_ENDINGS", "add_audit", "check_json", "label_options", "provenance", "test_options", "write_json"]
+__all__ = ["AUDIT", "COMPARE", "print_remarks", "provenance", "show"]
 
 REPORT_ENDINGS = (".html", ".htm")
+#: Numbers of components of a comparison, unless they are named: up to this one.
+_DEFAULT_MAX = 10
 #: Remarks about columns and rows that fit on one screen with the rest.
-_REMARKS = 4
-_WIDTH = 112
-_WHOLE_WORDS: dict[str, Any] = {"break_long_words": False, "break_on_hyphens": False}
+_REMARKS = 3
 
 _DESCRIPTION = """\
 Does PCA treat the groups in your data differently, and what would it cost to fix that?
 
 Reads the file, leaves the sensitive and the label column out of the features, fits ordinary PCA and the methods that
 balance quality between groups (FairPCA, RobustFairPCA) or remove the group from the scores (ParityPCA, MMDFairPCA),
-prints the values of each, and writes a report that opens in a browser without a network connection.
+prints what that comes to, and writes a report that opens in a browser without a network connection.
 
   error       mean squared distance between a group's rows and their reconstruction
-  loss        how much of that error the group has only because it shares the components with the others
+  loss        the part of it that components of the group's own would save
   expected by chance
               the average loss of random groups of the same sizes: components fitted to one group overfit its rows
-  corrected loss
-              the loss with both sides evaluated on new rows, with an interval
+  loss on new rows
+              the loss with both sides evaluated on new rows (corrected loss), with an interval
   adjusted p  how often a random division into groups of these sizes shows a loss this large somewhere
   gap         difference between the groups with the largest and the smallest value
   variance    share of the variance that the components keep
+  AUC         how well gradient boosting predicts the group from the scores of new rows (0.5: not at all)
   MMD²        distance between the groups' distributions of scores
   adversary   how well a linear classifier separates the groups by their scores (0: not at all, 1: perfectly)
   Δ           difference between groups in a classifier's decisions: demographic parity, equal opportunity,
@@ -74,127 +65,91 @@ made (after all outputs are written), 130 interrupted
 """
 
 
-def add_audit(commands: Any) -> None:
-    """Add the command to the parser."""
-    parser = commands.add_parser(
-        "audit", help="does PCA treat the groups in a file differently? values and a report",
-        description=_DESCRIPTION, epilog=_EXAMPLES, formatter_class=argparse.RawDescriptionHelpFormatter,
-    )  # fmt: skip
-    add_data_options(parser)
-    add_comparison_options(parser)
-    parser.add_argument(
-        "--out",
-        default="fairpca-report.html",
-        type=output_name,
-        metavar="FILE",
-        help="where the report is written: a name that ends in .html, or - for the standard output (default: "
-        "fairpca-report.html)",
-    )
-    parser.add_argument(
-        "--no-points",
-        dest="points",
-        action="store_false",
-        help="do not draw individual rows in the report; for reports shared externally",
-    )
-    parser.add_argument(
-        "--fail-if", action="append", default=[], type=condition, metavar="KIND[:METHOD]",
-        help="exit with code 3 if such a claim is made, perhaps about one method only, such as losses or readable:"
-        "ParityPCA; may be repeated. Kinds: " + ", ".join(KINDS),
-    )  # fmt: skip
-    parser.set_defaults(run=_run)
-
-
 def _run(arguments: argparse.Namespace) -> int:
-    check_output(arguments.out, arguments.data, endings=REPORT_ENDINGS)
-    check_json(arguments)
+    if arguments.out:
+        check_output(arguments.out, arguments.data, endings=REPORT_ENDINGS)
+    if arguments.json == "-" and is_standard_output(arguments.out or os.devnull):
+        raise ValueError("--json prints the values, but --out sends the report to the same place; give a file to one.")
+    if arguments.json not in (None, "-"):
+        check_output(arguments.json, arguments.data, option="--json", endings=(".json",))
     check_conditions(arguments)
-    data = load(arguments, sample_rows=arguments.sample_rows)
-    if arguments.json != "-":
+    data, talks = load(arguments), arguments.json != "-"
+    if talks:
         print_remarks(data, arguments)
-    found = _audit(arguments, data)
-    path = found.save(arguments.out)
-    failed = conditions_met(found.comparison, arguments.fail_if)
+    found, path = _compared(arguments, data)
+    values: dict[str, Any] = {"data": _described(data, arguments), **found.as_dict()}
+    failed = conditions_met(found, arguments.fail_if)
+    if path is not None:
+        values |= {"report": path, "fail_if": [*map(str, arguments.fail_if)], "failed": failed}
     if arguments.json:
-        described = {"data": describe(data, arguments), **found.comparison.as_dict(), "report": str(path)}
-        write_json(described | {"fail_if": [one.text for one in arguments.fail_if], "failed": failed}, arguments.json)
-    if arguments.json != "-":
-        print((details_text if arguments.details else screen_text)(found.comparison))
-        print(f"\nReport: {path.resolve()} (--details prints its tables here)")
+        text = json.dumps(values, indent=2, allow_nan=False)
+        print(f"Values: {write_text(arguments.json, text + chr(10)).resolve()}" if talks else text)
+    if talks:
+        show(found, path, arguments)
     for line in failed:
         print(f"fairpca: {line}", file=sys.stderr)
     return EXIT_CODE if failed else 0
 
 
-def _audit(arguments: argparse.Namespace, data: Prepared) -> Audit:
-    with Progress(quiet=arguments.quiet or arguments.json == "-") as progress:
-        return audit(
-            data.X, sensitive_features=data.groups, y=data.class_codes,
-            n_components=wanted_dimensions(arguments.components, data.X.shape[1]),
-            methods=arguments.methods,
-            feature_names=data.feature_names,
-            title=f"{data.table.name}: PCA by {' and '.join(arguments.sensitive)}",
-            points=arguments.points,
-            random_state=arguments.seed,
-            **test_options(arguments, data),
-            remarks=data.preparation.remarks(option_names(arguments)),
-            provenance=provenance(arguments.command_line, arguments.seed, data),
-            n_jobs=arguments.jobs,
-            progress=progress,
-            **label_options(arguments, data),
-        )  # fmt: skip
-
-
-def label_options(arguments: argparse.Namespace, data: Prepared) -> dict[str, Any]:
-    """The name of the label and of its classes, in the order of ``data.class_codes``."""
-    if data.label is None:
-        return {}
-    return {"label_name": arguments.label, "class_names": list(data.preparation.classes)}
-
-
-def test_options(arguments: argparse.Namespace, data: Prepared) -> dict[str, Any]:
-    """What is compared: persons, weights, the moments of all rows, and the number of random divisions."""
-    return {
+def _compared(arguments: argparse.Namespace, data: Prepared) -> tuple[Comparison, str | None]:
+    """The comparison, and where its report was written, if one is wanted."""
+    options: dict[str, Any] = {
+        "sensitive_features": data.groups,
+        "y": data.class_codes,
+        "n_components": arguments.components or range(1, min(_DEFAULT_MAX, data.X.shape[1]) + 1),
+        "methods": arguments.methods,
+        "feature_names": data.feature_names,
         "moments": data.moments if data.weights is None else None,  # with weights, all values are the sample's
         "clusters": data.clusters,
         "repeated_rows": arguments.repeated_rows,
         "n_permutations": arguments.permutations,
         "sample_weight": data.weights,
+        "random_state": arguments.seed,
+        "n_jobs": arguments.jobs,
     }
+    if data.label is not None:
+        options |= {"label_name": arguments.label, "class_names": list(data.preparation.classes)}
+    with Progress(quiet=arguments.quiet or arguments.json == "-") as progress:
+        if not arguments.out:
+            return compare(data.X, progress=progress, **options), None
+        found = audit(
+            data.X,
+            title=f"{data.table.name}: PCA by {' and '.join(arguments.sensitive)}",
+            points=arguments.points,
+            remarks=data.preparation.remarks(option_names(arguments)),
+            provenance=provenance(arguments.command_line, arguments.seed, data),
+            progress=progress,
+            **options,
+        )
+    return found.comparison, str(found.save(arguments.out))
 
 
-def check_json(arguments: argparse.Namespace) -> None:
-    """Fail early if the values cannot be written."""
-    if arguments.json == "-" and is_standard_output(getattr(arguments, "out", os.devnull)):
-        raise ValueError("--json prints the values, but --out sends the report to the same place; give a file to one.")
-    if arguments.json not in (None, "-"):
-        check_output(arguments.json, arguments.data, option="--json", endings=(".json",))
-
-
-def write_json(values: dict[str, Any], target: str) -> None:
-    """Print the values (``-``), or write them to a file atomically."""
-    text = json.dumps(values, indent=2, allow_nan=False)
-    if target == "-":
-        print(text)
-    else:
-        print(f"Values: {write_text(target, text + chr(10)).resolve()}")
+def show(found: Comparison, report: str | None, arguments: argparse.Namespace) -> None:
+    """Print what the comparison comes to, its tables if they are wanted, and where the report is."""
+    print(screen_text(found))
+    if arguments.details:
+        print(f"\n{details_text(found)}")
+    where = "" if report is None else f"\nReport: {os.path.abspath(report)}"
+    if where or not arguments.details:
+        print(where, "" if arguments.details else "(all values: --details)")
 
 
 def print_remarks(data: Prepared, arguments: argparse.Namespace) -> None:
-    """Print the group sizes and how the columns were treated; on one screen, only the beginning of that."""
+    """Print the group sizes and how the columns were treated; on one screen, only what is special about them."""
     sizes = ", ".join(f"{clean(label)} ({count:,})" for label, count in data.preparation.groups.items())
-    print(clean(f"{data.table.name}: {data.n_rows:,} rows; groups {sizes}", _WIDTH))
-    remarks = [clean(remark, 2000) for remark in data.preparation.remarks(option_names(arguments))]
-    whole = getattr(arguments, "details", True)
-    shown = remarks if whole else remarks[:_REMARKS]
-    for remark in shown:
-        text = remark if whole else textwrap.shorten(remark, _WIDTH - 2, placeholder=" …", **_WHOLE_WORDS)
-        print(textwrap.fill(text, _WIDTH, initial_indent="  ", subsequent_indent="    ", **_WHOLE_WORDS))
-    if len(remarks) > len(shown):
-        print(f"  {len(remarks) - len(shown)} more remarks on columns and rows: --details prints all, whole")
+    print(clean(f"{data.table.name}: {data.n_rows:,} rows; groups {sizes}", WIDTH))
+    remarks = data.preparation.remarks(option_names(arguments))
+    shown = remarks
+    if not getattr(arguments, "details", True):
+        shown = [clean(text, WIDTH - 2) for text in remarks if text not in data.preparation.columns_used()][:_REMARKS]
+    for text in shown:
+        print(textwrap.fill(clean(text, 2000), WIDTH, initial_indent="  ", subsequent_indent="    "))
+    if len(shown) < len(remarks):
+        print(f"  {len(remarks) - len(shown)} more remarks on columns and rows (--details)")
     print(flush=True)
 
 
-def describe(data: Prepared, arguments: argparse.Namespace) -> dict[str, Any]:
+def _described(data: Prepared, arguments: argparse.Namespace) -> dict[str, Any]:
     """The data set as an entry of the JSON output."""
     return {
         "file": data.table.name,
@@ -207,22 +162,35 @@ def describe(data: Prepared, arguments: argparse.Namespace) -> dict[str, Any]:
     }
 
 
-def provenance(command_line: Sequence[str], seed: int, data: Prepared | None) -> dict[str, str]:
-    """What a reader needs to repeat the audit."""
-    lines = {"date": today(), "command": shlex.join(["fairpca", *command_line]), "seed": str(seed)}
+def provenance(command_line: Sequence[str], seed: int, data: Prepared | None = None) -> dict[str, str]:
+    """What a reader needs to repeat the audit.
+
+    The date is in UTC; that of SOURCE_DATE_EPOCH if set, so that a page can be built again byte for byte.
+    """
+    given = os.environ.get("SOURCE_DATE_EPOCH", "")
+    moment = datetime.fromtimestamp(int(given), tz=UTC) if given.isdecimal() else datetime.now(tz=UTC)
+    date = moment.strftime("%Y-%m-%d %H:%M UTC")
+    lines = {"date": date, "command": shlex.join(["fairpca", *command_line]), "seed": str(seed)}
     if data is not None:
         lines["file"] = f"{data.table.name}: {data.n_rows:,} rows x {len(data.table.types)} columns"
         lines["SHA-256 of the file"] = data.table.sha256()
-    lines["versions"] = (
-        f"fairpca {fairpca.__version__}, numpy {np.__version__}, scipy {scipy.__version__}, "
-        f"scikit-learn {sklearn.__version__}, Python {platform.python_version()}"
-    )
-    lines["system"] = f"{platform.system()} {platform.machine()}, {sys.byteorder}-endian"
-    return lines
+    return lines | {"versions": ", ".join(f"{name} {one}" for name, one in versions().items() if one)}
 
 
-def today() -> str:
-    """The date in UTC; that of SOURCE_DATE_EPOCH if set, so that a page can be built again byte for byte."""
-    given = os.environ.get("SOURCE_DATE_EPOCH", "")
-    moment = datetime.fromtimestamp(int(given), tz=UTC) if given.isdecimal() else datetime.now(tz=UTC)
-    return moment.strftime("%Y-%m-%d %H:%M UTC")
+AUDIT = Command(
+    "audit",
+    _run,
+    "does PCA treat the groups in a file differently? one screen and a report",
+    _DESCRIPTION,
+    _EXAMPLES,
+    {"out": "fairpca-report.html"},
+)
+COMPARE = Command(
+    "compare",
+    _run,
+    "the values of an audit, without a report",
+    "Fits the methods and prints the same as `fairpca audit`, but writes no report. "
+    "In Python: fairpca.model_selection.compare.",
+    "example: fairpca compare credit.csv --sensitive sex --components 5 --methods FairPCA,ParityPCA",
+    {"out": "", "fail_if": []},
+)

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import argparse
-import ast
 import inspect
 import json
 import warnings
@@ -12,84 +11,15 @@ from typing import Any
 from fairpca import estimators
 from fairpca._labels import label_text
 from fairpca.audit.command._audit import print_remarks
-from fairpca.audit.command._options import add_data_options, add_label_option, add_seed_option, load
-from fairpca.audit.command._output import check_output, output_name
+from fairpca.audit.command._options import load
+from fairpca.audit.command._output import Command, check_output
 from fairpca.audit.command._tables import clean
 from fairpca.audit.model import PreparedModel
 
-__all__ = ["add_fit"]
+__all__ = ["FIT"]
 
-_METHODS = [name for name, one in estimators.ESTIMATORS.items() if one is not estimators.LeaceEraser]  # has no scores
 #: Parameters whose values are functions.
 _CODE = frozenset({"callback"})
-
-
-def add_fit(commands: Any) -> None:
-    """Add the command to the parser."""
-    parser = commands.add_parser(
-        "fit", help="fit one method to a file and save the model",
-        description="Fits one estimator and saves it together with the way the columns were prepared, so that "
-        "`fairpca transform` treats new files the same way. The model file holds numbers and text only: loading one "
-        "from an untrusted source executes nothing.",
-        epilog="example: fairpca fit credit.csv --sensitive sex --method FairPCA --components 5 --set criterion=error "
-        "--out model.npz",
-    )  # fmt: skip
-    add_data_options(parser)
-    add_label_option(parser, "leave this column out of the features too; some methods use it")
-    parser.add_argument(
-        "--continuous", action="append", default=[], metavar="COLUMN",
-        help="a sensitive column that holds measurements, such as age: the scores become uncorrelated with it "
-        "(ParityPCA, LeacePCA); may be repeated",
-    )  # fmt: skip
-    _add_estimator_options(parser)
-    add_seed_option(parser)
-    parser.add_argument(
-        "--out",
-        default="fairpca-model.npz",
-        type=output_name,
-        metavar="FILE",
-        help="where the model is written: a name that ends in .npz, or - for the standard output (default: "
-        "fairpca-model.npz)",
-    )
-    parser.add_argument("--json", action="store_true", help="print the result as JSON")
-    parser.add_argument("--quiet", action="store_true", help="no progress bar")
-    parser.set_defaults(run=_run)
-
-
-def _add_estimator_options(parser: argparse.ArgumentParser) -> None:
-    parser.add_argument("--method", choices=_METHODS, default="FairPCA", help="the estimator (default: FairPCA)")
-    parser.add_argument(
-        "--components",
-        type=_number_or_share,
-        default=2,
-        metavar="N",
-        help="number of components (default: 2), or a share such as 0.9: the fewest with which every group keeps it",
-    )
-    parser.add_argument(
-        "--set",
-        action="append",
-        default=[],
-        type=_setting,
-        metavar="NAME=VALUE",
-        help="a parameter of the estimator, such as criterion=error or tolerance=0.01; may be repeated",
-    )
-
-
-def _number_or_share(text: str) -> int | float:
-    """``5``, or ``0.9`` for a share of the variance; the estimator checks the range."""
-    return float(text) if "." in text else int(text)
-
-
-def _setting(text: str) -> tuple[str, Any]:
-    """``name=value``; a value that is not a Python literal is text."""
-    name, equals, value = text.partition("=")
-    if not equals or not name.isidentifier():
-        raise argparse.ArgumentTypeError(f"{text!r} is not of the form NAME=VALUE")
-    value = {"true": "True", "false": "False", "none": "None"}.get(value.lower(), value)
-    try:
-        return name, ast.literal_eval(value)
-    except (ValueError, SyntaxError):
-        return name, value
 
 
 def _run(arguments: argparse.Namespace) -> int:
@@ -140,34 +70,36 @@ def _estimator(arguments: argparse.Namespace) -> Any:
 
 
 def _print_result(estimator: Any, notes: list[str], path: str, *, as_json: bool) -> None:
-    ratio = (
-        float(estimator.explained_variance_ratio_.sum()) if hasattr(estimator, "explained_variance_ratio_") else None
+    errors, losses = (
+        {
+            label_text(group): float(one)
+            for group, one in zip(estimator.groups_, getattr(estimator, name, ()), strict=False)
+        }
+        for name in ("group_errors_", "group_losses_")
     )
-    by_group_errors, by_group_losses = (_by_group(estimator, name) for name in ("group_errors_", "group_losses_"))
-    result = {
-        "model": path,
-        "estimator": type(estimator).__name__,
-        "explained_variance": ratio,
-        "error": by_group_errors,
-        "loss": by_group_losses,
-        "notes": notes,
-    }
+    ratios = getattr(estimator, "explained_variance_ratio_", None)
+    kept = None if ratios is None else float(ratios.sum())
     if as_json:
-        print(json.dumps(result, indent=2))
+        named = {"model": path, "estimator": type(estimator).__name__, "explained_variance": kept}
+        print(json.dumps({**named, "error": errors, "loss": losses, "notes": notes}, indent=2))
         return
     print(" ".join(repr(estimator).split()))
-    for group, error in by_group_errors.items():
-        print(f"  {clean(group)}: error {error:.4f}, loss {by_group_losses[group]:.4f}")
-    if ratio is not None:
-        print(f"  explained variance {ratio:.1%}")
+    for group, error in errors.items():
+        print(f"  {clean(group)}: error {error:.4f}, loss {losses[group]:.4f}")
+    if kept is not None:
+        print(f"  explained variance {kept:.1%}")
     for note in notes:
         print(f"  note: {note}")
     print(f"Model: {path}")
 
 
-def _by_group(estimator: Any, name: str) -> dict[str, float]:
-    """An attribute by group label; empty if the estimator does not have it."""
-    values = getattr(estimator, name, None)
-    if values is None:
-        return {}
-    return {label_text(group): float(value) for group, value in zip(estimator.groups_, values, strict=True)}
+FIT = Command(
+    "fit",
+    _run,
+    "fit one method to a file and save the model",
+    "Fits one estimator and saves it together with the way the columns were prepared, so that `fairpca transform` "
+    "treats new files the same way. The model file holds numbers and text only: loading one from an untrusted source "
+    "executes nothing.",
+    "example: fairpca fit credit.csv --sensitive sex --method FairPCA --components 5 --set criterion=error --out m.npz",
+    {"out": "fairpca-model.npz"},
+)

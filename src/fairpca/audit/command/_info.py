@@ -5,30 +5,33 @@ from __future__ import annotations
 import argparse
 import json
 import platform
+import sys
 from importlib.metadata import PackageNotFoundError, version
-from typing import Any
 
 import fairpca
+from fairpca.audit.command._output import Command
 
-__all__ = ["add_info"]
+__all__ = ["INFO", "versions"]
 
-_REQUIRED = ("numpy", "scipy", "scikit-learn")
-_OPTIONAL = ("pandas", "pyarrow", "cvxpy-base", "scs", "matplotlib", "dask")
+_PACKAGES = ("numpy", "scipy", "scikit-learn", "pandas", "pyarrow", "cvxpy-base", "scs", "matplotlib", "dask")
 
 
-def add_info(commands: Any) -> None:
-    """Add the command to the parser."""
-    parser = commands.add_parser("info", help="versions of fairpca and its dependencies")
-    parser.add_argument("--json", action="store_true", help="print them as JSON")
-    parser.set_defaults(run=_run)
+def versions() -> dict[str, str | None]:
+    """What runs here; None for an optional package that is not installed."""
+    found: dict[str, str | None] = {
+        "fairpca": fairpca.__version__,
+        "python": f"{platform.python_version()} on {platform.system()} {platform.machine()}, {sys.byteorder}-endian",
+    }
+    for package in _PACKAGES:
+        try:
+            found[package] = version(package)
+        except PackageNotFoundError:
+            found[package] = None
+    return found
 
 
 def _run(arguments: argparse.Namespace) -> int:
-    found: dict[str, str | None] = {
-        "fairpca": fairpca.__version__,
-        "python": f"{platform.python_version()} on {platform.system()} {platform.machine()}",
-    }
-    found |= {package: _version(package) for package in (*_REQUIRED, *_OPTIONAL)}
+    found = versions()
     if arguments.json:
         print(json.dumps(found, indent=2))
     else:
@@ -37,8 +40,4 @@ def _run(arguments: argparse.Namespace) -> int:
     return 0
 
 
-def _version(package: str) -> str | None:
-    try:
-        return version(package)
-    except PackageNotFoundError:
-        return None
+INFO = Command("info", _run, "versions of fairpca and its dependencies")

@@ -12,14 +12,13 @@ from collections.abc import Callable, Iterator, Sequence
 from types import FrameType
 
 import fairpca
-from fairpca.audit.command._audit import add_audit
-from fairpca.audit.command._compare import add_compare
-from fairpca.audit.command._demo import add_demo
-from fairpca.audit.command._fit import add_fit
-from fairpca.audit.command._info import add_info
-from fairpca.audit.command._options import option_names
+from fairpca.audit.command._audit import AUDIT, COMPARE
+from fairpca.audit.command._demo import DEMO
+from fairpca.audit.command._fit import FIT
+from fairpca.audit.command._info import INFO
+from fairpca.audit.command._options import add_options, option_names
 from fairpca.audit.command._output import messages_apart_from
-from fairpca.audit.command._transform import add_transform
+from fairpca.audit.command._transform import TRANSFORM
 from fairpca.audit.errors import TableError
 
 __all__ = ["guarded", "main"]
@@ -93,6 +92,14 @@ def _parser() -> argparse.ArgumentParser:
     )
     parser.add_argument("--version", action="version", version=f"fairpca {fairpca.__version__}")
     commands = parser.add_subparsers(title="commands", required=True, metavar="COMMAND")
-    for add in (add_demo, add_audit, add_compare, add_fit, add_transform, add_info):
-        add(commands)
+    for command in (DEMO, AUDIT, COMPARE, FIT, TRANSFORM, INFO):
+        one = commands.add_parser(
+            command.name,
+            help=command.help,
+            description=command.description or command.help,
+            epilog=command.epilog,
+            formatter_class=argparse.RawDescriptionHelpFormatter if command is AUDIT else argparse.HelpFormatter,
+        )
+        add_options(one, command.name)
+        one.set_defaults(run=command.run, **command.fixed)
     return parser

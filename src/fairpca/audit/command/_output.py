@@ -1,18 +1,30 @@
-"""Output files: checked before the work starts, and kept apart from printed messages."""
+"""What all commands have in common: their texts, and their output files, checked before the work starts."""
 
 from __future__ import annotations
 
 import contextlib
 import os
 import sys
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from pathlib import Path
+from typing import Any, NamedTuple
 
 from fairpca._files import check_writable, is_standard_output, is_stream
 
-__all__ = ["check_output", "messages_apart_from", "output_name"]
+__all__ = ["Command", "check_output", "messages_apart_from", "output_name"]
 
 _STANDARD_OUTPUT = "/dev/stdout"
+
+
+class Command(NamedTuple):
+    """A subcommand: what runs it, its texts, and values of options that it does not have."""
+
+    name: str
+    run: Callable[[Any], int]
+    help: str
+    description: str = ""
+    epilog: str = ""
+    fixed: Mapping[str, Any] = {}
 
 
 def output_name(text: str) -> str:

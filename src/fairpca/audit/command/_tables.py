@@ -1,4 +1,4 @@
-"""Comparisons as text for a terminal."""
+"""Comparisons as text for a terminal: one screen, and tables of all values."""
 
 from __future__ import annotations
 
@@ -6,25 +6,29 @@ import math
 import textwrap
 from typing import Any
 
-from fairpca._display import fixed, number, p_text, percent, with_interval
+from fairpca._display import fixed, number, p_text, percent, text_table, with_interval
 from fairpca._labels import label_text
-from fairpca.audit.report import outvoted_sentence, sample_sentence
-from fairpca.audit.report._feature_words import few_rows_sentence, influence_sentences, proxy_rows, proxy_sentence
-from fairpca.audit.report._verdict import DEFINITIONS, verdict
+from fairpca.audit.report._verdict import signed, verdict
+from fairpca.audit.report._words import (
+    TERMS,
+    few_rows_sentence,
+    influence_sentences,
+    outvoted_sentence,
+    proxy_rows,
+    proxy_sentence,
+    sample_sentence,
+)
 from fairpca.metrics import GroupValues
 from fairpca.model_selection import Comparison, MethodResult
 
-__all__ = ["clean", "details_text", "format_table", "screen_text"]
+__all__ = ["WIDTH", "clean", "details_text", "screen_text"]
 
+#: Of sentences; tables of all values may be wider.
+WIDTH = 79
 _LABEL_WIDTH = 14
-_WIDTH = 112
-_CHANCE = (
-    "New rows: further rows from the same source, estimated by leaving rows out. Expected by chance: components fitted "
-    "to one group alone overfit its rows, more so in small groups, so that random groups show losses as well; do not "
-    "subtract it. Corrected loss: the estimated shortfall against the best components of the group's population; it is "
-    "above zero for random groups too, so interpret only differences."
-)
-_NO_IDENTITIES = "No p-value."
+_NAME_WIDTH = 40
+_WHOLE_WORDS: dict[str, Any] = {"break_long_words": False, "break_on_hyphens": False}
+_EXPLAINED = ("loss in the sample", "loss on new rows", "new rows", "adjusted p")
 
 
 def clean(text: str, limit: int = _LABEL_WIDTH) -> str:
@@ -33,226 +37,155 @@ def clean(text: str, limit: int = _LABEL_WIDTH) -> str:
     return safe if len(safe) <= limit else safe[: limit - 1] + "…"
 
 
-def format_table(heads: list[str], rows: list[list[str]], left: int = 1) -> list[str]:
-    """Columns as wide as their contents; the first ``left`` of them aligned left."""
-    widths = [max(len(row[j]) for row in [heads, *rows]) for j in range(len(heads))]
-    return [
-        "  ".join(
-            cell.ljust(width) if j < left else cell.rjust(width)
-            for j, (cell, width) in enumerate(zip(row, widths, strict=True))
-        ).rstrip()
-        for row in [heads, *rows]
-    ]
+def _wrapped(*texts: str) -> list[str]:
+    parts = (clean(" ".join(text.split()), 3000) for text in texts)
+    return [line for part in parts for line in textwrap.wrap(part, WIDTH, subsequent_indent="  ", **_WHOLE_WORDS)]
 
 
 def screen_text(found: Comparison) -> str:
-    """What an audit comes to, on one screen: a few sentences and one small table."""
+    """What a comparison comes to, on one screen: a few sentences and one small table."""
     said = verdict(found)
     if said is None:
-        return details_text(found)
-    table = format_table(said.heads, [[clean(row[0]), *row[1:]] for row in said.rows])
-    below = [DEFINITIONS, *said.below]
-    if found.n_sampled is not None:
-        below.append(sample_sentence(found.n_sampled, found.n_samples))
-    above, below = ([line for text in part for line in _wrapped(clean(text, 2000))] for part in (said.above, below))
-    return "\n".join([*above, "", *table, "", *below, *(f"Left out: {reason}" for reason in found.omitted)])
+        return ""
+    lines = [*_wrapped(f"{said.finding} {said.doubt}", said.remedy), ""]
+    if said.rows:
+        table = text_table(said.heads, [[clean(row[0]), *row[1:]] for row in said.rows])
+        level = f"{100 * found.settings['confidence']:g} %"
+        lines += [f"Error on new rows: {TERMS['error']}", *table, "", f"Loss: {TERMS['loss']}"]
+        lines += _wrapped(*(f"{title}: {text}, {meaning}" for title, text, meaning in said.numbers))
+        lines += [f"In brackets: {level} intervals, for all of these together", ""]
+    lines += _wrapped(said.readable, said.advice, sample_sentence(found))
+    return "\n".join(lines + [clean(f"Left out: {reason}", WIDTH) for reason in found.omitted])
 
 
 def details_text(found: Comparison) -> str:
-    """Three tables: each group under ordinary PCA, every method on new rows, and what the scores reveal."""
-    results, level = found.shown, f"{100 * found.settings['confidence']:g} %"
+    """Each group under ordinary PCA, every method on new rows, and what scores and features reveal."""
+    level = f"{100 * found.settings['confidence']:g} %"
+    single = dict.fromkeys(result.method for result in found.shown if result.new_rows.n_folds == 1)
+    split = f"{', '.join(single)}: on one held-out part; the others by cross-validation. " if single else ""
     lines = [
         f"Each group under ordinary PCA (in brackets: {level} intervals, each alone)",
-        *_by_group(found, results),
-        *_said(found),
-    ]
-    single = [r.method for r in results if r.new_rows.n_folds == 1]
-    split = (
-        f"{', '.join(dict.fromkeys(single))}: evaluated on one held-out part of the rows, the others by "
-        "cross-validation on all rows."
-    )
-    lines += [
+        *_by_group(found),
         "",
-        "Methods on new rows: change of each error against ordinary PCA, gap of corrected losses "
+        *_wrapped(*_said(found)),
+        "",
+        *_wrapped(*(f"{word.capitalize()}: {TERMS[word]}" for word in _EXPLAINED), outvoted_sentence(found)),
+        "",
+        "Methods on new rows: change of each error against ordinary PCA, and the gap of losses "
         f"({level}, for all of these together)",
-        *_methods(found, results),
-        *(line for remark in found.remarks for line in _wrapped(clean(remark, 1000))),
-        *_wrapped(
-            f"{split if single else ''} An interval that reaches zero does not show that nothing differs.".strip()
-        ),
+        *_methods(found),
+        *_wrapped(f"{split}An interval that reaches zero does not show that nothing differs.", *found.remarks),
         "",
         "On rows that were not used in fitting (in brackets: the level that 19 of 20 random groups stay under in all "
         "of these)",
-        *_held_out(found, results),
+        *_held_out(found),
         *_wrapped(few_rows_sentence(found)),
-        *_accuracy_note(found, results),
-        *_decisions(found, results),
-        *_features(found),
+        *_decisions(found),
+        "",
+        "Features that reveal the group, on held-out rows",
+        *_wrapped(proxy_sentence(found)),
     ]
-    if found.n_sampled is not None:
-        lines += ["", sample_sentence(found.n_sampled, found.n_samples)]
-    lines += [f"Left out: {reason}" for reason in found.omitted]
-    return "\n".join(lines)
+    if rows := [[clean(cell, _NAME_WIDTH) for cell in row] for row in proxy_rows(found)]:
+        lines += text_table(["feature alone", "AUC", f"{level} interval", "groups", "fewest rows"], rows)
+    return "\n".join([*lines, *_wrapped(*(f"Left out: {reason}" for reason in found.omitted))])
 
 
-def _by_group(found: Comparison, results: list[MethodResult]) -> list[str]:
-    """Rows, error on new rows, loss, expected loss by chance, corrected loss, p-value."""
-    tested = found.test is not None
-    heads = [
-        "d",
-        "group",
-        "rows",
-        "held out",
-        "error on new rows",
-        "loss in sample",
-        "expected by chance",
-        "corrected loss",
-    ]
+def _by_group(found: Comparison) -> list[str]:
+    """Rows, error on new rows, loss in the sample, expected loss by chance, loss on new rows, p-value."""
+    heads = ["d", "group", "rows", "held out", "error on new rows", "loss in sample", "expected by chance",
+             "loss on new rows", *["adjusted p"] * (found.test is not None)]  # fmt: skip
     rows = []
-    for result in results:
+    for result in found.shown:
         if result.method != "PCA":
             continue
-        d, figures = result.n_components, result.new_rows
-        for position, (label, count, held_out) in enumerate(
-            zip(found.groups, found.counts, found.held_out_counts, strict=True)
-        ):
+        d = result.n_components
+        for label, count, held_out in zip(found.groups, found.counts, found.held_out_counts, strict=True):
             row = [
-                str(d) if position == 0 else "",
+                str(d) if label == found.groups[0] else "",
                 clean(label_text(label)),
                 f"{count:,}",
                 f"{held_out:,}",
-                with_interval(figures.error.by_group[label]),
-                number(figures.loss.by_group[label].value),
+                with_interval(result.error[label]),
+                number(result.loss[label]),
                 number(found.expected_losses[d][label]),
-                with_interval(figures.corrected_loss.by_group[label]),
+                with_interval(result.corrected_loss[label]),
             ]
-            rows.append([*row, *([_p_value(found, d, label)] if tested else [])])
-    return format_table([*heads, *(["adjusted p"] if tested else [])], rows, left=2)
-
-
-def _p_value(found: Comparison, d: int, label: Any) -> str:
-    assert found.test is not None
-    return p_text(found.test[d].by_group[label].p_value, found.test.n_permutations).removeprefix("= ")
+            if found.test is not None:
+                p_value = found.test[d].by_group[label].p_value
+                row.append(p_text(p_value, found.test.n_permutations).removeprefix("= "))
+            rows.append(row)
+    return text_table(heads, rows, left=2)
 
 
 def _said(found: Comparison) -> list[str]:
-    """Conclusions of the test and of the corrected difference's interval, for each number of components."""
-    lines = [""]
-    for result in found.results:
+    """Conclusions of the test and of the interval of the difference of losses, for each number of components."""
+    lines = []
+    for result in found.shown:
         if result.method == "PCA":
-            test = found.test and found.test[result.n_components].sentence
-            said = [test or _NO_IDENTITIES, result.new_rows.sentence, *result.new_rows.remarks]
-            said += influence_sentences(found, result.n_components)
-            lines += _wrapped(f"d = {result.n_components}: {' '.join(clean(line, 300) for line in said)}")
-    outvoted = outvoted_sentence(found)
-    return [*lines, "", *_wrapped(f"{_CHANCE} {outvoted}".strip())]
+            d = result.n_components
+            test = "No p-value." if found.test is None else found.test[d].sentence
+            said = [test, result.new_rows.sentence, *result.new_rows.remarks, *influence_sentences(found, d)]
+            lines.append(f"d = {d}: {' '.join(said)}")
+    return lines
 
 
-def _wrapped(text: str) -> list[str]:
-    return textwrap.wrap(text, _WIDTH, subsequent_indent="  ", break_long_words=False)
-
-
-def _methods(found: Comparison, results: list[MethodResult]) -> list[str]:
+def _methods(found: Comparison) -> list[str]:
     few = len(found.groups) <= 3
     labels = [clean(label_text(label)) for label in found.groups]
     changes = [f"error {label}" for label in labels] if few else ["largest decrease", "largest increase"]
-    heads = ["d", "method", *changes, "gap of corrected losses", "variance in sample"]
     rows = []
-    for result in results:
-        if result.method == "PCA":
-            cells = ["-"] * len(changes)
-        elif few:
-            cells = [_signed(one.joint) for one in result.change.values()]
-        else:
-            order = sorted(result.change.items(), key=lambda item: item[1])
-            cells = [f"{_signed(one.joint)} {clean(label_text(label))}" for label, one in (order[0], order[-1])]
-        gap = with_interval(result.corrected_loss.gap.joint)
-        rows.append([*_head(result), *cells, gap, percent(result.explained_variance)])
-    return format_table(heads, rows, left=2)
-
-
-def _signed(estimate: Any) -> str:
-    return f"{'+' if estimate.value > 0 else ''}{with_interval(estimate)}"
-
-
-def _held_out(found: Comparison, results: list[MethodResult]) -> list[str]:
-    several = len(found.groups) > 2
-    labelled = any(result.held_out.accuracy is not None for result in results)
-    heads = [
-        "d",
-        "method",
-        "variance",
-        "AUC",
-        "",
-        *["between (rows)"] * several,
-        "MMD²",
-        "",
-        "adversary",
-        "",
-        *["accuracy", ""] * labelled,
-    ]
-    rows = []
-    for result in results:
-        figures = result.held_out
-        row = [*_head(result), percent(figures.explained_variance)]
-        row += [fixed(figures.auc, 3), f"({fixed(figures.auc_random, 3)})", *_between(result) * several]
-        row += [_number(figures.mmd2), f"({_number(figures.mmd2_random)})"]
-        row += [fixed(figures.adversary, 3), f"({fixed(figures.adversary_random, 3)})"]
-        row += [percent(figures.accuracy), f"({percent(figures.baseline)})"] * labelled
-        rows.append(row)
-    return format_table(heads, rows, left=2)
-
-
-def _between(result: MethodResult) -> list[str]:
-    """The groups that boosting tells apart best, and the held-out rows of the smaller one."""
-    first, second = result.held_out.auc_between
-    return [f"{clean(label_text(first))} / {clean(label_text(second))} ({result.held_out.auc_rows:,})"]
-
-
-def _features(found: Comparison) -> list[str]:
-    """Which features reveal the group, the strongest first."""
-    rows = [[clean(feature, 40), *others] for feature, *others in proxy_rows(found)]
-    lines = ["", "Features that reveal the group, on held-out rows", *_wrapped(proxy_sentence(found))]
-    if not rows:
-        return lines
-    heads = ["feature alone", "AUC", "95 % interval", "groups", "fewest rows"]
-    return [*lines, *format_table(heads, [[*row[:3], clean(row[3], 40), row[4]] for row in rows])]
+    for result in found.shown:
+        ordered = list(zip(labels, result.change.values(), strict=True))
+        if not few:
+            ordered.sort(key=lambda item: item[1])
+            ordered = [ordered[0], ordered[-1]]
+        cells = [signed(one.joint) + ("" if few else f" {label}") for label, one in ordered]
+        rows.append([
+            *_head(result), *(["-"] * len(changes) if result.method == "PCA" else cells),
+            with_interval(result.corrected_loss.gap.joint), percent(result.explained_variance),
+        ])  # fmt: skip
+    return text_table(["d", "method", *changes, "gap of losses", "variance in sample"], rows, left=2)
 
 
 def _head(result: MethodResult) -> list[str]:
-    first = result.method == "PCA"
-    return [str(result.n_components) if first else "", clean(result.method)]
+    return [str(result.n_components) if result.method == "PCA" else "", clean(result.method)]
 
 
-def _number(value: float | None) -> str:
-    return "-" if value is None else number(value)
-
-
-def _accuracy_note(found: Comparison, results: list[MethodResult]) -> list[str]:
-    if found.label is None or all(result.held_out.accuracy is None for result in results):
-        return []
-    return _wrapped(
-        f"Accuracy: of a logistic regression that predicts {clean(found.label.name, 40)!r} from the scores (in "
-        "brackets: of always predicting the most frequent class)."
+def _held_out(found: Comparison) -> list[str]:
+    several = len(found.groups) > 2
+    labelled = any(result.held_out.accuracy is not None for result in found.shown)
+    heads = ["d", "method", "variance", "AUC", "", *["between (rows)"] * several, "MMD²", "", "adversary", "",
+             *["accuracy", ""] * labelled]  # fmt: skip
+    rows = []
+    for result in found.shown:
+        one = result.held_out
+        row = [*_head(result), percent(one.explained_variance), fixed(one.auc, 3), f"({fixed(one.auc_random, 3)})"]
+        if several:
+            pair = [clean(label_text(label)) for label in one.auc_between]
+            row.append(f"{' / '.join(pair)} ({one.auc_rows:,})")
+        row += [number(one.mmd2), f"({number(one.mmd2_random)})"]
+        row += [fixed(one.adversary, 3), f"({fixed(one.adversary_random, 3)})"]
+        rows.append([*row, *[percent(one.accuracy), f"({percent(one.baseline)})"] * labelled])
+    note = (
+        "Accuracy: of a logistic regression that predicts the label from the scores (in brackets: of always predicting "
+        "the most frequent class)."
     )
+    return [*text_table(heads, rows, left=2), *_wrapped(note) * labelled]
 
 
-def _decisions(found: Comparison, results: list[MethodResult]) -> list[str]:
+def _decisions(found: Comparison) -> list[str]:
     """Differences between groups in decisions, each with its interval and the rows of the smallest group behind it."""
-    decided = [(result, result.held_out.decisions) for result in results if result.held_out.decisions is not None]
+    decided = [(result, result.held_out.decisions) for result in found.shown if result.held_out.decisions is not None]
     if not decided:
         return []
     positive = clean(str(decided[0][1].positive))
-    of_label = "" if found.label is None else f" of {clean(found.label.name, 40)!r}"
+    heads = ["d", "method", "Δ DP, all rows", f"Δ EOP, rows of class {positive!r}", "Δ EOD, either class"]
+    rows = [[*_head(one), *map(_difference, made.rates.differences.values())] for one, made in decided]
     return [
         "",
-        f"Decisions for the class {positive!r}{of_label}: largest difference between groups (95 %, for all "
-        "of these together; fewest rows)",
-        *format_table(
-            ["d", "method", "Δ DP, all rows", f"Δ EOP, rows of class {positive!r}", "Δ EOD, either class"],
-            [[*_head(one), *map(_difference, made.rates.differences.values())] for one, made in decided],
-            left=2,
-        ),
+        f"Decisions for the class {positive!r}: largest difference between groups (95 %, for all of these together; "
+        "fewest rows)",
+        *text_table(heads, rows, left=2),
     ]
 
 

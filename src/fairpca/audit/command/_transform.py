@@ -3,8 +3,6 @@
 from __future__ import annotations
 
 import argparse
-import csv
-import io
 import sys
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
@@ -17,48 +15,17 @@ from fairpca._arrow import arrow_kind
 from fairpca._files import is_stream, replace_file
 from fairpca._optional import require
 from fairpca._progress import Progress
-from fairpca.audit.command._options import add_reading_options, open_table
-from fairpca.audit.command._output import check_output, output_name
+from fairpca.audit.command._options import open_table
+from fairpca.audit.command._output import Command, check_output
 from fairpca.audit.model import Scores, load
 from fairpca.audit.preparation import Preparation
 from fairpca.audit.table import Table
 from fairpca.audit.texts import MISSING_TOKENS, MissingTokens
 
-__all__ = ["add_transform"]
+__all__ = ["TRANSFORM"]
 
 #: Endings of files that are written as CSV.
 _TEXT_ENDINGS = {"", ".csv", ".txt"}
-
-
-def add_transform(commands: Any) -> None:
-    """Add the command to the parser."""
-    parser = commands.add_parser(
-        "transform", help="apply a saved model to a file",
-        description="Writes the scores of every row, in the order of the file. Columns are matched by name and "
-        "prepared as they were when the model was fitted; the groups are not needed. A row that lacks a number has no "
-        "scores, unless the model was fitted with --impute.",
-        epilog="example: fairpca transform model.npz new.csv --keep id --out scores.csv",
-    )  # fmt: skip
-    parser.add_argument("model", metavar="MODEL", help="a model that `fairpca fit` saved")
-    parser.add_argument("data", metavar="DATA", help="a CSV, .parquet or .feather file with the same columns")
-    parser.add_argument(
-        "--keep",
-        action="append",
-        default=[],
-        metavar="COLUMN",
-        help="copy a column of the file, unchanged, next to the scores; may be repeated",
-    )
-    parser.add_argument(
-        "--out",
-        default="scores.csv",
-        type=output_name,
-        metavar="FILE",
-        help="where the scores are written: .csv, .parquet or .feather, or - for CSV on the standard output (default: "
-        "scores.csv)",
-    )
-    add_reading_options(parser)
-    parser.add_argument("--quiet", action="store_true", help="no progress bar")
-    parser.set_defaults(run=_run)
 
 
 def _run(arguments: argparse.Namespace) -> int:
@@ -96,12 +63,11 @@ def _kept(column: Any, table: Table) -> Any:
     return column if table.delimiter is None else pyarrow.compute.utf8_ltrim(column, " ")
 
 
-def _kind_of_output(path: str) -> str | None:
-    """'Parquet', 'Feather' or None for CSV."""
+def _kind_of_output(path: str) -> str:
     kind = arrow_kind(path)
     if kind is None and Path(path).suffix.lower() not in _TEXT_ENDINGS and not is_stream(path):
         raise ValueError(f"--out {path}: scores are written as .csv, .parquet (or .pq) and .feather (or .arrow) only.")
-    return kind
+    return kind or "CSV"
 
 
 def _missing_tokens(preparation: Preparation, arguments: argparse.Namespace) -> MissingTokens:
@@ -112,38 +78,28 @@ def _missing_tokens(preparation: Preparation, arguments: argparse.Namespace) -> 
 
 
 @contextmanager
-def _writer(stream: BinaryIO, kind: str | None) -> Iterator[Callable[[dict[str, Any]], None]]:
+def _writer(stream: BinaryIO, kind: str) -> Iterator[Callable[[dict[str, Any]], None]]:
     """A function that appends columns to the file."""
-    if kind is not None:
-        with _arrow_writer(stream, kind) as add:
-            yield add
-        return
-    text = io.TextIOWrapper(stream, encoding="utf-8", newline="")
-    writer = csv.writer(text)
-
-    def add_lines(columns: dict[str, Any]) -> None:
-        if not text.tell():
-            writer.writerow(columns)
-        writer.writerows(zip(*map(_csv_values, columns.values()), strict=True))
-
-    try:
-        yield add_lines
-    finally:
-        text.detach()  # flushes, and leaves the stream open
-
-
-@contextmanager
-def _arrow_writer(stream: BinaryIO, kind: str) -> Iterator[Callable[[dict[str, Any]], None]]:
-    pyarrow, parquet, ipc = (
-        require(module, f"Writing {kind} files") for module in ("pyarrow", "pyarrow.parquet", "pyarrow.ipc")
+    pyarrow, csv, parquet, ipc = (
+        require(f"pyarrow{module}", f"Writing {kind} files") for module in ("", ".csv", ".parquet", ".ipc")
     )
-    opened: list[Any] = []
+    plain = csv.WriteOptions(quoting_style="needed")
+    makers: dict[str, Callable[..., Any]] = {
+        "CSV": lambda *given: csv.CSVWriter(*given, write_options=plain),
+        "Parquet": parquet.ParquetWriter,
+        "Feather": ipc.new_file,
+    }
+    make, opened = makers[kind], list[Any]()
 
     def add(columns: dict[str, Any]) -> None:
-        table = pyarrow.table({name: _arrow_values(column) for name, column in columns.items()})
+        table = pyarrow.table(
+            {
+                name: pyarrow.array(one, from_pandas=True) if isinstance(one, np.ndarray) else one
+                for name, one in columns.items()
+            }
+        )  # a missing score is null
         if not opened:
-            make = parquet.ParquetWriter if kind == "Parquet" else ipc.new_file
-            _check_kinds(make, table.schema, kind)
+            _check_kinds(make, table, kind)
             opened.append(make(stream, table.schema))
         opened[0].write_table(table)
 
@@ -154,36 +110,27 @@ def _arrow_writer(stream: BinaryIO, kind: str) -> Iterator[Callable[[dict[str, A
             writer.close()
 
 
-def _check_kinds(make: Callable[..., Any], schema: Any, kind: str) -> None:
-    """Reject columns of a type that such files do not support: Parquet has no calendar intervals."""
+def _check_kinds(make: Callable[..., Any], table: Any, kind: str) -> None:
+    """Reject columns of a type that such files do not support: Parquet has no calendar intervals, CSV no lists."""
     import pyarrow
 
-    for field in schema:
+    for field in table.schema:
         try:
-            make(pyarrow.BufferOutputStream(), pyarrow.schema([field])).close()
+            with make(pyarrow.BufferOutputStream(), pyarrow.schema([field])) as writer:
+                writer.write_table(table.select([field.name]).slice(0, 1))
         except pyarrow.ArrowException:
             raise ValueError(
-                f"--keep {field.name}: {kind} files cannot hold {field.type}; leave it out, or write .csv."
+                f"--keep {field.name}: {kind} files cannot hold {field.type}; leave it out, or write .feather."
             ) from None
 
 
-def _csv_values(column: Any) -> list[Any]:
-    """Values to write to a CSV file, None where missing; numbers that Python would format differently become text."""
-    if isinstance(column, np.ndarray):
-        return [None if value != value else value for value in column.tolist()]  # a missing score is an empty cell
-    import pyarrow
-    from pyarrow import types
-
-    kind = column.type
-    if types.is_integer(kind) or types.is_boolean(kind) or types.is_float64(kind) or types.is_string(kind):
-        return column.to_pylist()
-    try:
-        return column.cast(pyarrow.string()).to_pylist()
-    except (pyarrow.ArrowException, ValueError):  # Arrow cannot cast lists and similar types to text
-        return column.to_pylist()
-
-
-def _arrow_values(column: Any) -> Any:
-    import pyarrow
-
-    return pyarrow.array(column, from_pandas=True) if isinstance(column, np.ndarray) else column
+TRANSFORM = Command(
+    "transform",
+    _run,
+    "apply a saved model to a file",
+    "Writes the scores of every row, in the order of the file. Columns are matched by name and prepared as they were "
+    "when the model was fitted; the groups are not needed. A row that lacks a number has no scores, unless the model "
+    "was fitted with --impute.",
+    "example: fairpca transform model.npz new.csv --keep id --out scores.csv",
+    {"out": "scores.csv"},
+)

@@ -1,12 +1,12 @@
 """The verdict: what the claims of a comparison come to, in a few sentences and one small table.
 
-It speaks of one number of components, the one with the clearest difference between groups under ordinary PCA. Choosing
-it is allowed, because claims of a kind hold together for all numbers of components. Terminal and report begin with it.
+Terminal and page say it in these words. It speaks of one number of components; choosing one is allowed, because
+claims of a kind hold together for all of them.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -17,253 +17,201 @@ from fairpca.inference._claims import components_text
 from fairpca.metrics import Estimate
 from fairpca.model_selection import Comparison, MethodResult
 
-__all__ = ["DEFINITIONS", "JOINT", "Verdict", "verdict"]
+__all__ = ["Verdict", "signed", "verdict"]
 
-JOINT = "95 %, for all of these together"
-DEFINITIONS = (
-    "Error: mean squared distance between a group's rows and their reconstruction from the components, on rows that "
-    "were not used in fitting."
-)
-#: Groups in the small table; of more, those whose errors the balancing method changes most.
-_SHOWN_GROUPS = 6
-#: Which method the small table sets beside ordinary PCA: the first that was compared.
+#: Groups in the small table; of more, those whose errors the method changes most.
+_SHOWN_GROUPS = 4
+#: Which method is set beside ordinary PCA: the first that was compared.
 _PREFERRED = ("FairPCA", "RobustFairPCA", "ParityPCA", "MMDFairPCA")
 
 
 @dataclass(frozen=True)
 class Verdict:
-    """What was found, what can be done, what it costs, and how sure that is."""
+    """What was found and for whom, how sure that is, what can be done, and at what price.
+
+    ``numbers`` has, for each of at most three, a title, a number with its interval, and what it means.
+    """
 
     n_components: int
     finding: str
-    detail: str
-    remedy: str
-    left: str
-    numbers: list[tuple[str, str, str]]  # what it is, the number, its interval or what it means
-    heads: list[str]
-    rows: list[list[str]]
-    left_out: str
-    cost: str
-    readable: str
-    advice: str
-
-    @property
-    def above(self) -> list[str]:
-        """What belongs before the table."""
-        sentences = (f"{self.finding} {self.detail}".strip(), f"{self.remedy} {self.left}".strip())
-        return [one for one in sentences if one]
-
-    @property
-    def below(self) -> list[str]:
-        """What belongs after the table."""
-        return [one for one in (self.left_out, self.cost, self.readable, self.advice) if one]
+    doubt: str = ""
+    remedy: str = ""
+    heads: Sequence[str] = ()
+    rows: Sequence[Sequence[str]] = ()
+    numbers: Sequence[Sequence[str]] = ()
+    readable: str = ""
+    advice: str = ""
 
 
-def verdict(found: Comparison) -> Verdict | None:
-    """What the claims come to; None if ordinary PCA was not among the methods."""
-    ordinary = _clearest(found)
+def verdict(found: Comparison, n_components: int | None = None) -> Verdict | None:
+    """What the claims come to, by default where the difference is clearest; None without ordinary PCA."""
+    candidates = [one for one in found.results if one.method == "PCA" and n_components in (None, one.n_components)]
+    ordinary = max(candidates, key=lambda one: _clarity(found, one), default=None)
     if ordinary is None:
         return None
-    present = {one.method: one for one in found.results if one.n_components == ordinary.n_components}
-    other = next((present[name] for name in [*_PREFERRED, *present] if name in present and name != "PCA"), None)
-    heads, rows, left_out = _table(found, ordinary, other)
-    shown = bool(_claims(found, "losses", ordinary) or _claims(found, "errors", ordinary))
+    d = ordinary.n_components
+    if ordinary.new_rows.keeps_everything:
+        return Verdict(d, f"With {components_text(d)} ordinary PCA keeps everything, so there is nothing to compare.")
+    present = {one.method: one for one in found.results if one.n_components == d}
+    others = [present[name] for name in [*_PREFERRED, *present] if name in present and name != "PCA"][:1]
     return Verdict(
-        ordinary.n_components,
+        d,
         *_finding(found, ordinary),
-        _remedy(found, ordinary, other),
-        _left(found, ordinary, other),
-        _numbers(ordinary, other),
-        heads,
-        rows,
-        left_out,
-        _cost(ordinary, other),
-        _readable(found, present.values()),
-        _advice(found, ordinary, shown, present),
+        "".join(_remedy(found, ordinary, other) for other in others),
+        *_table(found, ordinary, others),
+        _numbers(found, ordinary, others),
+        _readable(found, list(present.values())),
+        _advice(found, ordinary, present),
     )
-
-
-def _clearest(found: Comparison) -> MethodResult | None:
-    ordinary = [one for one in found.results if one.method == "PCA"]
-    judged = [one for one in ordinary if not one.new_rows.keeps_everything] or ordinary
-
-    def certain(result: MethodResult) -> tuple[float, float, int]:
-        """How large the differences of losses and of errors are at least, as far as they are claimed."""
-        lows = [
-            max((claim.low for claim in _claims(found, kind, result)), default=0.0) for kind in ("losses", "errors")
-        ]
-        return lows[0], lows[1], result.n_components
-
-    return max(judged, key=certain, default=None)
 
 
 def _claims(found: Comparison, kind: str, result: MethodResult) -> list[Claim]:
     return found.of_kind(kind, result.method, result.n_components)
 
 
-def _sure(one: Any) -> str:
-    return with_interval(Estimate(one.value, one.low, one.high))
+def _clarity(found: Comparison, one: MethodResult) -> tuple[Any, ...]:
+    """How large the differences of losses and of errors are at least, as far as they are claimed."""
+    lows = [max((claim.low for claim in _claims(found, kind, one)), default=0.0) for kind in ("losses", "errors")]
+    return not one.new_rows.keeps_everything, *lows, len(_claims(found, "chance", one)), one.n_components
 
 
 def _finding(found: Comparison, ordinary: MethodResult) -> tuple[str, str]:
-    """Whether groups are shown to be treated differently, and by how much."""
+    """Whether groups are shown to be treated differently, and what speaks against it."""
     count = components_text(ordinary.n_components)
-    with_d = f"ordinary PCA with {count}"
-    if ordinary.new_rows.keeps_everything:
-        return f"With {count} ordinary PCA keeps everything, so there is nothing to compare.", ""
+    start = f"On new rows, ordinary PCA with {count}"
     for claim in _claims(found, "losses", ordinary):
-        worse, better = map(label_text, claim.groups)
-        return (
-            f"On new rows, {with_d} represents “{worse}” worse than “{better}”.",
-            f"The loss of “{worse}”, the part of its error that components of its own would save, is larger by "
-            f"{_sure(claim)}. In brackets: {JOINT}.",
-        )
+        worse, better = _names(claim.groups)
+        return f"{start} represents {worse} worse than {better}.", ""
     for claim in _claims(found, "errors", ordinary):
-        worse, better = map(label_text, claim.groups)
-        return (
-            f"On new rows, the error of “{worse}” under {with_d} is larger than that of “{better}”.",
-            f"It is larger by {_sure(claim)} (in brackets: {JOINT}). That components of its own would save more of it "
-            "is not shown.",
-        )
+        return claim.text, "That components of its own would save more of it is not shown."
     if found.test is None:
-        return (
-            "Nothing is claimed: rows repeat persons whose identities are not known.",
-            "Name the column that identifies them (clusters) to learn more.",
-        )
-    chance = min(found.of_kind("chance"), key=lambda claim: claim.value, default=None)
-    if chance is None:
-        return (
-            "No difference between the groups is shown.",
-            "Random groups of these sizes would have losses like these, and on new rows neither losses nor errors are "
-            "shown to differ.",
-        )
-    p_value = p_text(chance.value, found.test.n_permutations)
-    return (
-        "On new rows no difference between the groups is shown.",
-        f"In these rows their losses differ more than in random groups of these sizes (adjusted p {p_value}).",
-    )
+        doubt = "Name the column that identifies them (clusters) to learn more."
+        return "Nothing is claimed: rows repeat persons whose identities are not known.", doubt
+    doubt = "Random groups of these sizes could have losses like these."
+    for claim in _claims(found, "chance", ordinary):
+        p_value = p_text(claim.value, found.test.n_permutations)
+        doubt = f"In these rows losses differ more than those of random groups would (p {p_value})."
+    return f"With {count}, no difference between the groups is shown on new rows.", doubt
 
 
-def _remedy(found: Comparison, ordinary: MethodResult, other: MethodResult | None) -> str:
-    """How another method is shown to change the errors of groups."""
-    if other is None or ordinary.new_rows.keeps_everything:
-        return ""
-    changes = _claims(found, "change", other)[:_SHOWN_GROUPS]
-    lowered, raised = ([claim for claim in changes if (claim.value > 0) == up] for up in (False, True))
+def _gap(result: MethodResult) -> tuple[list[str], str]:
+    """Between which groups losses differ most clearly on new rows, and by how much."""
+    losses = result.corrected_loss
+    pair = losses.shown_pair or losses.between
+    return _names(pair), with_interval(losses.pairs[pair].joint)
+
+
+def _turn(ordinary: MethodResult, other: MethodResult) -> str:
+    """What a method does to the gap of losses, as far as intervals show it that hold together for all methods."""
+    before, after = ordinary.corrected_loss, other.corrected_loss
+    if after.shown_pair is not None and before.shown_pair == after.shown_pair[::-1]:
+        return "reverses"
+    (least, most), (new_least, new_most) = _bounds(before), _bounds(after)
+    return "widens" if new_least > most else "narrows" if new_most < least else ""
+
+
+def _bounds(losses: Any) -> tuple[float, float]:
+    """Between which values the largest difference of losses lies."""
+    pairs = losses.pairs.values()
+    return max(one.joint_low for one in pairs), max(max(one.joint_high, -one.joint_low) for one in pairs)
+
+
+def _remedy(found: Comparison, ordinary: MethodResult, other: MethodResult) -> str:
+    """What another method is shown to do to a difference of losses, and to the errors of groups."""
+    name, changes = other.method, _claims(found, "change", other)
     parts = [
-        f"{verb} the error of " + ", ".join(f"“{label_text(one.groups[0])}” by {_size(one)}" for one in claims)
-        for verb, claims in (("lowers", lowered), ("raises", raised))
-        if claims
+        f"{verb} the error of {' and '.join(_names(labels))}"
+        for verb, up in (("lowers", False), ("raises", True))
+        if (labels := [claim.groups[0] for claim in changes if (claim.value > 0) == up][:_SHOWN_GROUPS])
     ]
-    if not parts:
-        return f"That {other.method} changes the error of any group is not shown."
-    return f"{other.method} {' and '.join(parts)}."
+    change = " and ".join(parts) or "is not shown to change the error of any group"
+    if not _claims(found, "losses", ordinary):
+        return f"{name} {change}."
+    verb = _turn(ordinary, other)
+    if verb == "narrows" and not _claims(found, "losses", other):
+        return f"With {name} no difference of losses is shown: it {change}."
+    return f"{name} {verb or 'is not shown to change'} that difference: it {change}."
 
 
-def _left(found: Comparison, ordinary: MethodResult, other: MethodResult | None) -> str:
-    """What remains of a claimed difference of losses."""
-    if other is None or not _claims(found, "losses", ordinary):
-        return ""
-    for claim in _claims(found, "losses", other):
-        worse, better = map(label_text, claim.groups)
-        return f"With it, the loss of “{worse}” is larger than that of “{better}” by {_sure(claim)}."
-    return f"With it, no difference of losses is shown ({with_interval(other.corrected_loss.gap.joint)})."
+def _numbers(found: Comparison, ordinary: MethodResult, others: Sequence[MethodResult]) -> list[list[str]]:
+    """Title, number and meaning: the differences of losses before and after, the largest rise of an error."""
+    rows = []
+    for result in (ordinary, *others):
+        (high, low), gap = _gap(result)
+        meaning = f"{high} more than {low}" if _claims(found, "losses", result) else "none is shown"
+        rows.append([f"Difference of losses, {result.method}", gap, meaning])
+    for other in others:
+        label, rise = max(other.change.items(), key=lambda item: item[1])
+        kept = " → ".join(percent(one.explained_variance) for one in (ordinary, other))
+        rows.append([f"Price: error of “{label_text(label)}”", signed(rise.joint), f"variance kept {kept}"])
+    return rows
 
 
-def _cost(ordinary: MethodResult, other: MethodResult | None) -> str:
-    if other is None or ordinary.new_rows.keeps_everything:
-        return ""
-    return (
-        f"Cost: {other.method} keeps {percent(other.explained_variance)} of the variance, ordinary PCA "
-        f"{percent(ordinary.explained_variance)}; the error of all rows together goes from "
-        f"{number(ordinary.error.overall)} to {number(other.error.overall)}."
-    )
-
-
-def _numbers(ordinary: MethodResult, other: MethodResult | None) -> list[tuple[str, str, str]]:
-    """The differences of losses before and after, and what all rows together pay."""
-    results = [one for one in (ordinary, other) if one is not None and not one.new_rows.keeps_everything]
-    found = []
-    for result in results:
-        gap = result.corrected_loss.gap.joint
-        name = "ordinary PCA" if result is ordinary else result.method
-        interval = f"{number(gap.low)} to {number(gap.high)}"
-        found.append(
-            (
-                f"difference of losses, {name} (95 %, all together)",
-                number(gap),
-                interval if gap.low > 0 else f"{interval}: none is shown",
-            )
-        )
-    if other is not None and found:
-        before, after = (number(one.error.overall) for one in results)
-        kept = [percent(one.explained_variance) for one in results]
-        found.append(("error of all rows together", f"{before} → {after}", f"variance kept: {kept[0]} → {kept[1]}"))
-    return found
-
-
-def _size(claim: Claim) -> str:
-    one = Estimate(claim.value, claim.low, claim.high)
-    return with_interval(one if one > 0 else -one)
-
-
-def _readable(found: Comparison, results: Iterable[MethodResult]) -> str:
+def _readable(found: Comparison, results: Sequence[MethodResult]) -> str:
     """From which scores the group can be read off."""
     parts: dict[bool, list[str]] = {True: [], False: []}
     for result in results:
-        parts[bool(_claims(found, "readable", result))].append(f"{result.method} {fixed(result.held_out.auc, 2)}")
+        if not result.nothing_to_compare:
+            parts[bool(_claims(found, "readable", result))].append(f"{result.method} {fixed(result.held_out.auc, 2)}")
     if not parts[True]:
         return "That the group can be predicted from the scores of new rows is not shown for any method."
-    said = f"The group can be predicted from the scores of new rows (AUC: {', '.join(parts[True])})"
+    said = f"The group can be predicted from the scores of new rows (AUC, 0.5 is chance: {', '.join(parts[True])})"
     return f"{said}; not shown for {', '.join(parts[False])}." if parts[False] else f"{said}."
 
 
-def _advice(found: Comparison, ordinary: MethodResult, shown: bool, present: dict[str, MethodResult]) -> str:
-    revealed = bool(_claims(found, "readable", ordinary))
-    if not shown and not revealed:
+def _advice(found: Comparison, ordinary: MethodResult, present: dict[str, MethodResult]) -> str:
+    losses, errors, readable = (_claims(found, kind, ordinary) for kind in ("losses", "errors", "readable"))
+    if not (losses or errors or readable):
         return "No reason to leave ordinary PCA is shown; small groups and wide intervals can hide one."
     said = []
-    if shown and "FairPCA" in present:
-        said.append("If no group should be represented worse than necessary, use FairPCA.")
-    parity = [one for one in present.values() if one.family == "parity"]
-    if revealed and parity:
-        hidden = [one.method for one in parity if not _claims(found, "readable", one)]
-        said.append(
-            f"If the scores should not reveal the group, consider {' or '.join(hidden)}."
-            if hidden
-            else "None of the parity methods keeps the group from being read off the scores."
-        )
+    if losses:
+        verb = "use" if "FairPCA" in present else "compare"
+        said.append(f"If no group should be represented worse than necessary, {verb} FairPCA.")
+    elif errors:
+        said.append("If the errors themselves should be closer, try criterion='error' of FairPCA.")
+    if readable:
+        parity = [one for one in present.values() if one.family == "parity" and not one.nothing_to_compare]
+        hidden = [one for one in parity if not _claims(found, "readable", one)]
+        listed = " or ".join(f"{one.method} ({percent(one.explained_variance)} of the variance)" for one in hidden)
+        if hidden:
+            said.append(f"If the scores should not reveal the group, consider {listed}.")
+        elif parity:
+            said.append("No parity method that was compared keeps the group from being read off the scores.")
+        else:
+            said.append("If the scores should not reveal the group, compare ParityPCA and MMDFairPCA.")
     return " ".join(said)
 
 
 def _table(
-    found: Comparison, ordinary: MethodResult, other: MethodResult | None
-) -> tuple[list[str], list[list[str]], str]:
+    found: Comparison, ordinary: MethodResult, others: Sequence[MethodResult]
+) -> tuple[list[str], list[list[str]]]:
     """Each group's error on new rows, and how the other method changes it; then all rows together."""
-    labels = list(ordinary.new_rows.counts)
-    change = None if other is None else other.change.by_group
-    order = sorted(labels, key=lambda label: -abs(change[label])) if change else labels
-    kept = [label for label in labels if label in order[:_SHOWN_GROUPS]]
-    rows = []
-    for label, count in zip(found.groups, found.counts, strict=True):
-        if label in kept:
-            row = [label_text(label), f"{count:,}", number(ordinary.error[label])]
-            rows.append(
-                row if other is None else [*row, number(other.error[label]), _signed(other.change[label].joint)]
-            )
-    together = ["all rows", f"{sum(found.counts):,}", number(ordinary.error.overall)]
-    if other is not None:
-        together += [number(other.error.overall), _signed_number(other.error.overall - ordinary.error.overall)]
-    heads = [components_text(ordinary.n_components), "rows", "error, PCA"]
-    heads += [] if other is None else [f"error, {other.method}", "change (95 %, all together)"]
-    missing = len(labels) - len(kept)
-    left_out = f"{missing} more groups, with smaller changes, are in the report." if missing else ""
-    return heads, [*rows, together], left_out
+    results = [ordinary, *others]
+    change = results[-1].change.by_group  # zeros, if there is no other method
+    kept = sorted(found.groups, key=lambda label: -abs(change[label]))[:_SHOWN_GROUPS]
+    heads = [
+        components_text(ordinary.n_components),
+        "rows",
+        *(one.method for one in results),
+        *["change"] * len(others),
+    ]
+    rows = [
+        [label_text(label), f"{count:,}", *(number(one.error[label]) for one in results)]
+        + [signed(one.change[label].joint) for one in others]
+        for label, count in zip(found.groups, found.counts, strict=True)
+        if label in kept
+    ]
+    if more := len(found.groups) - len(kept):
+        rows.append([f"({more} more)", *[""] * (len(heads) - 1)])
+    together = [number(one.error.overall) for one in results]
+    rises = [f"{'+' if one.change.overall > 0 else ''}{number(one.change.overall)}" for one in others]
+    return heads, [*rows, ["all rows", f"{sum(found.counts):,}", *together, *rises]]
 
 
-def _signed(one: Estimate) -> str:
+def _names(labels: Sequence[Any]) -> list[str]:
+    return [f"“{label_text(label)}”" for label in labels]
+
+
+def signed(one: Estimate) -> str:
+    """A change with its interval: ``+1.20 (1.02 to 1.38)``."""
     return f"{'+' if one > 0 else ''}{with_interval(one)}"
-
-
-def _signed_number(value: float) -> str:
-    return f"{'+' if value > 0 else ''}{number(value)}"

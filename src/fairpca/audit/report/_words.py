@@ -1,96 +1,106 @@
-"""The summary in words: what the values mean for a decision, without claiming more than they show.
-
-Two statements are kept apart: whether a random division into groups of these sizes would show the losses (from the
-permutation test), and whether the losses differ on new rows (from the interval of the corrected difference).
-"""
+"""What a report says beside its verdict: definitions, what the values rest on, and what they do not show."""
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
 from typing import Any
 
-from fairpca._display import fixed, number, with_interval
+from fairpca._display import fixed, number
 from fairpca._labels import label_text
-from fairpca.audit.report._feature_words import influence_sentences, proxy_sentence
-from fairpca.inference._claims import components_text
-from fairpca.metrics import Estimate
-from fairpca.model_selection import Comparison, MethodResult
+from fairpca.inference import Dominance
+from fairpca.model_selection import Comparison
+from fairpca.model_selection._features import NAMED
 
-__all__ = ["outvoted_sentence", "sample_sentence", "summary"]
+__all__ = [
+    "TERMS",
+    "few_rows_sentence",
+    "influence_sentences",
+    "limits",
+    "outvoted_sentence",
+    "proxy_rows",
+    "proxy_sentence",
+    "sample_sentence",
+]
 
-#: Differences below this share of the error are not worth a sentence.
-_NEGLIGIBLE = 1e-6
-#: For more groups than this, only the largest and the smallest value are reported.
-_FEW_GROUPS = 3
+#: Values from fewer rows are never shown without their number.
+_FEW = 20
+#: Statements about influence that are written out; the others are counted.
+_STATED = 4
+
+#: What the words mean, in the order in which a reader meets them.
+TERMS = {
+    "error": "mean squared distance between rows and their reconstruction",
+    "loss": "the part of a group's error that components of its own would save",
+    "loss on new rows": """The loss estimated for new rows (the corrected loss), against the best components of the
+group's population. It is above zero for random groups too: interpret only differences.""",
+    "loss in the sample": """The loss on the rows used in fitting. Components of a group's own overfit its rows, more so
+in small groups, so that random groups show losses as well: what is expected by chance (do not subtract it).""",
+    "new rows": "Further rows from the same source, estimated by leaving rows out of the fit.",
+    "interval": """At the confidence level given under “How to repeat this”. Those of differences and changes hold for
+all of them together: all groups, methods and numbers of components. Those of single groups each hold alone. One that
+reaches zero does not show that nothing differs.""",
+    "adjusted p": """The share of random divisions into groups of these sizes in which some group, at some number of
+components, exceeds its own average over random divisions as strongly. It is not the probability that the groups do not
+differ.""",
+    "held out": "Rows for the tables on decisions and on what scores reveal: not used in the fits that they judge.",
+    "AUC": """How well gradient boosting predicts the group from the scores of held-out rows: the probability that a
+random row of one group has a higher score than one of the other. 0.5: not at all, 1: perfectly.""",
+    "random": """The level that 19 of 20 random divisions into groups stay under, in all methods and numbers of
+components together. Values below it are consistent with chance.""",
+    "MMD²": "The squared distance between the groups' distributions of scores.",
+    "adversary": """How well a linear classifier, trained to distinguish the groups by their scores, separates them on
+held-out rows. 0: not at all, 1: perfectly.""",
+    "certificate": """How far the method's own objective on these rows can be from the best possible value. It says
+nothing about another objective, nor about new rows.""",
+    "balanced quality": """FairPCA, RobustFairPCA: where the components stand in for the data, as in compression, plots,
+or features for later work, and no group should be represented worse than necessary.""",
+    "parity": """ParityPCA, MMDFairPCA: where decisions are based on the scores, which should reveal as little as
+possible about the group. One does not give the other, and neither makes a decision fair: each balances a stated
+quantity between the stated groups.""",
+}
+
+_LIMITS = """\
+The audit describes these rows, and further rows from the same source. If the rows were selected, or were recorded \
+differently for different groups, it does not show that.
+It concerns PCA and what follows from its scores. It does not show whether a decision is lawful or justified, and no \
+value here means that a method “is fair”.
+“No difference is shown” is not “there is no difference”: small groups and wide intervals can hide one.
+Of many intervals that each hold alone, some miss the true value.
+“Optimal” and “proven” are statements about a method's own objective on these rows, not about new rows, another \
+objective or another choice of features.
+Components, losses and errors depend on how columns were encoded and scaled, and on the numbers of components chosen.
+AUC, MMD², adversary and proxies use at most 2,000 training and 2,000 held-out rows, and the classifiers that were \
+tried. Others might find more; an AUC below the level of random groups is not a proof.
+Proxies are judged one feature at a time and all together; what two features reveal only in combination is seen in the \
+AUC of all together alone.
+MMDFairPCA is fitted to at most 700 rows and judged on one held-out part; its optimum is local."""
 
 
-def sample_sentence(size: int, total: int) -> str:
+def limits(comparison: Comparison) -> list[str]:
+    """What the audit does not show, one statement each."""
+    lines = _LIMITS.splitlines()
+    if comparison.label is not None:
+        lines.append(
+            "Decisions are those of a logistic regression trained here on the scores, not of a system in use. Rates "
+            f"are shown with their rows; differences that would rest on fewer than {_FEW} rows of a class are left out."
+        )
+    if comparison.settings.get("repeated_rows"):
+        lines.append(
+            "Rows repeat persons whose identities are not known: intervals are too short, and p-values left out."
+        )
+    elif not comparison.settings.get("clusters"):
+        lines.append(
+            "Rows are taken as independent. If persons have several rows, p-values and intervals are too small."
+        )
+    return lines
+
+
+def sample_sentence(comparison: Comparison) -> str:
     """Which values of a streamed file describe all rows, and which a sample."""
+    if comparison.n_sampled is None:
+        return ""
     return (
         "Losses in the sample and variance are those of all rows; values on new rows, intervals and p-values are "
-        f"computed on a random sample of {size:,} of {total:,} rows."
-    )
-
-
-def summary(comparison: Comparison, d: int) -> list[str]:
-    """Sentences about one number of components, the most important first."""
-    present = {result.method: result for result in comparison.results if result.n_components == d}
-    ordinary = present.get("PCA")
-    if ordinary is None:
-        return []
-    sentences = [
-        _losses(ordinary, comparison),
-        _chance(comparison, d),
-        _shown(comparison, "losses", ordinary),
-        *influence_sentences(comparison, d),
-        outvoted_sentence(comparison),
-        _shown(comparison, "errors", ordinary),
-        *(_balanced(ordinary, present[name], comparison) for name in ("FairPCA", "RobustFairPCA") if name in present),
-        *_readable(ordinary, present.values()),
-        proxy_sentence(comparison),
-        *ordinary.new_rows.remarks,
-    ]
-    return [sentence for sentence in sentences if sentence]
-
-
-def _losses(ordinary: MethodResult, comparison: Comparison) -> str:
-    kept = fixed(100 * ordinary.explained_variance, 1)
-    start = f"Ordinary PCA with {components_text(ordinary.n_components)} keeps {kept}\u00a0% of the variance. "
-    values = ordinary.loss.by_group
-    if ordinary.new_rows.keeps_everything:
-        return f"Ordinary PCA with {components_text(ordinary.n_components)} keeps everything, so nothing is compared."
-    if max(values.values()) <= _NEGLIGIBLE * max(ordinary.error.overall, 1e-300):
-        return start + "Sharing the components costs no group anything: all losses are zero."
-    expected = _by_group(comparison.expected_losses[ordinary.n_components], comparison, sizes=False)
-    return (
-        f"{start}Loss in the sample (shortfall against components fitted to the group's own rows, overfitting "
-        f"included): {_by_group(values, comparison)}. Random groups of these sizes show {expected} on average."
-    )
-
-
-def _chance(comparison: Comparison, d: int) -> str:
-    if comparison.test is None:
-        return (
-            "Rows repeat persons whose identities are not known: no p-value can be given, and the intervals are too "
-            "short, so nothing is claimed."
-        )
-    claims = comparison.of_kind("chance", "PCA", d)
-    return claims[0].text if claims else comparison.test[d].sentence
-
-
-def _shown(comparison: Comparison, kind: str, ordinary: MethodResult) -> str:
-    """A claim about ordinary PCA, or that nothing is shown."""
-    if ordinary.new_rows.keeps_everything:
-        return ""
-    claims = comparison.of_kind(kind, "PCA", ordinary.n_components)
-    if claims:
-        return claims[0].text
-    values = ordinary.corrected_loss if kind == "losses" else ordinary.error
-    high, low = map(label_text, values.between)
-    return (
-        f"On new rows no difference of {kind} is shown: “{high}” {number(values[values.between[0]])}, “{low}” "
-        f"{number(values[values.between[1]])}, difference {with_interval(values.gap.joint)}. That does not prove that "
-        "they are equal."
+        f"computed on a random sample of {comparison.n_sampled:,} of {comparison.n_samples:,} rows."
     )
 
 
@@ -99,95 +109,80 @@ def outvoted_sentence(comparison: Comparison) -> str:
     small, large = min(comparison.counts), max(comparison.counts)
     if large <= 1.2 * small:
         return ""
-    start = "A smaller group has less weight in the shared components, corrected losses included"
-    if len(comparison.counts) > 2:
-        return start + ": compare a loss with what random groups of its size show; do not divide one loss by another."
     return (
-        f"{start}: two groups of these sizes that differ a little have losses of about {(large / small) ** 2:.1f} to 1 "
-        "from their sizes alone, so do not divide one loss by another."
+        "A smaller group has less weight in the shared components, which makes its loss larger by itself: compare "
+        "it with what random groups of its size show; do not divide one loss by another."
     )
 
 
-def _balanced(ordinary: MethodResult, result: MethodResult, comparison: Comparison) -> str:
-    changes = _changes(result, comparison)
-    said = [_optimum(ordinary, result)] if result.method == "FairPCA" else []
-    remark = f"{result.method}: {result.gap_remark}" if result.gap_remark else ""
-    return " ".join([*said, changes, remark]).strip()
-
-
-def _optimum(ordinary: MethodResult, balanced: MethodResult) -> str:
-    before, after = (max(e.value for e in result.loss.by_group.values()) for result in (ordinary, balanced))
-    cost = 100 * (ordinary.explained_variance - balanced.explained_variance)
-    if before - after <= _NEGLIGIBLE * max(before, 1e-300):
-        return "FairPCA cannot lower the largest loss in the sample: ordinary PCA already reaches the optimum."
-    proven = balanced.certificate is not None and balanced.certificate <= 1e-6
-    proof = ", the least possible for these rows (proven)" if proven else ""
-    points = "less than 0.1 points" if cost < 0.1 else f"{fixed(cost, 1)} points"
+def proxy_sentence(comparison: Comparison) -> str:
+    """Whether the features reveal the group, each alone and all together."""
+    found = comparison.features
+    if found is None:
+        return ""
+    together, best = found.together, found.proxies.found
+    said = (
+        f"All features together {'predict' if together.readable else 'are not shown to predict'} the group on held-out "
+        f"rows: AUC {fixed(together.auc, 3)} ({_range(together)}; {_pair(together.groups)}, "
+        f"{found.smallest(together.groups):,} rows); random groups stay under {fixed(together.level, 3)}."
+    )
+    if not best:
+        return f"{said} No feature alone does better than the best one with random groups."
     return (
-        f"In the sample FairPCA lowers the largest loss from {number(before)} to {number(after)}{proof}, for {points} "
-        "of explained variance; it would lower it for random groups too."
+        f"{said} {len(best)} of {len(found.proxies.readings)} features alone {'does' if len(best) == 1 else 'do'} "
+        f"better than the best one with random groups (AUC {fixed(found.proxies.level, 3)}), above all "
+        f"{', '.join(one.by for one in best[:3])}."
     )
 
 
-def _changes(result: MethodResult, comparison: Comparison) -> str:
-    """What the method is shown to change in the errors of groups on new rows."""
-    claims = comparison.of_kind("change", result.method, result.n_components)
-    start = f"On new rows, against ordinary PCA, {result.method}"
-    if not claims:
-        return f"{start} is not shown to change the error of any group."
-    parts = [_change(claim.groups[0], Estimate(claim.value, claim.low, claim.high)) for claim in claims[:_FEW_GROUPS]]
-    more = len(claims) - len(parts)
-    others = len(comparison.groups) - len(claims)
-    ends = ([f"changes that of {more} more"] if more else []) + (["of no other group"] if others else [])
-    return f"{start} {_listed([*parts, *ends])}."
-
-
-def _change(label: Any, one: Estimate) -> str:
-    verb = "raises" if one > 0 else "lowers"
-    return f"{verb} the error of “{label_text(label)}” by {with_interval(one if one > 0 else -one)}"
-
-
-def _readable(ordinary: MethodResult, results: Iterable[MethodResult]) -> list[str]:
-    """How well gradient boosting distinguishes the groups by the scores of new rows."""
-    before = ordinary.held_out
-    found = f"AUC {fixed(before.auc, 3)}; 19 of 20 random divisions stay under {fixed(before.auc_random, 3)}"
-    if not before.readable:
-        return [
-            "On new rows gradient boosting does not predict the group from the scores of ordinary PCA any better "
-            f"than random groups ({found})."
-        ]
-    sentences = [
-        "The scores of ordinary PCA carry information about the group: on new rows gradient boosting predicts it from "
-        f"them ({found})."
+def proxy_rows(comparison: Comparison) -> list[list[str]]:
+    """Feature, AUC, interval, groups and rows of the smaller one, for the features that reveal the group most."""
+    found = comparison.features
+    if found is None:
+        return []
+    return [
+        [one.by, fixed(one.auc, 3), _range(one), _pair(one.groups), f"{found.smallest(one.groups):,}"]
+        for one in found.proxies.found[:NAMED]
     ]
-    return sentences + [_parity(ordinary, result) for result in results if result.family == "parity"]
 
 
-def _parity(ordinary: MethodResult, result: MethodResult) -> str:
-    cost = max(100 * (ordinary.explained_variance - result.explained_variance), 0.0)
-    auc, level = result.held_out.auc, result.held_out.auc_random
-    price = f"for {fixed(cost, 1)} points of explained variance"
-    if not result.held_out.readable:
-        return f"{result.method} brings that to {fixed(auc, 3)}, no more than random groups, {price}."
-    found = f"{fixed(auc, 3)}, still more than random groups ({fixed(level, 3)}), {price}."
-    if auc >= ordinary.held_out.auc:
-        return f"{result.method} does not lower it: {found}"
-    return f"{result.method} brings that to {found}"
+def _range(one: Any) -> str:
+    return f"{fixed(one.low, 3)} to {fixed(one.high, 3)}"
 
 
-def _by_group(values: Mapping[Any, float], comparison: Comparison, *, sizes: bool = True) -> str:
-    """``2.86 for “female” (310 rows) and 0.327 for “male” (690 rows)``; for many groups, the two extremes."""
-    counts = dict(zip(comparison.groups, comparison.counts, strict=True))
-
-    def text(label: Any) -> str:
-        rows = f" ({counts[label]:,} rows)" if sizes else ""
-        return f"{number(values[label])} for “{label_text(label)}”{rows}"
-
-    if len(values) <= _FEW_GROUPS:
-        return _listed([text(label) for label in values])
-    order = sorted(values, key=values.__getitem__)
-    return f"from {text(order[0])} to {text(order[-1])}"
+def _pair(groups: tuple[Any, Any]) -> str:
+    """``Female against Male``; ``Asian against the rest``."""
+    first, second = groups
+    return f"{label_text(first)} against {'the rest' if second == 'rest' else label_text(second)}"
 
 
-def _listed(parts: list[str]) -> str:
-    return parts[0] if len(parts) == 1 else f"{', '.join(parts[:-1])} and {parts[-1]}"
+def influence_sentences(comparison: Comparison, d: int) -> list[str]:
+    """What most of a group's loss rests on, where that is a rare value or a handful of rows."""
+    found = () if comparison.features is None else comparison.features.influence.get(d, ())
+    said, more = [_influence(one) for one in found[:_STATED]], len(found) - _STATED
+    return [*said, f"{more} more such statements are in the JSON output."] if more > 0 else said
+
+
+def _influence(one: Dominance) -> str:
+    rows = f"{one.rows} row{'' if one.rows == 1 else 's'} of {one.of_rows:,}"
+    what, without = (
+        (rows, "it" if one.rows == 1 else "them")
+        if one.feature is None
+        else (f"“{one.feature}”, which {one.rows} of {one.of_rows:,} rows have", "this feature")
+    )
+    return (
+        f"Most of the loss of “{label_text(one.group)}” rests on {what}: in the sample {number(one.loss)}, without "
+        f"{without} {number(one.loss_without)}."
+    )
+
+
+def few_rows_sentence(comparison: Comparison) -> str:
+    """Which groups have so few rows among those compared that values about them mean little."""
+    rows = {} if comparison.features is None else comparison.features.rows
+    few = [f"{label_text(label)} ({count})" for label, count in rows.items() if count < _FEW]
+    if not few:
+        return ""
+    return (
+        f"Fewer than {_FEW} of the {sum(rows.values()):,} held-out rows compared by AUC, MMD² and adversary: "
+        f"{', '.join(few)}. A value that rests on such a group is uncertain."
+    )

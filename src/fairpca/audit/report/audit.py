@@ -147,37 +147,20 @@ def audit(
         X, y, sensitive_features=groups, n_components=n_components, methods=methods, random_state=random_state,
         progress=progress, moments=moments, feature_names=names, **options,
     )  # fmt: skip
-    rows = _sample(groups.codes, comparison.settings["random_state"]) if points else np.zeros(0, dtype=np.intp)
+    # In random order, so that no group is always drawn on top of the others.
+    order = rng_for(comparison.settings["random_state"], "points").permutation(len(X))
+    rows = order[: _MAX_POINTS if points else 0]
     scores = {
         (result.method, result.n_components): result.estimator.transform(X[rows])[:, :2]
         for result in comparison.results
-        if len(rows)
+        if points
     }
-    return Audit(
-        comparison,
-        _frontiers(comparison),
-        names,
-        scores,
-        groups.codes[rows],
-        title,
-        list(remarks),
-        dict(provenance or {}),
-    )
-
-
-def _frontiers(comparison: Comparison) -> dict[int, Frontier]:
-    """The trade-off for every number of components, with the methods of the comparison located on it."""
+    frontiers = {}
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")  # the comparison already holds the warnings of these estimators
-        return {d: _frontier(comparison, d) for d in comparison.dimensions}
-
-
-def _frontier(comparison: Comparison, d: int) -> Frontier:
-    fitted = {one.method: one.estimator for one in comparison.results if one.n_components == d}
-    linear = {name: estimator for name, estimator in fitted.items() if hasattr(estimator, "components_")}
-    return frontier(comparison.moments, n_components=d, methods=linear, n_points=_FRONTIER_POINTS)
-
-
-def _sample(codes: np.ndarray, seed: int) -> np.ndarray:
-    """Rows in random order, so that no group is always drawn on top of the others."""
-    return rng_for(seed, "points").permutation(len(codes))[:_MAX_POINTS]
+        for d in comparison.dimensions:
+            fitted = {one.method: one.estimator for one in comparison.results if one.n_components == d}
+            frontiers[d] = frontier(comparison.moments, n_components=d, methods=fitted, n_points=_FRONTIER_POINTS)
+    return Audit(
+        comparison, frontiers, names, scores, groups.codes[rows], title, list(remarks), dict(provenance or {})
+    )  # fmt: skip

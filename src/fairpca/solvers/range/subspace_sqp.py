@@ -185,6 +185,8 @@ def maximise_on_simplex(linear: np.ndarray, factor: np.ndarray, start: np.ndarra
     array([0.75, 0.  , 0.25])
     """
     size, squares = len(linear), np.einsum("ar,ar->a", factor, factor)
+    if not squares.any():  # a linear function
+        return np.eye(size)[int(linear.argmax())]
     ridge = 1e-13 * max(float(squares.sum()), 1e-300)
     slack = 1e-14 * max(float(np.abs(linear).max()), float(squares.max()))
     if start is None:

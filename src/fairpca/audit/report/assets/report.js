@@ -34,8 +34,10 @@
   const percent = (value) => (value === null || value === undefined ? "–" : `${(100 * value).toFixed(1)}\u00a0%`);
   const range = (figure) => (figure.length < 3 ? null : `${number(figure[1])} to ${number(figure[2])}`);
   const signed = (value) => (value > 0 ? `+${number(value)}` : number(value));
-  const VALUES = { corrected_loss: "corrected loss on new rows", loss: "loss in the sample", error: "error on new rows" };
+  const VALUES = { corrected_loss: "loss on new rows", loss: "loss in the sample", error: "error on new rows" };
+  const gapNames = { corrected_loss: "gap of losses on new rows", loss: "gap of losses in the sample", error: "gap of errors on new rows" };
   const DECIDED = { demographic_parity: true, equal_opportunity: true, equalized_odds: true };
+  const groups = data.order.map((label) => ({ label, count: data.groups[label], heldOut: data.held_out_rows[label] }));
   const components = (count) => (count === 1 ? "1 component" : `${count} components`);
 
   // ---- elements ------------------------------------------------------------------------------------------------
@@ -125,6 +127,24 @@
   }
   document.addEventListener("scroll", () => { tip.hidden = true; }, { passive: true });
 
+  // A word that has a definition opens it: the longest one in the text, at its first place.
+  const terms = new Map([...document.querySelectorAll("#terms dt")].map((term) => [term.textContent, term.nextElementSibling.textContent]));
+  const known = new RegExp(`\\b(${[...terms.keys()].sort((a, b) => b.length - a.length).join("|")})(es|s)?(?!\\w)`);
+  function say(parent, text) {
+    parent.textContent = text;
+    const found = known.exec(text);
+    if (!found) return;
+    const word = document.createElement("button");
+    Object.assign(word, { type: "button", className: "term", textContent: found[0] });
+    parent.replaceChildren(text.slice(0, found.index), word, text.slice(found.index + found[0].length));
+    const open = (event) => showTip(event, `${found[1]}: ${terms.get(found[1]).replace(/\s+/g, " ")}`);
+    const below = () => { const { left, bottom } = word.getBoundingClientRect(); open({ clientX: left, clientY: bottom - 12 }); };
+    word.addEventListener("click", below);
+    word.addEventListener("focus", below);
+    word.addEventListener("pointerenter", open);
+    for (const end of ["blur", "pointerleave"]) word.addEventListener(end, () => { tip.hidden = true; });
+  }
+
   // ---- axes ----------------------------------------------------------------------------------------------------
   function ticks(low, high, wanted) {
     const rough = (high - low) / wanted;
@@ -148,7 +168,7 @@
     box.replaceChildren();
     const width = Math.max(280, box.clientWidth);
     const height = options.height(width);
-    const margin = { left: 58, right: 14, top: 12, bottom: 46 };
+    const margin = { left: 58, right: options.right || 14, top: 12, bottom: 46 };
     const picture = svg("svg", { viewBox: `0 0 ${width} ${height}`, width, height, role: "group", "aria-label": `Chart: ${options.title}` }, box);
     const [x0, x1] = options.x;
     const [y0, y1] = options.y;
@@ -180,57 +200,91 @@
     const shown = state.method === "PCA" ? ["PCA"] : ["PCA", state.method];
     const series = [];
     for (const method of shown) {
-      data.groups.forEach((group, index) => {
-        const points = data.dimensions.filter((d) => result(method, d)).map((d) => [d, ...result(method, d)[state.figure].groups[index]]);
+      groups.forEach((group, index) => {
+        const points = data.dimensions.filter((d) => result(method, d)).map((d) => [d, ...result(method, d)[state.figure].groups[group.label]]);
         series.push({ method, index, points, reference: method === "PCA" });
       });
     }
     return series.filter((one) => one.points.length);
   }
   function drawGroups() {
-    const series = lineSeries();
-    const values = series.flatMap((one) => one.points.flatMap((point) => (data.groups.length <= 3 ? point.slice(1) : point.slice(1, 2))));
+    const series = lineSeries().map((one) => ({ ...one, label: groups[one.index].label, text: `${groups[one.index].label}, ${one.method}` }));
+    const few = groups.length <= 3; // of more, intervals and names would overlap; the table and the tooltips show them
+    const named = few && byId("group-chart").clientWidth >= 520;
+    const values = series.flatMap((one) => one.points.flatMap((point) => (few ? point.slice(1) : point.slice(1, 2))));
     const last = data.dimensions.length - 1;
     const pad = 0.5;
+    say(byId("group-title"), `Each group's ${VALUES[state.figure]}.`);
     const f = frame("group-chart", {
-      title: `${VALUES[state.figure]} of each group against the number of components`, height: wide,
+      title: `${VALUES[state.figure]} of each group against the number of components`, height: (width) => Math.round(Math.min(400, Math.max(210, 0.5 * width))),
       x: [data.dimensions[0] - pad, data.dimensions[last] + pad], y: padded(values, 0.05, state.figure !== "corrected_loss"),
       xTicks: { values: data.dimensions, digits: 0 }, xLabel: "number of components", yLabel: VALUES[state.figure],
+      right: named ? 20 + 6.8 * Math.min(24, Math.max(...series.map((one) => one.text.length))) : 14,
     });
     const left = f.toX(state.dimension - 0.4);
     svg("rect", { class: "chosen", x: left, y: f.margin.top, width: f.toX(state.dimension + 0.4) - left, height: f.bottom - f.margin.top }, f.background);
+    const ends = [];
     series.forEach((one, order) => {
       const line = one.points.map(([d, value]) => `${f.toX(d).toFixed(1)},${f.toY(value).toFixed(1)}`).join(" ");
       const paint = colour(one.index);
-      svg("polyline", { class: "series", points: line, fill: "none", stroke: paint, "stroke-width": one.reference ? 1.5 : 2.5, "stroke-dasharray": one.reference ? "6 4" : "" }, f.picture);
+      // Where lines run together, the first group's is the wider one behind.
+      const size = one.reference ? 1.5 : few ? 2.5 + 3.5 * (groups.length - 1 - one.index) : 2.5;
+      svg("polyline", { class: "series", points: line, fill: "none", stroke: paint, "stroke-width": size, "stroke-dasharray": one.reference ? "6 4" : "" }, f.picture);
       const shift = (order - (series.length - 1) / 2) * 3;
       for (const [d, value, low, high] of one.points) {
         const x = f.toX(d) + shift;
-        if (data.groups.length <= 3 && low !== undefined) { // more would overlap; the table and the tooltips show them
+        if (few && low !== undefined) {
           svg("line", { x1: x, x2: x, y1: f.toY(low), y2: f.toY(high), stroke: paint, "stroke-width": 1, opacity: 0.55 }, f.picture);
         }
         drawMark(f.picture, mark(one.index), x, f.toY(value), 4.5, one.reference ? "#fff" : paint, { stroke: paint, "stroke-width": 1.5 });
       }
+      ends.push({ ...one, paint, y: f.toY(one.points[one.points.length - 1][1]) + 4 });
     });
+    if (named) {
+      ends.sort((a, b) => a.y - b.y);
+      ends.forEach((one, i) => {
+        if (i) one.y = Math.max(one.y, ends[i - 1].y + 16);
+        svg("text", { x: f.width - f.margin.right + 8, y: one.y, class: "name" }, f.picture, shorten(one.text, 24)).style.fill = one.paint;
+      });
+    }
     for (const one of series) {
       for (const [d, value, low, high] of one.points) {
         const target = svg("circle", { cx: f.toX(d), cy: f.toY(value), r: 11 }, f.picture);
         const interval = low === undefined ? "" : `\ninterval ${number(low)} to ${number(high)}`;
-        const text = `${one.method}, ${components(d)}\n${data.groups[one.index].label}: ${VALUES[state.figure]} ${number(value)}${interval}`;
+        const text = `${one.method}, ${components(d)}\n${one.label}: ${VALUES[state.figure]} ${number(value)}${interval}`;
         hover(target, text, () => choose({ dimension: d }));
       }
     }
-    legend("group-legend", series.map((one) => ({
-      text: `${data.groups[one.index].label}, ${one.method}`, colour: colour(one.index), mark: mark(one.index),
-      line: true, dash: one.reference ? "6 4" : "", hollow: one.reference,
+    legend("group-legend", named ? [] : series.map((one) => ({
+      text: one.text, colour: colour(one.index), mark: mark(one.index), line: true, dash: one.reference ? "6 4" : "", hollow: one.reference,
     })));
+  }
+  // The verdict on the chosen number of components.
+  function drawVerdict() {
+    const said = data.verdicts[state.dimension];
+    if (!said) return;
+    byId("finding").textContent = said.finding;
+    byId("remedy").textContent = `${said.doubt} ${said.remedy}`.trim();
+    byId("advice").textContent = said.advice;
+    byId("readable").textContent = said.readable;
+    const box = byId("numbers");
+    box.replaceChildren();
+    for (const [title, text, meaning] of said.numbers) {
+      const [value, ...rest] = text.split(" ");
+      const tile = html("div", null, box);
+      say(html("dt", null, tile), title);
+      const main = html("dd", null, tile);
+      html("b", value, main);
+      say(html("span", null, main), ` interval ${rest.join(" ").slice(1, -1)}`);
+      if (meaning) html("small", meaning, main);
+    }
   }
 
   // ---- frontier ------------------------------------------------------------------------------------------------
   function drawFrontier() {
     const curve = data.frontiers[state.dimension];
     const spots = data.methods.map((method, index) => ({ method: method.name, index, figures: result(method.name, state.dimension) }))
-      .filter((spot) => spot.figures).map((spot) => ({ ...spot, gap: spot.figures.sample_error.gap, total: spot.figures.sample_error.overall }));
+      .filter((spot) => spot.figures).map((spot) => ({ ...spot, gap: spot.figures.spot[0], total: spot.figures.spot[1] }));
     const f = frame("frontier-chart", {
       title: "total error against the gap between the groups' errors", height: wide,
       x: padded([...curve.gap, ...spots.map((spot) => spot.gap)], 0.05, true),
@@ -271,7 +325,7 @@
     note.textContent = `${state.method}, ${components(state.dimension)}: `
       + (flat ? "scores on the only component; the height of a mark only separates the groups. " : "scores on the first two components. ")
       + `${scores[0].length} rows drawn at random; large marks are the means of the groups among them.`;
-    const many = data.groups.length;
+    const many = groups.length;
     const spread = scores[0].map((_, i) => data.points.groups[i] + 0.7 * ((i * 0.618034) % 1) - 0.35);
     const ys = flat ? spread : scores[1];
     const f = frame("projection-chart", {
@@ -282,7 +336,7 @@
       const g = data.points.groups[i];
       drawMark(f.picture, mark(g), f.toX(x), f.toY(ys[i]), 3, colour(g), { "fill-opacity": 0.5, class: "row" });
     });
-    data.groups.forEach((group, g) => {
+    groups.forEach((group, g) => {
       const own = scores[0].map((_, i) => i).filter((i) => data.points.groups[i] === g);
       if (!own.length) return;
       const mean = (values) => own.reduce((sum, i) => sum + values[i], 0) / own.length;
@@ -290,7 +344,7 @@
       hover(target, `${group.label}: mean of ${own.length} rows drawn`);
       target.classList.remove("hit");
     });
-    legend("projection-legend", data.groups.map((group, g) => ({ text: group.label, colour: colour(g), mark: mark(g) })));
+    legend("projection-legend", groups.map((group, g) => ({ text: group.label, colour: colour(g), mark: mark(g) })));
   }
   function drawBiplot() {
     const { loadings } = result(state.method, state.dimension);
@@ -388,7 +442,11 @@
     const element = byId(id);
     element.replaceChildren();
     const top = html("tr", null, html("thead", null, element));
-    for (const head of heads) html("th", head, top).scope = "col";
+    for (const head of heads) {
+      const cell = html("th", null, top);
+      cell.scope = "col";
+      say(cell, head);
+    }
     const body = html("tbody", null, element);
     for (const row of rows) {
       const line = html("tr", null, body);
@@ -414,70 +472,55 @@
     const ordinary = result("PCA", state.dimension);
     const method = ordinary ? "PCA" : state.method;
     const figures = ordinary || result(method, state.dimension);
-    const chance = data.chance[state.dimension];
-    const p = ordinary && chance.p;
+    const expected = data.expected_losses[state.dimension];
+    const p = ordinary && data.p[state.dimension].length ? data.p[state.dimension] : null;
     byId("group-choice").textContent = `${ordinary ? "Ordinary PCA" : method}, ${components(state.dimension)}`;
-    table("group-table", ["group", "rows", "rows held out", "error on new rows", "loss in the sample", ...(ordinary ? ["expected by chance"] : []), "corrected loss", ...(p ? ["adjusted p"] : [])],
-      data.groups.map((group, index) => ({
-        cells: [group.label, group.count.toLocaleString("en"), group.held_out.toLocaleString("en"), withRange(figures.error.groups[index]), number(figures.loss.groups[index][0]),
-          ...(ordinary ? [number(chance.expected[index])] : []), withRange(figures.corrected_loss.groups[index]), ...(p ? [p[index]] : [])],
+    table("group-table", ["group", "rows", "rows held out", "error on new rows", "loss in the sample", ...(ordinary ? ["expected by chance"] : []), "loss on new rows", ...(p ? ["adjusted p"] : [])],
+      groups.map(({ label, count, heldOut }, index) => ({
+        cells: [label, count.toLocaleString("en"), heldOut.toLocaleString("en"), withRange(figures.error.groups[label]), number(figures.loss.groups[label][0]),
+          ...(ordinary ? [number(expected[label])] : []), withRange(figures.corrected_loss.groups[label]), ...(p ? [p[index]] : [])],
       })));
+    byId("outvoted").textContent = data.outvoted;
   }
   function drawInfluence() {
     const list = byId("influence");
     list.replaceChildren();
-    for (const sentence of data.influence[state.dimension]) html("li", sentence, list);
-    byId("no-influence").hidden = data.influence[state.dimension].length > 0;
+    for (const sentence of data.rests[state.dimension]) html("li", sentence, list);
+    byId("no-influence").hidden = data.rests[state.dimension].length > 0;
   }
   function drawProxies() {
     const found = data.proxies;
-    byId("proxies-section").hidden = !found;
-    if (!found) return;
+    byId("proxies-section").hidden = !found.sentence;
     byId("proxies-sentence").textContent = found.sentence;
     byId("proxies-scroll").hidden = !found.rows.length;
     table("proxies-table", ["feature alone", "AUC", "95 % interval", "groups told apart best", "rows of the smaller group"], found.rows.map((cells) => ({ cells })));
   }
   const withRange = (figure) => [number(figure[0]), range(figure)];
-  function drawQuality(gapName) {
-    table("quality-table",
-      ["method", ...data.groups.map((group) => `${state.figure === "error" ? "error" : "loss"} of ${group.label}`), gapName,
-        ...data.groups.map((group) => `error of ${group.label} against PCA`), "explained variance", "certificate"],
-      present().map((method) => ({
-        chosen: method.name === state.method,
-        cells: [method.name, ...method.figures[state.figure].groups.map((figure) => [number(figure[0]), range(figure)]),
-          [number(method.figures[state.figure].gap[0]), range(method.figures[state.figure].gap)],
-          ...method.figures.change.groups.map((figure) => (method.name === "PCA" ? "–" : [signed(figure[0]), range(figure)])),
-          percent(method.figures.explained_variance), certificate(method)],
-      })));
-  }
-  // With many groups: one row per group, one column per method.
-  function drawTurned(gapName) {
-    const methods = present();
-    const value = state.figure === "error" ? "error" : "loss";
-    const row = (head, cell) => ({ cells: [head, ...methods.map(cell)] });
-    table("quality-table", ["", ...methods.map((method) => (method.name === state.method ? `${method.name} (chosen)` : method.name))], [
-      ...data.groups.map((group, index) => row(`${value} of ${group.label}`, (method) => withRange(method.figures[state.figure].groups[index]))),
-      row(gapName, (method) => withRange(method.figures[state.figure].gap)),
-      ...data.groups.map((group, index) => row(`error of ${group.label} against PCA`, (method) => {
-        const figure = method.figures.change.groups[index];
-        return method.name === "PCA" ? "–" : [signed(figure[0]), range(figure)];
-      })),
-      row("explained variance", (method) => percent(method.figures.explained_variance)),
-      row("certificate", certificate),
-    ]);
-  }
+  const changeOf = (method, label) => {
+    const figure = method.figures.change.groups[label];
+    return method.name === "PCA" ? "–" : [signed(figure[0]), range(figure)];
+  };
+  // One row per method; with many groups, one row per group.
   function drawTables() {
-    const text = `${components(state.dimension)}; the chosen method is marked`;
-    byId("table-choice").textContent = text;
-    const gapName = { corrected_loss: "gap of corrected losses", loss: "gap of losses", error: "gap of errors" }[state.figure];
-    if (data.groups.length > 3) drawTurned(gapName);
-    else drawQuality(gapName);
-    const split = present().filter((method) => method.figures.n_folds === 1).map((method) => method.name);
-    const level = `${Math.round(100 * data.confidence)} %`;
-    byId("quality-note").textContent = `Shown: ${VALUES[state.figure]}. Below the values of groups: ${level} intervals, of each value alone. Below gaps and changes: ${level}, for all of these together, whatever the method, the number of components and the groups; nothing is stated of a gap or change whose interval reaches zero. `
-      + "The gap is the difference between the groups with the largest and the smallest value. "
+    byId("table-choice").textContent = `${components(state.dimension)}; the chosen method is marked`;
+    const value = VALUES[state.figure];
+    const columns = [
+      ...groups.map(({ label }) => [`${state.figure === "error" ? "error" : "loss"} of ${label}`, (method) => withRange(method.figures[state.figure].groups[label])]),
+      [gapNames[state.figure], (method) => withRange(method.figures[state.figure].gap)],
+      ...groups.map(({ label }) => [`error of ${label} against PCA`, (method) => changeOf(method, label)]),
+      ["explained variance", (method) => percent(method.figures.explained_variance)],
+      ["certificate", certificate],
+    ];
+    const methods = present();
+    if (groups.length > 3) {
+      table("quality-table", ["", ...methods.map(({ name }) => (name === state.method ? `${name} (chosen)` : name))], columns.map(([head, cell]) => ({ cells: [head, ...methods.map(cell)] })));
+    } else {
+      table("quality-table", ["method", ...columns.map(([head]) => head)], methods.map((method) => ({ chosen: method.name === state.method, cells: [method.name, ...columns.map(([, cell]) => cell(method))] })));
+    }
+    const split = methods.filter((method) => method.figures.n_folds === 1).map((method) => method.name);
+    say(byId("quality-note"), `Shown: ${value}. Below values, an interval: that of a group alone, that of a gap or a change for all of these together. `
       + "Against PCA: how the method changes a group's error on new rows; a negative change is better for the group. "
-      + (split.length ? `${split.join(", ")}: evaluated on one held-out part of the rows; the others by cross-validation on all rows.` : "");
+      + (split.length ? `${split.join(", ")}: evaluated on one held-out part of the rows; the others by cross-validation on all rows.` : ""));
     const shown = present();
     const optional = [["auc", "AUC of boosting", "auc_random"], ["mmd2", "MMD²", "mmd2_random"], ["adversary", "adversary", "adversary_random"], ["accuracy", `accuracy for “${data.label ? data.label.name : "label"}”`],
       ...["demographic_parity", "equal_opportunity", "equalized_odds"].map((key) => [key, `Δ ${key.replace("_", " ")}`])]
@@ -487,10 +530,7 @@
       cells: [method.name, percent(method.figures.held_out.explained_variance), ...optional.map(([key, , level]) => heldOut(method.figures.held_out, key, level))],
     })));
     byId("few-rows").textContent = data.few_rows;
-    byId("held-out-note").textContent = "AUC: how well gradient boosting predicts the group from the scores of new rows (0.5: not at all, 1: perfectly), with a 95 % interval and the held-out rows of the smaller group. Adversary: how well a linear classifier, trained to distinguish the groups by their scores, separates them on new rows (0: not at all, 1: perfectly). "
-      + (optional.some(([key]) => key === "mmd2") ? "MMD²: distance between the groups' distributions of scores. " : "")
-      + "Random: the level that 19 of 20 random divisions into groups stay under in all of these rows together; values below it are consistent with chance. "
-      + (optional.some(([key]) => key === "accuracy") ? "Accuracy: of a logistic regression that predicts the label from the scores; below it, that of always predicting the most frequent class. The differences Δ are between the groups in its decisions, with intervals that hold for all of these together and the rows of the smallest group behind them; with fewer than 20 there is no value." : "");
+    byId("held-out-note").textContent = optional.some(([key]) => key === "accuracy") ? "Accuracy: of a logistic regression that predicts the label from the scores; below it, that of always predicting the most frequent class. The differences Δ are between the groups in its decisions, with intervals that hold for all of these together and the rows of the smallest group behind them; with fewer than 20 there is no value." : "";
     drawDecisions();
   }
   function drawDecisions() {
@@ -500,7 +540,7 @@
     if (!decisions) return;
     const { selected, true_positive: hits, false_positive: alarms } = decisions.rates;
     table("decisions-table", ["group", "held-out rows", "positive decisions", `of rows that are “${decisions.positive}”`, "of the other rows"],
-      Object.keys(selected).map((label) => ({ cells: [label, selected[label].rows.toLocaleString("en"), ...[selected, hits, alarms].map((rates) => rate(rates[label]))] })));
+      groups.map(({ label }) => ({ cells: [label, selected[label].rows.toLocaleString("en"), ...[selected, hits, alarms].map((rates) => rate(rates[label]))] })));
     byId("decisions-note").textContent = `${state.method}, ${components(state.dimension)}. The label is “${data.label ? data.label.name : "label"}”, its positive class “${decisions.positive}”. Always predicting the most frequent class is right in ${percent(figures.held_out.baseline)} of these rows, the classifier in ${percent(figures.held_out.accuracy)}. Below each share: the rows it rests on, and a 95 % interval. `
       + "Groups are compared only where every rate rests on 20 rows or more.";
   }
@@ -519,7 +559,7 @@
     const main = key === "mmd2" ? number(value) : value === null ? "–" : value.toFixed(3);
     if (key === "auc") {
       const [first, second] = figures.auc_between;
-      const between = data.groups.length > 2 ? `${first} against ${second === "rest" ? "the rest" : second}: ` : "";
+      const between = groups.length > 2 ? `${first} against ${second === "rest" ? "the rest" : second}: ` : "";
       return [main, `${figures.auc_low.toFixed(3)} to ${figures.auc_high.toFixed(3)}`, `random ${figures[level].toFixed(3)}`, `${between}${figures.auc_rows.toLocaleString("en")} rows`];
     }
     return level ? [main, `random ${key === "mmd2" ? number(figures[level]) : figures[level].toFixed(3)}`] : main;
@@ -557,13 +597,7 @@
     return `Objective ${number(objective)}, bound that no projection can beat ${number(bound)}: a gap of ${size} of the total variance (${closed}).`;
   }
 
-  // ---- summary and controls ------------------------------------------------------------------------------------
-  function drawSummary() {
-    byId("summary-choice").textContent = `With ${components(state.dimension)}; in parentheses: ${Math.round(100 * data.confidence)} %, for all of these together`;
-    const list = byId("summary");
-    list.replaceChildren();
-    for (const sentence of data.summaries[state.dimension]) html("li", sentence, list);
-  }
+  // ---- controls ------------------------------------------------------------------------------------
   function option(select, value, text) {
     const entry = html("option", text, select);
     entry.value = value;
@@ -578,7 +612,7 @@
   }
   function draw() {
     tip.hidden = true;
-    drawSummary();
+    drawVerdict();
     drawGroupTable();
     drawInfluence();
     drawProxies();
@@ -593,12 +627,16 @@
   }
   for (const d of data.dimensions) option(byId("dimension"), String(d), String(d));
   for (const method of data.methods) option(byId("method"), method.name, method.name);
+  for (const [value, text] of Object.entries(VALUES)) option(byId("figure"), value, text);
   byId("dimension").addEventListener("change", (event) => choose({ dimension: Number(event.target.value) }));
   byId("method").addEventListener("change", (event) => choose({ method: event.target.value }));
   byId("figure").addEventListener("change", (event) => choose({ figure: event.target.value }));
   byId("all-features").addEventListener("click", () => choose({ allFeatures: !state.allFeatures }));
   let width = window.innerWidth;
   window.addEventListener("resize", () => { if (window.innerWidth !== width) { width = window.innerWidth; draw(); } });
-  window.addEventListener("beforeprint", draw);
+  window.addEventListener("beforeprint", () => {
+    for (const folded of document.querySelectorAll("details")) folded.open = true;
+    draw();
+  });
   choose({});
 })();

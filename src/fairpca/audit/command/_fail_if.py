@@ -3,27 +3,25 @@
 from __future__ import annotations
 
 import argparse
-from dataclasses import dataclass
+from typing import NamedTuple
 
 from fairpca.inference._claims import KINDS
 from fairpca.model_selection import METHODS, Comparison
 
-__all__ = ["EXIT_CODE", "KINDS", "Condition", "check_conditions", "condition", "conditions_met"]
+__all__ = ["EXIT_CODE", "KINDS", "Condition", "check_conditions", "condition", "conditions_met", "known_method"]
 
 #: Returned if a claim is made.
 EXIT_CODE = 3
 
 
-@dataclass(frozen=True)
-class Condition:
+class Condition(NamedTuple):
     """A kind of claim, perhaps about one method only."""
 
     kind: str
     method: str | None
 
-    @property
-    def text(self) -> str:
-        return self.kind if self.method is None else f"{self.kind}:{self.method}"
+    def __str__(self) -> str:
+        return ":".join(filter(None, self))
 
 
 def condition(text: str) -> Condition:
@@ -31,36 +29,37 @@ def condition(text: str) -> Condition:
 
     Examples
     --------
-    >>> from fairpca.audit.command._thresholds import condition
+    >>> from fairpca.audit.command._fail_if import condition
     >>> condition("readable:fairpca")
     Condition(kind='readable', method='FairPCA')
     """
     kind, _, method = text.strip().partition(":")
-    known = {one.lower(): one for one in METHODS}
     if kind not in KINDS:
         raise argparse.ArgumentTypeError(f"{text!r} is not KIND or KIND:METHOD, with KIND one of {', '.join(KINDS)}")
-    if method and method.lower() not in known:
-        raise argparse.ArgumentTypeError(f"{text!r}: {method!r} is not one of {', '.join(METHODS)}")
     if method and kind == "feature":
         raise argparse.ArgumentTypeError(f"{text!r}: claims about features do not depend on the method")
-    return Condition(kind, known[method.lower()] if method else None)
+    return Condition(kind, known_method(method) if method else None)
+
+
+def known_method(text: str) -> str:
+    """The name of a method, however its letters are written."""
+    known = {name.lower(): name for name in METHODS}
+    if text.strip().lower() not in known:
+        raise argparse.ArgumentTypeError(f"{text!r} is not one of {', '.join(METHODS)}")
+    return known[text.strip().lower()]
 
 
 def check_conditions(arguments: argparse.Namespace) -> None:
     """Refuse, before the data is read, conditions that these options can never meet."""
     for one in arguments.fail_if:
         if arguments.repeated_rows:
-            raise ValueError(f"--fail-if {one.text}: with --repeated-rows nothing is claimed.")
+            raise ValueError(f"--fail-if {one}: with --repeated-rows nothing is claimed.")
         if one.kind == "decisions" and arguments.label is None:
-            raise ValueError(f"--fail-if {one.text} needs a label; name its column with --label.")
+            raise ValueError(f"--fail-if {one} needs a label; name its column with --label.")
         if arguments.methods is not None and one.method is not None and one.method not in arguments.methods:
-            raise ValueError(f"--fail-if {one.text} names {one.method}, which --methods leaves out.")
+            raise ValueError(f"--fail-if {one} names {one.method}, which --methods leaves out.")
 
 
 def conditions_met(comparison: Comparison, conditions: list[Condition]) -> list[str]:
     """One line per claim that meets a condition."""
-    return [
-        f"--fail-if {one.text}: {claim.text}"
-        for one in conditions
-        for claim in comparison.of_kind(one.kind, one.method)
-    ]
+    return [f"--fail-if {one}: {claim.text}" for one in conditions for claim in comparison.of_kind(*one)]

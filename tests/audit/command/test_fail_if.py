@@ -9,7 +9,7 @@ import numpy as np
 import pytest
 
 from fairpca.audit.command import main
-from fairpca.audit.command._thresholds import KINDS, condition, conditions_met
+from fairpca.audit.command._fail_if import KINDS, condition, conditions_met
 from fairpca.model_selection import compare
 
 
