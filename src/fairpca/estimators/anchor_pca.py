@@ -78,6 +78,10 @@ feature_names_in_, n_samples_seen_
     Agreements count as equal if they differ from the largest of them by less than ``min(0.05, n ** -0.4 / 2)``, with n
     the size of the smallest group, as in the authors' code.
 
+    On six tables, every group left out once, it kept less of the unseen group's variance than
+    ``FairPCA(criterion="mean", center="group")`` in 26 of 40 groups, with two and with five components, and neither
+    more nor less than the worst case throughout (docs/comparison.md).
+
     References
     ----------
     Seiter, Fries, von Kügelgen and Peters (2026). Anchor PCA. arXiv 2606.06233.

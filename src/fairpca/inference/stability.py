@@ -142,9 +142,9 @@ def component_stability(
     the median and the interval of the angle between the fit and what the method finds in the population. For one
     component, V and W are the component and its counterpart.
 
-    This needs a solution that moves smoothly with the moments, as that of ordinary PCA does. The weights of a worst case
-    (``FairPCA`` of losses or errors) can be decided by chance where groups have the same population; intervals are a
-    rough guide there.
+    This needs a solution that moves smoothly with the moments, as that of ordinary PCA does. The weights of a worst
+    case (``FairPCA`` of losses or errors) can be decided by chance where groups have the same population; intervals are
+    a rough guide there.
 
     Examples
     --------
