@@ -19,8 +19,8 @@ PICTURE = ROOT / "docs" / "images" / "adult-light.svg"
 METHODS = ("PCA", "FairPCA")
 WHO = {"female": "women", "male": "men"}
 SCHEMES = {
-    "light": {"lines": "#24292f", "women": COLOURS[1], "men": COLOURS[0]},
-    "dark": {"lines": "#d7dae0", "women": "#ff8a3d", "men": "#58b4f0"},
+    "light": {"lines": "#24292f", "women": COLOURS[0], "men": COLOURS[1]},
+    "dark": {"lines": "#d7dae0", "women": "#58b4f0", "men": "#ff8a3d"},
 }
 
 
