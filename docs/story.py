@@ -55,8 +55,8 @@ def table(found: Comparison) -> str:
         f"`FairPCA` {shown}: {interval(balanced_gap)}. The error of {gained} {moved(changes[gained])}.",
         f"- **Price:** the error of {paid} {moved(changes[paid])}, that of everybody together by "
         f"{number(balanced.change.overall)}. Losses become equal, errors need not.",
-        f"- **What stays:** sex can still be read off the components (AUC {number(balanced.held_out.auc)}, under ordinary "
-        f"PCA {number(ordinary.held_out.auc)}; 0.5 is guessing, 1 is certainty).",
+        f"- **What stays:** sex can still be read off the components (AUC {number(balanced.held_out.auc)}, under "
+        f"ordinary PCA {number(ordinary.held_out.auc)}; 0.5 is guessing, 1 is certainty).",
     ])  # fmt: skip
 
 
