@@ -66,8 +66,8 @@ def batches(rows: int, p: int, width: str, seed: int = 0) -> Iterator[tuple[Any,
     for start in range(0, rows, BATCH):
         size = min(BATCH, rows - start)
         groups = torch.randint(0, GROUPS, (size,), generator=generator)
-        rows = torch.randn(size, p, generator=generator) @ mixing + offsets[groups] + 1.0
-        yield rows.to(getattr(torch, width)), groups
+        block = torch.randn(size, p, generator=generator) @ mixing + offsets[groups] + 1.0
+        yield block.to(getattr(torch, width)), groups
 
 
 def fitter(p: int, dtype: Any) -> Any:

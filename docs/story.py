@@ -19,8 +19,8 @@ PICTURE = ROOT / "docs" / "images" / "adult-light.svg"
 METHODS = ("PCA", "FairPCA")
 WHO = {"female": "women", "male": "men"}
 SCHEMES = {
-    "light": {"lines": "#24292f", "women": COLOURS[1], "men": COLOURS[0]},
-    "dark": {"lines": "#d7dae0", "women": "#ff8a3d", "men": "#58b4f0"},
+    "light": {"lines": "#24292f", "women": COLOURS[0], "men": COLOURS[1]},
+    "dark": {"lines": "#d7dae0", "women": "#58b4f0", "men": "#ff8a3d"},
 }
 
 
@@ -40,17 +40,23 @@ def table(found: Comparison) -> str:
     lines.append(f"| everybody | {number(ordinary.error.overall)} | {number(balanced.error.overall)} | | |")
     gap, balanced_gap = (one.corrected_loss.gap for one in (ordinary, balanced))
     worse, better = (WHO[group] for group in ordinary.corrected_loss.between)
-    shown = "no difference is shown" if balanced_gap.joint_low <= 0 <= balanced_gap.joint_high else "they differ by"
-    changes = [f"that of {who} by {interval(balanced.change.by_group[group])}" for group, who in WHO.items()]
+    shown = "no difference is shown, though a small one may remain" if not balanced_gap.excludes_zero else "they differ"
+    changes = {WHO[group]: balanced.change.by_group[group] for group in WHO}
+    gained, paid = min(changes, key=changes.__getitem__), max(changes, key=changes.__getitem__)
+
+    def moved(change: Any) -> str:
+        size = -change if change < 0 else change
+        return f"{'falls' if change < 0 else 'rises'} by {interval(size)}"
+
     return "\n".join([
         *lines,
         "",
         f"- **Found:** with ordinary PCA the loss of {worse} is larger than that of {better}, by {interval(gap)}. With "
-        f"`FairPCA` {shown}: {interval(balanced_gap)}.",
-        f"- **Price:** the error (lower is better) of everybody together changes by {number(balanced.change.overall)}, "
-        f"{', '.join(changes)}.",
-        f"- **What stays:** sex can still be read off the components (AUC {number(balanced.held_out.auc)}; 0.5 is "
-        "guessing, 1 is certainty).",
+        f"`FairPCA` {shown}: {interval(balanced_gap)}. The error of {gained} {moved(changes[gained])}.",
+        f"- **Price:** the error of {paid} {moved(changes[paid])}, that of everybody together by "
+        f"{number(balanced.change.overall)}. Losses become equal, errors need not.",
+        f"- **What stays:** sex can still be read off the components (AUC {number(balanced.held_out.auc)}, under "
+        f"ordinary PCA {number(ordinary.held_out.auc)}; 0.5 is guessing, 1 is certainty).",
     ])  # fmt: skip
 
 

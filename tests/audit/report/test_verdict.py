@@ -42,7 +42,7 @@ def test_a_difference_is_named_with_its_joint_interval_and_what_remedies_it(diff
     _, number, meaning = said.numbers[0]
     assert number == f"{claim.value:.1f} ({claim.low:.1f} to {claim.high:.1f})"
     assert meaning == f"“{claim.groups[0]}” more than “{claim.groups[1]}”"
-    assert said.remedy.startswith("With FairPCA no difference of losses is shown: it lowers the error of “few”")
+    assert said.remedy.startswith("With FairPCA no difference of losses is shown. It lowers the error of “few”")
     assert "use FairPCA" in said.advice
     assert [row[0] for row in said.rows] == ["few", "many", "all rows"]
     # No other number of components has a difference that is larger for certain.
@@ -79,7 +79,7 @@ def test_what_a_method_does_to_the_difference_is_said_from_intervals(different, 
     if low > 0:
         claims.append(Claim("losses", "FairPCA", 2, pair, float(middle), low, high, "a difference"))
     said = verdict(replace(different, results=results, claims=tuple(claims)), 2).remedy
-    nothing = "With FairPCA no difference of losses is shown: it lowers"
+    nothing = "With FairPCA no difference of losses is shown. It lowers"
     assert said.startswith(nothing if interval == (-0.1, 0.2) else words)
 
 

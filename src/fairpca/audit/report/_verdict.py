@@ -129,7 +129,7 @@ def _remedy(found: Comparison, ordinary: MethodResult, other: MethodResult) -> s
         return f"{name} {change}."
     verb = _turn(ordinary, other)
     if verb == "narrows" and not _claims(found, "losses", other):
-        return f"With {name} no difference of losses is shown: it {change}."
+        return f"With {name} no difference of losses is shown. It {change}."
     return f"{name} {verb or 'is not shown to change'} that difference: it {change}."
 
 
@@ -176,7 +176,7 @@ def _advice(found: Comparison, ordinary: MethodResult, present: dict[str, Method
         if hidden:
             said.append(f"If the scores should not reveal the group, consider {listed}.")
         elif parity:
-            said.append("No parity method that was compared keeps the group from being read off the scores.")
+            said.append("None of the methods for parity keeps the group from being read off the scores.")
         else:
             said.append("If the scores should not reveal the group, compare ParityPCA and MMDFairPCA.")
     return " ".join(said)
