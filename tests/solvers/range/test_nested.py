@@ -66,6 +66,28 @@ def test_no_other_direction_is_better(k, seed):
         assert best <= found.objectives[j] + 0.02 * offsets.max()  # the brute force looks in the right place
 
 
+def test_symmetric_groups_tie_and_every_step_is_still_optimal():
+    """Rows of an identity matrix: whole families of directions are equally good, and local searches end elsewhere."""
+    rows, groups = np.eye(6) - 1 / 6, np.arange(6) % 4
+    matrices = np.stack([rows[groups == a].T @ rows[groups == a] / (groups == a).sum() for a in range(4)])
+    offsets = own_sums(matrices, 5)
+    found = minimise_nested(offsets, matrices, solve_step)
+    rng = np.random.default_rng(0)
+    for j in range(5):
+        rest = null_space(found.basis[:, :j].T) if j else np.eye(6)
+        base = np.einsum("pi,api->a", found.basis[:, :j], matrices @ found.basis[:, :j])
+        tried = rng.normal(size=(rest.shape[1], 30_000))
+        for radius in 0.5 ** np.arange(12):  # random search, around the best 30 so far
+            tried /= np.linalg.norm(tried, axis=0)
+            gains = np.einsum("ip,api->ai", (rest @ tried).T, matrices @ (rest @ tried))
+            values = ((offsets[j] - base)[:, None] - gains).max(axis=0)
+            near = tried[:, values.argsort()[:30]]
+            tried = np.repeat(near, 300, axis=1)
+            tried[:, 30:] += radius * rng.normal(size=(rest.shape[1], tried.shape[1] - 30))
+        assert found.objectives[j] <= values.min() + 1e-9
+        assert values.min() <= found.objectives[j] + 2e-3  # the random search looks in the right place
+
+
 @pytest.mark.parametrize("p", [2, 3, 5])
 def test_every_step_has_a_certificate_of_its_own(rng, p):
     """Weights w >= 0 of sum 1: w . offsets - lambda_max(sum_a w_a A_a on the complement) bounds the step from below."""
