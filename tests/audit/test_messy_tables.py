@@ -73,7 +73,7 @@ def test_groups_that_differ_in_case_only_are_said_first_and_merged_on_request(tm
     )
     fit = ["fit", str(path), "--sensitive", "sex", "--out", str(tmp_path / "m.npz")]
     assert main(fit) == 0
-    option = capsys.readouterr().out.partition("if they mean the same (")[2].partition(")")[0]
+    option = " ".join(capsys.readouterr().out.split()).partition("if they mean the same (")[2].partition(")")[0]
     assert main([*fit, *option.split(), "--merge", "Female=f"]) == 0
     said = capsys.readouterr().out
     assert "groups M (40), f (120)" in said
