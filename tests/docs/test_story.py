@@ -35,9 +35,17 @@ def told():
     return known["found"], printed
 
 
+def words_and_numbers(text):
+    number = r"(?<![\w.])-?\d[\d,]*\.?\d*"
+    return re.split(number, text), [float(one.replace(",", "")) for one in re.findall(number, text)]
+
+
 def test_the_table_is_what_the_code_finds(story, told):
-    table, _ = story.written()
-    assert table == story.table(told[0])
+    """To the last digit but one: the ends of joint intervals are quantiles of draws, which depend on numpy's version."""
+    words, numbers = words_and_numbers(story.written()[0])
+    found, values = words_and_numbers(story.table(told[0]))
+    assert words == found
+    assert numbers == pytest.approx(values, rel=3e-3, abs=2e-3)
 
 
 def test_the_code_prints_numbers_of_the_table(story, told):

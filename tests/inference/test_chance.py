@@ -103,7 +103,8 @@ def test_frame_html_and_several_numbers(two_groups):
     found = chance_losses(X, sensitive_features=groups, n_components=[1, 2])
     assert {"n_components", "group", "rows", "weight", "loss", "expected", "few_rows"} <= set(found.to_frame().columns)
     assert "<table>" in found._repr_html_()
-    assert found[2].by_group["a"] == chance_losses(X, sensitive_features=groups, n_components=2).by_group["a"]
+    alone = chance_losses(X, sensitive_features=groups, n_components=2)
+    assert repr(found[2].by_group["a"]) == repr(alone.by_group["a"])  # there is no p-value: NaN
     assert not found.claims
     with pytest.raises(ValueError, match="leave estimator out"):
         chance_losses(X, sensitive_features=groups, estimator=FairPCA(2), n_components=2)
