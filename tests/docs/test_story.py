@@ -41,7 +41,7 @@ def words_and_numbers(text):
 
 
 def test_the_table_is_what_the_code_finds(story, told):
-    """To the last digit but one: the ends of joint intervals are quantiles of draws, which depend on numpy's version."""
+    """But for the last digit: the ends of joint intervals are quantiles of draws, which depend on numpy's version."""
     words, numbers = words_and_numbers(story.written()[0])
     found, values = words_and_numbers(story.table(told[0]))
     assert words == found
