@@ -11,8 +11,10 @@ import functools
 import logging
 from collections.abc import Iterator
 from dataclasses import dataclass
+from typing import Any
 
 import numpy as np
+from scipy import sparse
 
 from fairpca.linalg import eigenvalue_sum_bound, leading_sums, top_eigenpairs
 from fairpca.protocols import Expansion, RangeProblem, RelaxedSolution, SolverResult, Status
@@ -243,8 +245,8 @@ class ErrorsView:
     def value(self, errors: np.ndarray) -> float:
         return self._problem.value(self._traces - errors)
 
-    def gradients(self, errors: np.ndarray) -> np.ndarray:
-        return np.eye(len(errors))
+    def gradients(self, errors: np.ndarray) -> Any:
+        return sparse.identity(len(errors), format="csr")  # there may be thousands of groups
 
     def guarded(self, errors: np.ndarray) -> np.ndarray:
         return errors

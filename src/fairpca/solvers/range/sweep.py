@@ -237,8 +237,9 @@ class _Search:
         for _ in range(_POLISH_STEPS):
             before = self.value
             errors, scales = self.best.errors * self._boundary.scales, self._boundary.scales
-            slopes = self._problem.gradients(self._problem.guarded(errors))
-            self._visit(self._boundary.point(slopes[self._pieces(self.best.errors).argmax()] * scales, self.best.basis))
+            pieces = self._pieces(self.best.errors)
+            slope = (pieces == pieces.max()) @ self._problem.gradients(self._problem.guarded(errors))
+            self._visit(self._boundary.point(slope * scales, self.best.basis))
             if self.value >= before - _ROUNDING:
                 return
 
