@@ -5,9 +5,8 @@ import pytest
 from tests.moments.cases import SIGMA, grouped_sample, naive_means, slope_error
 
 from fairpca.moments import kernel_means as module
-from fairpca.moments._grouped_sample import GroupedSample
 from fairpca.moments.bandwidths import halved_bandwidths
-from fairpca.moments.kernel_means import cross_means, kernel_matrix, kernel_means
+from fairpca.moments.kernel_means import kernel_matrix, kernel_means
 
 SCALES = halved_bandwidths(SIGMA)
 
@@ -34,7 +33,6 @@ def test_rows_far_from_the_origin_keep_their_distances(n, distance):
     sample, _ = far_example(n, distance)
     expected, bound = naive_means(sample, None), 1e-9 + np.finfo(float).eps * distance  # the rounding of the rows
     assert np.abs(kernel_means(sample, None, SIGMA).values - expected).max() < bound
-    assert np.abs(cross_means(sample, sample, SIGMA) - expected).max() < bound
     kernel = kernel_matrix(sample.rows, SIGMA)
     assert np.abs(kernel.mean(axis=1) - naive_kernel(sample.rows).mean(axis=1)).max() < bound
 
@@ -113,8 +111,6 @@ def test_several_bandwidths_give_the_mean_of_their_kernels(n, widths):
         values = kernel_means(sample, basis, widths, gradient=gradient).values
         assert np.abs(values - expected).max() < 1e-14
     scores = sample.rows @ basis
-    part = GroupedSample(sample.labels, scores, sample.starts, sample.weights)
-    assert np.abs(cross_means(part, part, widths) - expected).max() < 1e-14
     by_hand = mean_over_scales(lambda width: kernel_matrix(scores, width), widths)
     assert np.abs(kernel_matrix(scores, widths) - by_hand).max() < 1e-14
 

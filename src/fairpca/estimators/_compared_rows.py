@@ -11,7 +11,7 @@ from fairpca._labels import is_missing
 from fairpca._validation import Groups
 from fairpca.problems.mmd import all_pairs
 
-__all__ = ["cells_among", "compared_cells", "compared_pairs", "label_values"]
+__all__ = ["compared_cells", "compared_pairs"]
 
 
 def compared_cells(groups: Groups, y: Any, notion: str) -> tuple[Groups, np.ndarray]:
@@ -20,39 +20,30 @@ def compared_cells(groups: Groups, y: Any, notion: str) -> tuple[Groups, np.ndar
     if notion == "demographic_parity":
         return groups, np.ones(n)
     check_not_lazy("y", y)
-    if y is not None and np.shape(y) != (n,):
+    if y is None:
+        raise ValueError(f"notion={notion!r} compares rows with the same label: give a binary y to fit.")
+    if np.shape(y) != (n,):
         raise ValueError(f"y has shape {np.shape(y)}, but X has {n} rows: give one label per row.")
-    return cells_among(label_values(None if y is None else _distinct_labels(y), notion), notion, groups, y)
+    values, codes = _distinct_labels(y)
+    if len(values) != 2:
+        raise ValueError(
+            f"notion={notion!r} needs a binary y; it has {len(values)} different values. Compare one against the rest."
+        )
+    labels = tuple((value, label) for value in values.tolist() for label in groups.labels)
+    taking_part = codes == 1 if notion == "equal_opportunity" else np.ones(n)
+    return Groups(labels, codes * len(groups) + groups.codes), taking_part.astype(float)
 
 
-def _distinct_labels(y: Any) -> np.ndarray:
+def _distinct_labels(y: Any) -> tuple[np.ndarray, np.ndarray]:
+    """The different labels in their order, and the position of each row's label among them."""
     labels = np.asarray(y)
     missing = labels.dtype.kind == "f" and np.isnan(labels).any()
     if missing or (labels.dtype.kind == "O" and any(map(is_missing, labels.tolist()))):
         raise ValueError("y contains missing values (NaN or None); drop those rows or give them a label.")
     try:
-        return np.unique(labels)
+        return np.unique(labels, return_inverse=True)
     except TypeError:
         raise TypeError("y mixes labels that have no order, such as numbers and text; use one type.") from None
-
-
-def label_values(found: np.ndarray | None, notion: str) -> list[Any]:
-    if found is None:
-        raise ValueError(f"notion={notion!r} compares rows with the same label: give a binary y to fit.")
-    if len(found) != 2:
-        raise ValueError(
-            f"notion={notion!r} needs a binary y; it has {len(found)} different values. Compare one against the rest."
-        )
-    return found.tolist()
-
-
-def cells_among(values: list[Any], notion: str, groups: Groups, y: Any) -> tuple[Groups, np.ndarray]:
-    """The cells of these rows, where ``values`` are the two labels of all rows."""
-    codes = np.searchsorted(np.array(values), np.asarray(y))
-    labels = tuple((value, label) for value in values for label in groups.labels)
-    cells = Groups(labels, codes.astype(np.int64) * len(groups) + groups.codes)
-    taking_part = codes == 1 if notion == "equal_opportunity" else np.ones(len(codes), dtype=bool)
-    return cells, taking_part.astype(float)
 
 
 def compared_pairs(cells: tuple, groups: tuple, notion: str) -> np.ndarray:

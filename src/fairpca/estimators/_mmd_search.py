@@ -12,18 +12,17 @@ import numpy as np
 
 from fairpca.linalg import orthonormalise, top_eigenpairs
 from fairpca.moments import GroupMoments
-from fairpca.moments._dask_sample import DaskSample
 from fairpca.moments._grouped_sample import GroupedSample
 from fairpca.moments.bandwidths import Bandwidth, check_bandwidth, halved_bandwidths, squared_distance_median
 from fairpca.moments.fourier import FourierKernel
-from fairpca.moments.kernel_means import GRID_ROWS, exact_kernel, exact_means, kernel_means
+from fairpca.moments.kernel_means import GRID_ROWS, exact_kernel, kernel_means
 from fairpca.problems.mmd import DiscrepancyProblem, RandomLevels, pair_discrepancies, random_level
 from fairpca.problems.parity import mean_parity_basis
 from fairpca.solvers.reference.repms import repms
 from fairpca.solvers.stiefel.geometry import random_frame
 from fairpca.solvers.stiefel.within_limits import SMALL_FRAME, LimitedSearch, Solution
 
-__all__ = ["DiscrepancySearch", "Sample", "Scores", "SearchSettings"]
+__all__ = ["DiscrepancySearch", "Scores", "SearchSettings"]
 
 #: Up to this many rows the exact kernel sums cost less than enough Fourier features.
 _EXACT_ROWS = 6000
@@ -42,7 +41,6 @@ _LEAST_LEVEL = 1e-9
 
 _log = logging.getLogger(__name__)
 
-Sample = GroupedSample | DaskSample
 #: From a basis to scores of all rows, or of enough of them, and their weights.
 Scores = Callable[[np.ndarray], tuple[np.ndarray, np.ndarray | None]]
 
@@ -77,7 +75,7 @@ class DiscrepancySearch:
         self,
         settings: SearchSettings,
         moments: GroupMoments,
-        sample: Sample,
+        sample: GroupedSample,
         pairs: np.ndarray,
         dimension: int,
         rng: np.random.Generator,
@@ -106,7 +104,7 @@ class DiscrepancySearch:
 
     def solve(self) -> Solution:
         """The best frame found; ``limits`` and ``n_evaluations`` belong to it afterwards."""
-        means = exact_means(self.sample, self.pca, self.bandwidth)
+        means = kernel_means(self.sample, self.pca, self.bandwidth).values
         self._check_reach(means)
         if self.automatic:
             self._set_levels(means)
@@ -123,7 +121,7 @@ class DiscrepancySearch:
             result = search.solve(self._starts(), alone=self._extends_large)
         self.n_evaluations += sum(problem.n_evaluations for problem in self._problems)
         if self.automatic:
-            self.limits = self._levels(self.sample)(exact_means(self.sample, result.basis, self.bandwidth))
+            self.limits = self._levels(self.sample)(kernel_means(self.sample, result.basis, self.bandwidth).values)
         return result
 
     def _set_levels(self, means: np.ndarray) -> None:
@@ -140,7 +138,7 @@ class DiscrepancySearch:
 
     def _takes_features(self) -> bool:
         """Whether the kernel is approximated during the search: on request, or where the rows are many."""
-        large = not isinstance(self.sample, GroupedSample) or self.sample.n_rows > _EXACT_ROWS
+        large = self.sample.n_rows > _EXACT_ROWS
         return self.settings.approximation == "fourier" or (self.settings.approximation == "auto" and large)
 
     @property
@@ -148,7 +146,7 @@ class DiscrepancySearch:
         """What the constraints of all pairs must stay under once they are brought to one scale."""
         return float(self.limits.max())
 
-    def _levels(self, sample: Sample) -> RandomLevels:
+    def _levels(self, sample: GroupedSample) -> RandomLevels:
         """What random groups of these rows show on average, as the limits of "auto"."""
         return RandomLevels.of(sample, self.pairs, self._floor)
 
@@ -167,20 +165,19 @@ class DiscrepancySearch:
             )
 
     def _problem(
-        self, sample: Sample, kernel: Any, limits: np.ndarray | RandomLevels, noise: float = 0.0
+        self, sample: GroupedSample, kernel: Any, limits: np.ndarray | RandomLevels, noise: float = 0.0
     ) -> DiscrepancyProblem:
         """With a curvature model of its own, for which fewer features and rows will do."""
         count = max(_CURVATURE_FEATURES // len(self.pairs), 50)
         features = FourierKernel(self.bandwidth, self.dimension, count, self.rng)
         few = sample.subsample(_CURVATURE_ROWS, self.rng)
-        assert isinstance(few, GroupedSample)
         unit = self.tolerance if isinstance(limits, RandomLevels) else None
         problem = DiscrepancyProblem(sample, self.covariance, kernel, self.pairs, features, few, noise, limits, unit)
         self._problems.append(problem)
         return problem
 
     def _search(
-        self, sample: Sample, kernel: Any, limits: np.ndarray | RandomLevels, noise: float = 0.0
+        self, sample: GroupedSample, kernel: Any, limits: np.ndarray | RandomLevels, noise: float = 0.0
     ) -> LimitedSearch:
         problem = self._problem(sample, kernel, limits, noise)
         approximate = sample.n_rows < self.sample.n_rows
@@ -249,7 +246,7 @@ class DiscrepancySearch:
         In one or two dimensions all rows are summed exactly in the end, by a grid.
         """
         features = FourierKernel(self.bandwidth, self.dimension, _FEATURES, self.rng)
-        by_grid = isinstance(self.sample, GroupedSample) and self.dimension <= 2 and self.sample.n_rows > GRID_ROWS
+        by_grid = self.dimension <= 2 and self.sample.n_rows > GRID_ROWS
         result, size = None, _FIRST_ROWS
         while True:
             sample = self.sample.subsample(size, self.rng)
@@ -266,11 +263,10 @@ class DiscrepancySearch:
                 return result if exactly or self.stopped else self._corrected(search, result)
             size = self.sample.n_rows if by_grid else size * _ROW_GROWTH
 
-    def _excess_levels(self, sample: Sample, basis: np.ndarray) -> np.ndarray:
+    def _excess_levels(self, sample: GroupedSample, basis: np.ndarray) -> np.ndarray:
         """How much more sampling noise a subsample shows than all rows, for each pair."""
         if sample.n_rows == self.sample.n_rows:
             return np.zeros(len(self.pairs))
-        assert isinstance(sample, GroupedSample)
         values = kernel_means(sample, basis, self.bandwidth, dtype=np.float32).values
         return random_level(sample, values, self.pairs) * (1.0 - sample.n_rows / self.sample.n_rows)
 
@@ -278,7 +274,7 @@ class DiscrepancySearch:
         """Features and kernel disagree a little, and a search exploits it: rescale the tolerance by their ratio."""
         best, target = None, self.tolerance
         for _ in range(_CORRECTIONS):
-            exact = self._largest(exact_means(self.sample, result.basis, self.bandwidth))
+            exact = self._largest(kernel_means(self.sample, result.basis, self.bandwidth).values)
             if exact <= self.tolerance and (best is None or result.loss < best.loss):
                 best = result
             if _CLOSE * self.tolerance <= exact <= self.tolerance or self.stopped:

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import copy
-import functools
 import numbers
 from collections.abc import Callable
 from typing import Any, Self
@@ -25,20 +24,20 @@ from fairpca._validation import (
     generator,
     is_dask,
     legacy_generator,
+    seed_from,
     warn_user,
 )
 from fairpca.estimators._base import LinearProjection
-from fairpca.estimators._compared_rows import cells_among, compared_cells, compared_pairs, label_values
+from fairpca.estimators._compared_rows import compared_cells, compared_pairs
 from fairpca.estimators._dimension import all_directions, kept_shares, least_for_own, unreachable
-from fairpca.estimators._mmd_search import DiscrepancySearch, Sample, Scores, SearchSettings
+from fairpca.estimators._mmd_search import DiscrepancySearch, Scores, SearchSettings
 from fairpca.linalg import threads_for
 from fairpca.moments import GroupMoments
 from fairpca.moments._accumulate import accumulate
-from fairpca.moments._dask_sample import DaskSample
 from fairpca.moments._grouped_sample import GroupedSample
 from fairpca.moments.bandwidths import check_bandwidth
-from fairpca.moments.dask import as_dask_features, distinct_values, moments_from_dask
-from fairpca.moments.kernel_means import exact_means
+from fairpca.moments.dask import gather_rows
+from fairpca.moments.kernel_means import kernel_means
 from fairpca.problems.mmd import pair_discrepancies, random_level
 from fairpca.solvers.stiefel.within_limits import ROUNDING, Solution
 
@@ -46,8 +45,6 @@ __all__ = ["MMDFairPCA"]
 
 _NOTIONS = ("demographic_parity", "equal_opportunity", "equalized_odds")
 _APPROXIMATIONS = ("auto", "exact", "fourier")
-#: Rows of a Dask collection from which the median distance is computed.
-_BANDWIDTH_ROWS = 4000
 
 
 class MMDFairPCA(LinearProjection):
@@ -202,8 +199,8 @@ feature_names_in_, n_samples_seen_
         Parameters
         ----------
         X : array-like, sparse matrix, or Dask array or data frame of shape (n_samples, n_features)
-            The rows are needed one by one; sparse ones are made dense. Those of a Dask collection of more than 64,000
-            rows (or 20 million numbers) stay where they are: each evaluation is a sum over its chunks.
+            The rows are needed one by one; sparse ones are made dense. Of a Dask collection of more than 64,000 rows
+            (or 20 million numbers) a random sample of that size is fitted, with a warning.
         y : array-like of shape (n_samples,), optional
             A binary label, needed by "equal_opportunity" and "equalized_odds" and ignored otherwise.
         sensitive_features : array-like of shape (n_samples,) or (n_samples, n_columns)
@@ -225,8 +222,11 @@ feature_names_in_, n_samples_seen_
         """The same; ``fewer`` is a solution with fewer columns to start from."""
         self._check_parameters()
         if is_dask(X):
-            return self._solve(*self._reduce_dask(X, y, sensitive_features, sample_weight))
-        X, groups, weights = check_grouped_rows(self, X, sensitive_features, sample_weight)
+            check_matrix(self, self._sample_of_features(X, sensitive_features), reset=True)
+            y = None if self.notion == "demographic_parity" else y
+            X, groups, weights, y = gather_rows(X, sensitive_features, sample_weight, y, seed_from(self.random_state))
+        else:
+            X, groups, weights = check_grouped_rows(self, X, sensitive_features, sample_weight)
         moments = accumulate(X, groups, weights)
         dimension = self._check_moments(moments)
         cells, used = compared_cells(groups, y, self.notion)
@@ -236,31 +236,6 @@ feature_names_in_, n_samples_seen_
             return self._solve(
                 moments, sample, dimension, self._rng(), lambda basis: (np.asarray(X @ basis), weights), fewer
             )
-
-    def _reduce_dask(
-        self, X: Any, y: Any, sensitive_features: Any, sample_weight: Any
-    ) -> tuple[GroupMoments, Sample, int, np.random.Generator, Scores]:
-        """The arguments of :meth:`_solve`; the rows stay in their chunks where they are many."""
-        check_matrix(self, self._sample_of_features(X, sensitive_features), reset=True)
-        X, sensitive_features = as_dask_features(X, sensitive_features)
-        moments = moments_from_dask(X, sensitive_features=sensitive_features, sample_weight=sample_weight)
-        dimension, rng = self._check_moments(moments), self._rng()
-        data = (X, sensitive_features, sample_weight)
-        everyone = DaskSample.from_dask(*data, labels=moments.labels, centre=moments.pooled_mean)
-        sample = everyone
-        if self.notion != "demographic_parity":
-            values = label_values(y if y is None else distinct_values(X, y, "y"), self.notion)
-            labels = tuple((value, label) for value in values for label in moments.labels)
-            cells = functools.partial(cells_among, values, self.notion)
-            sample = DaskSample.from_dask(*data, y, labels=labels, centre=moments.pooled_mean, cells=cells)
-        if sample.n_rows > sample.largest_gathered and self.approximation == "exact":
-            raise ValueError(
-                f"approximation='exact' needs the rows in memory, but X is a Dask collection of {sample.n_rows} rows; "
-                "use 'auto' or 'fourier', or give a sample."
-            )
-        draws = rng.spawn(1)[0]  # leaves the search the random numbers it would have in memory
-        few = functools.partial(everyone.scores_at_random, size=_BANDWIDTH_ROWS, rng=draws)
-        return moments, sample.subsample(sample.n_rows, draws), dimension, rng, few
 
     def _check_moments(self, moments: GroupMoments) -> int:
         """The number of components or, for a share, the smallest that might do."""
@@ -277,7 +252,7 @@ feature_names_in_, n_samples_seen_
     def _solve(
         self,
         moments: GroupMoments,
-        sample: Sample,
+        sample: GroupedSample,
         dimension: int,
         rng: np.random.Generator,
         scores: Scores,
@@ -351,7 +326,7 @@ feature_names_in_, n_samples_seen_
         moments = search.moments
         self._set_projection(result.basis, moments)
         self._set_groups(moments, moments.second_moments("pooled"))
-        values = exact_means(search.sample, self.components_.T, search.bandwidth)
+        values = kernel_means(search.sample, self.components_.T, search.bandwidth).values
         self.pairs_ = [(search.sample.labels[a], search.sample.labels[b]) for a, b in search.pairs]
         self.pair_mmd2_ = pair_discrepancies(values, search.pairs)
         self.mmd2_ = float(self.pair_mmd2_.max())

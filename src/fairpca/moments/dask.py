@@ -9,13 +9,24 @@ from __future__ import annotations
 
 import numbers
 from collections.abc import Callable, Sequence
+from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
+from scipy import sparse
 
 from fairpca._continuous import check_beside, columns_by_name, separate_continuous
 from fairpca._frames import is_column_name, split_columns
-from fairpca._validation import Groups, check_groups, check_plain_matrix, check_sample_weight
+from fairpca._labels import quoted
+from fairpca._validation import (
+    Groups,
+    check_groups,
+    check_plain_matrix,
+    check_sample_weight,
+    ordered_labels,
+    rng_for,
+    warn_user,
+)
 from fairpca.moments._accumulate import accumulate
 from fairpca.moments._attributes import AttributeMoments, JointMoments, accumulate_attributes, accumulate_joint
 from fairpca.moments._dask_chunks import aligned_chunks, compute, count_features, tree, whole_rows
@@ -23,6 +34,9 @@ from fairpca.moments._group_moments import GroupMoments
 from fairpca.moments._sources import merge_moments
 
 __all__ = ["attribute_moments_from_dask", "moments_from_dask"]
+
+#: Rows and numbers that are gathered in one place, at most; of a larger collection, a random sample.
+GATHERED_ROWS, GATHERED_NUMBERS = 64_000, 20_000_000
 
 
 def as_dask_features(X: Any, sensitive_features: Any) -> tuple[Any, Any]:
@@ -210,23 +224,18 @@ def map_rows_lazily(X: Any, function: Callable[..., np.ndarray], *arguments: Any
     return rows.map_blocks(function, *arguments, dtype=np.float64, drop_axis=1, meta=np.empty(0))
 
 
-def distinct_values(X: Any, values: Any, name: str) -> np.ndarray:
-    """The distinct values of a column with the same chunks as X, such as a label."""
-    import dask
-
-    unique = dask.delayed(_unique, pure=False)
-    return np.unique(np.concatenate(compute(*[unique(part) for _, part in aligned_chunks(X, **{name: values})])))
-
-
 class DaskSource:
-    """The rows of a Dask collection, processed chunk by chunk in place: a :class:`~fairpca.moments.RowSource`."""
+    """The rows of a Dask collection, processed chunk by chunk in place: a :class:`~fairpca.moments.RowSource`.
+
+    Functions also receive the chunks of further columns, such as a label, that are given by keyword.
+    """
 
     owns_threads = False
 
-    def __init__(self, X: Any, sensitive_features: Any, sample_weight: Any = None) -> None:
+    def __init__(self, X: Any, sensitive_features: Any, sample_weight: Any = None, **columns: Any) -> None:
         X, sensitive_features = as_dask_features(X, sensitive_features)
         self.n_features = count_features(X)
-        self._chunks = aligned_chunks(X, sensitive_features=sensitive_features, sample_weight=sample_weight)
+        self._chunks = aligned_chunks(X, sensitive_features=sensitive_features, sample_weight=sample_weight, **columns)
 
     def map_reduce(self, function: Callable[..., Any], merge: Callable[[Sequence[Any]], Any]) -> Any:
         """Apply ``function`` to every chunk that has rows, and merge the values."""
@@ -240,20 +249,65 @@ class DaskSource:
         return found
 
 
+@dataclass(frozen=True)
+class _Draw:
+    """Draws some of the rows of positive weight of a chunk, and names all groups that have such rows."""
+
+    share: float
+    seed: int
+
+    def __call__(self, number: int, X: Any, groups: Groups, weights: np.ndarray | None, y: Any) -> list[tuple]:
+        counted = np.arange(X.shape[0]) if weights is None else np.flatnonzero(weights > 0)
+        present, codes = np.unique(groups.codes[counted], return_inverse=True)
+        drawn = rng_for(self.seed, f"rows {number}").random(len(counted)) < self.share
+        rows, labels = counted[drawn], tuple(groups.labels[code] for code in present)
+        weights, y = (None if values is None else np.asarray(values)[rows] for values in (weights, y))
+        return [(X[rows], Groups(labels, codes[drawn]), weights, y)]
+
+
+def _joined(parts: Sequence[list]) -> list:
+    return [one for part in parts for one in part]
+
+
+def gather_rows(
+    X: Any, sensitive_features: Any, sample_weight: Any, y: Any, seed: int
+) -> tuple[Any, Groups, np.ndarray | None, np.ndarray | None]:
+    """Rows in memory, their groups, weights and labels: all in their order or, with a warning, a random sample.
+
+    Every row has the same chance, so groups keep their proportions; a group without a drawn row is an error.
+    """
+    n_rows = X.shape[0] if hasattr(X, "chunks") and not np.isnan(X.shape[0]) else len(X)
+    source = DaskSource(X, sensitive_features, sample_weight, y=y)
+    share = min(GATHERED_ROWS, GATHERED_NUMBERS // source.n_features) / max(n_rows, 1)
+    parts, groups, *columns = zip(*source.map_reduce(_Draw(share, seed), _joined), strict=True)
+    labels = ordered_labels({one for part in groups for one in part.labels})
+    codes = np.concatenate([np.array([labels.index(one) for one in part.labels])[part.codes] for part in groups])
+    counts = np.bincount(codes, minlength=len(labels))
+    if not counts.all():
+        raise ValueError(
+            f"Group {quoted(labels[counts.argmin()])} has so few of the {n_rows} rows of X that none of them is among "
+            f"the {len(codes)} that were drawn at random; merge small groups, or give a sample in memory."
+        )
+    if share < 1.0:
+        warn_user(
+            f"X is a Dask collection of {n_rows} rows, too many to be compared with each other in one place: a random "
+            f"sample of {len(codes)} is used, and the results describe these rows. Give the rows in memory to use all."
+        )
+    rows = sparse.vstack(parts).tocsr() if sparse.issparse(parts[0]) else np.concatenate(parts)
+    weights, y = (None if column[0] is None else np.concatenate(column) for column in columns)
+    return rows, Groups(labels, codes), check_sample_weight(weights, len(codes)), y
+
+
 def _apply_to_chunk(
-    function: Callable[..., Any], number: int, X: Any, sensitive_features: Any, sample_weight: Any
+    function: Callable[..., Any], number: int, X: Any, sensitive_features: Any, sample_weight: Any, *columns: Any
 ) -> Any:
     checked = _checked_chunk(X, sensitive_features, sample_weight)
-    return None if checked is None else function(number, *checked)
+    return None if checked is None else function(number, *checked, *columns)
 
 
 def _merge_present(merge: Callable[[Sequence[Any]], Any], parts: Sequence[Any]) -> Any:
     present = [part for part in parts if part is not None]
     return present[0] if len(present) == 1 else merge(present) if present else None
-
-
-def _unique(values: Any) -> np.ndarray:
-    return np.unique(np.asarray(values))
 
 
 def _scores(rows: Any, basis: np.ndarray, offset: np.ndarray) -> np.ndarray:

@@ -13,7 +13,7 @@ from scipy.special import gammaincinv
 from fairpca.linalg import single_blas_thread
 from fairpca.moments._grouped_sample import GroupedSample
 from fairpca.moments.bandwidths import Bandwidth, widths_of
-from fairpca.moments.kernel_means import KernelMeans, PartitionedSample, available_cores
+from fairpca.moments.kernel_means import KernelMeans, available_cores
 
 #: Features of all rows are kept from value to gradient up to this many (8 bytes each), else computed twice.
 _KEPT_ENTRIES = 40_000_000
@@ -33,9 +33,7 @@ class FourierKernel:
         each = -(-n_features // len(widths))  # the same number for each scale, so that the mean is that of the kernels
         self.frequencies = np.hstack([_normal_frequencies(dimension, each, rng) / sigma for sigma in widths])
 
-    def __call__(self, sample: GroupedSample | PartitionedSample, basis: np.ndarray, gradient: bool) -> KernelMeans:
-        if not isinstance(sample, GroupedSample):
-            return self._of_parts(sample, basis, gradient)
+    def __call__(self, sample: GroupedSample, basis: np.ndarray, gradient: bool) -> KernelMeans:
         n_features = self.frequencies.shape[1]
         k = len(sample.starts) - 1
         chunks = list(self._chunks(sample.starts))
@@ -55,33 +53,6 @@ class FourierKernel:
             for (a, _), field in zip(chunks, pool.map(weigh, chunks, kept), strict=True):
                 fields[a] += field
         return KernelMeans(values, fields, -1.0 / n_features)
-
-    def _of_parts(self, sample: PartitionedSample, basis: np.ndarray, gradient: bool) -> KernelMeans:
-        """The same as sums over the parts: once for the characteristic functions, once more for their slopes."""
-        n_features = self.frequencies.shape[1]
-        with single_blas_thread():  # each part has a thread or process of its own
-            functions = sample.sum_over_parts(self.part_functions, basis)
-            values = (functions.conj() @ functions.T).real / n_features
-            if not gradient:
-                return KernelMeans(values)
-            fields = sample.sum_over_parts(self.part_fields, basis, functions)
-        return KernelMeans(values, fields, -1.0 / n_features)
-
-    def part_functions(self, part: GroupedSample, basis: np.ndarray) -> np.ndarray:
-        """What the rows of a part add to the groups' characteristic functions, of shape (k, features)."""
-        functions = np.zeros((len(part.labels), self.frequencies.shape[1]), dtype=complex)
-        waves = functools.partial(self._waves, part, basis)
-        for chunk in self._chunks(part.starts):
-            functions[chunk[0]] += self._chunk_mean(part, waves, chunk, None)
-        return functions
-
-    def part_fields(self, part: GroupedSample, basis: np.ndarray, functions: np.ndarray) -> np.ndarray:
-        """What they add to the gradient fields, of shape (k, k, p, d)."""
-        fields = np.zeros((len(functions), len(functions), *basis.shape))
-        waves = functools.partial(self._waves, part, basis)
-        for chunk in self._chunks(part.starts):
-            fields[chunk[0]] += self._chunk_field(part, functions, waves, chunk, None)
-        return fields
 
     def _waves(
         self, sample: GroupedSample, basis: np.ndarray, chunk: tuple[int, slice]

@@ -25,7 +25,7 @@ import os
 from collections.abc import Callable, Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
-from typing import Any, Protocol
+from typing import Any
 
 import numpy as np
 from scipy.linalg.blas import daxpy, saxpy
@@ -57,22 +57,6 @@ class KernelMeans:
         """Gradient of ``sum_ab C_ab M_ab`` with respect to V, for symmetric C."""
         assert self.fields is not None
         return (-2.0 * self.scale) * np.tensordot(coefficients, self.fields, axes=2)
-
-
-class PartitionedSample(Protocol):
-    """Rows in many places, of which only sums can be had; each part is a :class:`GroupedSample` with all labels."""
-
-    labels: tuple[Any, ...]
-    counts: np.ndarray
-    weight_squares: np.ndarray
-    shares: np.ndarray | None
-
-    @property
-    def n_rows(self) -> int: ...
-
-    def sum_over_parts(self, function: Callable[..., np.ndarray], *arguments: Any) -> np.ndarray: ...
-
-    def sum_over_pairs(self, basis: np.ndarray, function: Callable[..., np.ndarray], *arguments: Any) -> np.ndarray: ...
 
 
 #: Kernel means (with gradient fields or without) of a sample projected by a frame.
@@ -124,34 +108,6 @@ def _kernel_means(
         ]
     )
     return KernelMeans(values, fields, 1.0 / scales.widest)
-
-
-def exact_means(sample: GroupedSample | PartitionedSample, basis: np.ndarray, bandwidth: Bandwidth) -> np.ndarray:
-    """The values alone, in double precision, also of rows in many parts: then by pairs of parts."""
-    if isinstance(sample, GroupedSample):
-        return kernel_means(sample, basis, bandwidth).values
-    with single_blas_thread():
-        return sample.sum_over_pairs(basis, cross_means, bandwidth)
-
-
-def cross_means(first: GroupedSample, second: GroupedSample, bandwidth: Bandwidth) -> np.ndarray:
-    """``sum_{i in a, j in b} u_i u_j K_ij`` over rows i of one part and j of another, of shape (k, k).
-
-    Parts may lack groups. The rows are taken as they are (scores), a block at a time.
-    """
-    scales = KernelScales(bandwidth)
-    left, right = (_scaled(part.rows, scales) for part in (first, second))
-    exponents = _exponents_between(left, right, scales)
-    members = [_membership(part) for part in (first, second)]
-    total = np.zeros((len(first.labels), len(second.labels)))
-    height, width = _BLOCK
-    for top in range(0, len(left), height):
-        rows = slice(top, top + height)
-        for start in range(0, len(right), width):
-            columns = slice(start, start + width)
-            block = scales.mean(exponents(rows, columns))
-            total += members[0][rows].T @ (block @ members[1][columns])
-    return total
 
 
 def kernel_matrix(scores: np.ndarray, bandwidth: Bandwidth) -> np.ndarray:
@@ -215,13 +171,6 @@ def _exponents_by_differences(left: np.ndarray, right: np.ndarray) -> np.ndarray
         for of_left, of_right in zip(left.T, right.T, strict=True):
             block -= 0.5 * (of_left[:, None] - of_right) ** 2
     return block
-
-
-def _membership(part: GroupedSample) -> np.ndarray:
-    """Weights in the column of each row's group, of shape (n, k)."""
-    members = np.zeros((part.n_rows, len(part.labels)))
-    members[np.arange(part.n_rows), np.repeat(np.arange(len(part.labels)), part.counts)] = part.weights
-    return members
 
 
 def exact_kernel(bandwidth: Bandwidth, dtype: type = np.float64) -> Kernel:

@@ -14,7 +14,7 @@ import numpy as np
 
 from fairpca.moments._grouped_sample import GroupedSample
 from fairpca.moments.fourier import FourierKernel
-from fairpca.moments.kernel_means import Kernel, KernelMeans, PartitionedSample
+from fairpca.moments.kernel_means import Kernel, KernelMeans
 from fairpca.protocols import Curvature
 
 
@@ -47,7 +47,7 @@ class RandomLevels:
     floor: float = 0.0
 
     @classmethod
-    def of(cls, sample: GroupedSample | PartitionedSample, pairs: np.ndarray, floor: float = 0.0) -> RandomLevels:
+    def of(cls, sample: GroupedSample, pairs: np.ndarray, floor: float = 0.0) -> RandomLevels:
         counts = sample.counts.astype(float)[pairs]
         shares = counts if sample.shares is None else sample.shares[pairs]
         shares = shares / shares.sum(axis=1, keepdims=True)
@@ -68,7 +68,7 @@ class RandomLevels:
         return self.constants - (self.slopes * blocks).sum(axis=(1, 2))
 
 
-def random_level(sample: GroupedSample | PartitionedSample, values: np.ndarray, pairs: np.ndarray) -> np.ndarray:
+def random_level(sample: GroupedSample, values: np.ndarray, pairs: np.ndarray) -> np.ndarray:
     """The :class:`RandomLevels` at these kernel means."""
     return RandomLevels.of(sample, pairs)(values)
 
@@ -113,7 +113,7 @@ class DiscrepancyProblem:
 
     def __init__(
         self,
-        sample: GroupedSample | PartitionedSample,
+        sample: GroupedSample,
         covariance: np.ndarray,
         kernel: Kernel,
         pairs: np.ndarray,
