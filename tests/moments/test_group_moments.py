@@ -326,7 +326,7 @@ def test_threads_change_nothing(monkeypatch, rng):
 def test_many_blocks_equal_one(monkeypatch, sample, rows_per_block):
     X, groups = sample
     X = X + np.arange(1000)[:, None]  # a drift: block means differ
-    monkeypatch.setattr("fairpca.moments._accumulate._BLOCK_MAX_ROWS_OF_WIDE", 1)
+    monkeypatch.setattr("fairpca.moments._accumulate._MAX_ROWS_OF_WIDE", 1)
     monkeypatch.setattr("fairpca.moments._accumulate._BLOCK_BYTES", rows_per_block * 8 * 5)
     moments = group_moments(X, sensitive_features=groups)
     for a, label in enumerate(moments.labels):

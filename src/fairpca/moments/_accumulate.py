@@ -3,7 +3,7 @@
 The cost is that of a single covariance matrix, N p^2 flops in symmetric rank-k updates, for any number of groups.
 Each block is centred at its own group means before it is squared, so no precision is lost far from the origin; the
 scatter between block means is added at the end. Sums and products are in float64, except for the products of large
-float32 data (see :mod:`fairpca.moments._mixed_precision`).
+float32 data (see :mod:`fairpca.moments._group_total`).
 """
 
 from __future__ import annotations
@@ -26,30 +26,24 @@ from fairpca._validation import (
     split_off_groups,
 )
 from fairpca.linalg import blas_threads, single_blas_thread, threads_for
-from fairpca.moments._group_moments import GroupMoments, GroupTotal
-from fairpca.moments._mixed_precision import MixedPrecisionTotal
+from fairpca.moments._group_moments import GroupMoments
+from fairpca.moments._group_total import GroupTotal
+from fairpca.moments._sparse_shift import shift_dense_columns
 
 #: A block of rows should stay in the second-level cache while it is sorted, centred and multiplied ...
 _BLOCK_BYTES = 2 << 20
 #: ... but a rank-k update of a large matrix needs enough rows to be worth reading that matrix: two per column.
-_BLOCK_MAX_ROWS_OF_WIDE = 4096
+_MAX_ROWS_OF_WIDE = 4096
 #: From this many numbers on, and up to this many features, ranges of rows are worth a thread each.
 _PARALLEL_SIZE = 4_000_000
 _PARALLEL_FEATURES = 512
 #: From this many numbers on, float32 data is multiplied in float32; below, the cost of float64 is negligible.
-_MIXED_SIZE = 1_000_000
-#: Such data is gathered in larger blocks, which hide the cost of calls that only one thread can make at a time ...
-_MIXED_BYTES = 8 << 20
-_MIXED_MAX_ROWS = 32_768
-#: ... but not in smaller ones than this.
-_MIXED_MIN_ROWS = 8192
+_NARROW_SIZE = 1_000_000
+#: Rows of a block that is multiplied in float32: few enough to be accurate, enough to be fast.
+_ROWS_OF_NARROW = 8192
 #: Rows are sorted by group over this many blocks at a time. A few groups then fill their blocks, many groups get larger
 #: ones, and cache lines that one block reads only in part are still in the cache for the next.
 _SPAN = 8
-#: Up to this many groups, the rows of each group are searched for separately; beyond that, all rows are sorted at once.
-_FEW_GROUPS = 8
-#: Rows per block of float32 data stored column by column, where every column takes one call.
-_MIXED_ROWS_OF_COLUMNS = 20_480
 
 
 def group_moments(X: Any, *, sensitive_features: Any = None, sample_weight: Any = None) -> GroupMoments:
@@ -78,8 +72,8 @@ def group_moments(X: Any, *, sensitive_features: Any = None, sample_weight: Any 
     Notes
     -----
     float64 data is processed in float64 throughout. float32 data of a million numbers or more (in one call or chunk) is
-    multiplied in float32 in parts of a few thousand rows, and the parts are summed in float64. This is twice as fast,
-    and the error of a scatter matrix is at most 1e-6 of its largest entry (measured: 2e-8 for a million rows). Convert
+    multiplied in float32 in blocks of a few thousand rows, and the blocks are summed in float64. This is twice as fast,
+    and the error of a scatter matrix is at most 1e-6 of its largest entry (measured: 3e-8 for a million rows). Convert
     X to float64 for full precision.
 
     Examples
@@ -147,48 +141,41 @@ def accumulate(
 def _moments_of(X: Any, groups: Groups, sample_weight: np.ndarray | None, parallel: bool) -> GroupMoments:
     if sparse.issparse(X):
         return _from_sparse(X, groups, sample_weight)
-    mixed = X.dtype == np.float32 and X.size >= _MIXED_SIZE
-    if not parallel or X.size < _PARALLEL_SIZE or X.shape[1] > _PARALLEL_FEATURES:
-        return _from_dense(X, groups, sample_weight, mixed)
-    return _from_dense_in_parallel(X, groups, sample_weight, mixed)
+    n_threads = blas_threads() if parallel and X.size >= _PARALLEL_SIZE and X.shape[1] <= _PARALLEL_FEATURES else 1
+    if n_threads > 1:
+        return _from_dense_in_parallel(X, groups, sample_weight, n_threads)
+    return _from_dense(X, groups, sample_weight)
 
 
 def _from_dense_in_parallel(
-    X: np.ndarray, groups: Groups, sample_weight: np.ndarray | None, mixed: bool
+    X: np.ndarray, groups: Groups, sample_weight: np.ndarray | None, n_threads: int
 ) -> GroupMoments:
-    """Divide the rows among as many threads as the linear algebra may use, each with single-threaded products.
+    """Divide the rows among threads, each with single-threaded products.
 
     With few features, sorting and centring cost as much as the products; this way they run in parallel as well.
     """
-    n_threads = blas_threads()
-    if n_threads == 1:
-        return _from_dense(X, groups, sample_weight, mixed)
     bounds = np.linspace(0, len(X), n_threads + 1).astype(int)
 
     def part(start: int, stop: int) -> GroupMoments:
         weights = None if sample_weight is None else sample_weight[start:stop]
         with np.errstate(over="ignore", invalid="ignore"):  # threads do not inherit the caller's setting
-            return _from_dense(X[start:stop], Groups(groups.labels, groups.codes[start:stop]), weights, mixed)
+            return _from_dense(X[start:stop], Groups(groups.labels, groups.codes[start:stop]), weights)
 
     with single_blas_thread(), ThreadPoolExecutor(n_threads) as pool:
         first, *others = pool.map(part, bounds[:-1], bounds[1:])
     return first.merge(*others)
 
 
-def _from_dense(X: np.ndarray, groups: Groups, sample_weight: np.ndarray | None, mixed: bool) -> GroupMoments:
-    n_rows, n_features = X.shape
+def _from_dense(X: np.ndarray, groups: Groups, sample_weight: np.ndarray | None) -> GroupMoments:
     if X.strides[0] == X.itemsize and not X.flags.c_contiguous:  # stored column by column, as data frames often are
-        return _from_columns(list(X.T), groups, sample_weight, mixed)
-    step = min(n_rows, _block_rows(n_features, mixed))
-    buffer = np.empty((step, n_features), dtype=X.dtype)
+        return accumulate_columns(list(X.T), groups, sample_weight)
 
-    def gather(rows: np.ndarray) -> np.ndarray:
-        # "take" would copy all of X first if its rows were not contiguous; mode="clip" lets it write into out directly.
-        whole = X.flags.c_contiguous
-        gathered = X.take(rows, axis=0, out=buffer[: len(rows)], mode="clip") if whole else X[rows]
-        return gathered if mixed else gathered.astype(np.float64, copy=False)
+    def gather(rows: np.ndarray, out: np.ndarray) -> np.ndarray:
+        if X.dtype != out.dtype or not X.flags.c_contiguous:  # "take" would copy all of X first
+            return X[rows].astype(out.dtype, copy=False)
+        return X.take(rows, axis=0, out=out.reshape(len(rows), -1), mode="clip")  # "clip" writes into out directly
 
-    return _sum_blocks(gather, n_features, groups, sample_weight, step, mixed)
+    return _sum_blocks(gather, X.shape[1], _type_of_products([X.dtype], X.size), groups, sample_weight)
 
 
 def accumulate_columns(
@@ -199,103 +186,78 @@ def accumulate_columns(
     Single-threaded: data that comes as columns (Arrow, Parquet) comes in many batches, which the caller distributes
     over threads. Missing values propagate to the sums, where the caller detects them.
     """
-    narrow = all(column.dtype == np.float32 for column in columns)
-    with np.errstate(over="ignore", invalid="ignore"):
-        return _from_columns(columns, groups, sample_weight, narrow and len(columns[0]) * len(columns) >= _MIXED_SIZE)
 
-
-def _from_columns(
-    columns: Sequence[np.ndarray], groups: Groups, sample_weight: np.ndarray | None, mixed: bool
-) -> GroupMoments:
-    n_rows, n_features = len(columns[0]), len(columns)
-    step = min(n_rows, _MIXED_ROWS_OF_COLUMNS if mixed else _block_rows(n_features, mixed))
-    buffer = np.empty((n_features, step), dtype=np.float32 if mixed else np.float64)
-    # Rows next to each other give the same sums, bit for bit, as data stored row by row; float32 is rounded anyway.
-    whole_rows = None if mixed else np.empty((step, n_features))
-
-    def gather(rows: np.ndarray) -> np.ndarray:
-        for column, out in zip(columns, buffer[:, : len(rows)], strict=True):
+    def gather(rows: np.ndarray, out: np.ndarray) -> np.ndarray:
+        gathered = out.reshape(-1, len(rows))
+        for column, part in zip(columns, gathered, strict=True):
             if column.dtype == out.dtype:
-                column.take(rows, out=out, mode="clip")
+                column.take(rows, out=part, mode="clip")
             else:
-                out[:] = column.take(rows)
-        gathered = buffer[:, : len(rows)].T
-        if whole_rows is None:
-            return gathered
-        whole_rows[: len(rows)] = gathered
-        return whole_rows[: len(rows)]
+                part[:] = column.take(rows)
+        return gathered.T
 
-    return _sum_blocks(gather, n_features, groups, sample_weight, step, mixed)
+    size = len(columns) * len(columns[0])
+    dtype = _type_of_products([column.dtype for column in columns], size)
+    with np.errstate(over="ignore", invalid="ignore"):
+        return _sum_blocks(gather, len(columns), dtype, groups, sample_weight)
 
 
-def _block_rows(n_features: int, mixed: bool) -> int:
-    if mixed:
-        return min(max(_MIXED_BYTES // (4 * n_features), _MIXED_MIN_ROWS), _MIXED_MAX_ROWS)
-    return max(min(2 * n_features, _BLOCK_MAX_ROWS_OF_WIDE), _BLOCK_BYTES // (8 * n_features))
+def _type_of_products(dtypes: Iterable[np.dtype], size: int) -> type[np.floating]:
+    return np.float32 if size >= _NARROW_SIZE and all(dtype == np.float32 for dtype in dtypes) else np.float64
 
 
 def _sum_blocks(
-    gather: Callable[[np.ndarray], np.ndarray],
+    gather: Callable[[np.ndarray, np.ndarray], np.ndarray],
     n_features: int,
+    dtype: type[np.floating],
     groups: Groups,
     sample_weight: np.ndarray | None,
-    step: int,
-    mixed: bool,
 ) -> GroupMoments:
-    """Sum block by block; ``gather`` returns rows by index, at most ``step``, in memory that may be overwritten."""
-    totals = _totals(groups, n_features, mixed)
-    for code, rows in blocks_by_group(groups.codes, len(totals), step):
-        totals[code].add_dense(gather(rows), None if sample_weight is None else sample_weight[rows])
-    return _finish(groups, totals)
+    """Sum block by block; ``gather`` returns rows by index, in the given memory if it can, which is overwritten."""
+    step = _ROWS_OF_NARROW
+    if dtype == np.float64:
+        step = max(min(2 * n_features, _MAX_ROWS_OF_WIDE), _BLOCK_BYTES // (8 * n_features))
+    step = min(step, len(groups.codes))
+    buffer, product = np.empty(step * n_features, dtype), np.empty((n_features, n_features), dtype)
+    totals = [GroupTotal(scatter, product) for scatter in np.zeros((len(groups), n_features, n_features))]
+    for code, rows in _blocks_by_group(groups.codes, len(groups), step):
+        weights = None if sample_weight is None else sample_weight[rows]
+        totals[code].add(gather(rows, buffer[: len(rows) * n_features]), weights)
+    # In a range of rows, or after dropping rows of weight zero, some groups may be missing.
+    present = [a for a, total in enumerate(totals) if total.has_rows]
+    counts, means, scatters = zip(*(totals[a].finish() for a in present), strict=True)
+    whole = scatters[0].base if len(present) == len(totals) else np.stack(scatters)
+    return GroupMoments(tuple(groups.labels[a] for a in present), np.array(counts), np.stack(means), whole)
 
 
-def blocks_by_group(codes: np.ndarray, n_groups: int, step: int) -> Iterator[tuple[int, np.ndarray]]:
+def _blocks_by_group(codes: np.ndarray, n_groups: int, step: int) -> Iterator[tuple[int, np.ndarray]]:
     """Row indices in blocks of at most ``step``, of nearly equal size, group by group within each span of rows."""
-    span = _SPAN * step
-    for start in range(0, len(codes), span):
-        for code, members in _members(codes[start : start + span], n_groups):
-            members += start
-            n_blocks = -(-len(members) // step)
-            bounds = [len(members) * block // n_blocks for block in range(n_blocks + 1)]
-            for first, last in pairwise(bounds):
-                yield code, members[first:last]
-
-
-def _members(codes: np.ndarray, n_groups: int) -> Iterator[tuple[int, np.ndarray]]:
-    """The rows of each non-empty group. For a few groups, one search per group is faster than sorting."""
-    if n_groups <= _FEW_GROUPS:
-        for code in range(n_groups):
-            members = np.flatnonzero(codes == code)
-            if len(members):
-                yield code, members
-        return
-    order = np.argsort(codes, kind="stable")
-    bounds = np.searchsorted(codes[order], np.arange(n_groups + 1)).tolist()
-    for code, (first, last) in enumerate(pairwise(bounds)):
-        if first < last:
-            yield code, order[first:last]
+    for start in range(0, len(codes), _SPAN * step):
+        span = codes[start : start + _SPAN * step]
+        order = np.argsort(span, kind="stable")
+        bounds = np.searchsorted(span[order], np.arange(n_groups + 1)).tolist()
+        order += start
+        for code, (first, last) in enumerate(pairwise(bounds)):
+            n_blocks = -(-(last - first) // step)
+            for block in range(n_blocks):
+                part = slice(
+                    first + (last - first) * block // n_blocks, first + (last - first) * (block + 1) // n_blocks
+                )
+                yield code, order[part]
 
 
 def _from_sparse(X: Any, groups: Groups, sample_weight: np.ndarray | None) -> GroupMoments:
-    totals = _totals(groups, X.shape[1])
-    for code, total in enumerate(totals):
-        rows = np.flatnonzero(groups.codes == code)
-        if rows.size:
-            total.add_sparse(X[rows], None if sample_weight is None else sample_weight[rows])
-    return _finish(groups, totals)
-
-
-def _totals(groups: Groups, n_features: int, mixed: bool = False) -> list[GroupTotal]:
-    product = np.empty((n_features, n_features), dtype=np.float32 if mixed else np.float64)
-    scatters = np.zeros((len(groups), n_features, n_features))
-    return [(MixedPrecisionTotal if mixed else GroupTotal)(scatter, product) for scatter in scatters]
-
-
-def _finish(groups: Groups, totals: list[GroupTotal]) -> GroupMoments:
-    """Keep only groups with rows: in a range of rows, or after dropping rows of weight zero, some may be missing."""
-    present = [(label, *total.finish()) for label, total in zip(groups.labels, totals, strict=True) if total.has_rows]
-    labels, counts, means, scatters = zip(*present, strict=True)
-    whole = scatters[0].base
-    if len(present) < len(totals) or any(scatter.base is not whole for scatter in scatters):
-        whole = np.stack(scatters)
-    return GroupMoments(labels, np.array(counts, dtype=np.float64), np.stack(means), whole)
+    """Squares of sparse rows are taken without centring them; only mostly nonzero columns are shifted towards zero."""
+    shifted, shift = shift_dense_columns(X)
+    weights = np.ones(X.shape[0]) if sample_weight is None else sample_weight
+    parts = []
+    for code, label in enumerate(groups.labels):
+        members = np.flatnonzero(groups.codes == code)
+        if not members.size:
+            continue
+        rows, count = shifted[members].astype(np.float64), weights[members].sum()
+        mean = rows.T @ weights[members] / count
+        rows = rows.multiply(np.sqrt(weights[members])[:, None]).tocsr()
+        scatter = (rows.T @ rows).toarray() - count * np.outer(mean, mean)
+        parts.append(GroupMoments((label,), np.array([count]), (mean + shift)[None], scatter[None]))
+    return parts[0].merge(*parts[1:])

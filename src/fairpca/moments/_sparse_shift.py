@@ -16,7 +16,7 @@ def shift_dense_columns(X: Any) -> tuple[Any, np.ndarray]:
 
     Sparse rows are squared without centring, and the means are subtracted from the sums. That loses precision in
     columns whose mean is large relative to their spread, and only mostly nonzero columns can be like that. A dense X
-    needs no shift, because it can be centred itself.
+    needs no shift, because it can be centred itself. The shift is the median.
     """
     shift = np.zeros(X.shape[1])
     if not sparse.issparse(X):
@@ -25,7 +25,9 @@ def shift_dense_columns(X: Any) -> tuple[Any, np.ndarray]:
     if not len(filled):
         return X, shift
     columns = X[:, filled].toarray().astype(np.float64)
-    shift[filled] = columns.mean(axis=0)
+    shift[filled] = np.partition(columns, len(columns) // 2, axis=0)[
+        len(columns) // 2
+    ]  # one of the values: 0 and 1 stay whole
     columns -= shift[filled]
     places = sparse.csr_array((np.ones(len(filled)), (np.arange(len(filled)), filled)), shape=(len(filled), X.shape[1]))
     kept = np.setdiff1d(np.arange(X.shape[1]), filled)
