@@ -8,6 +8,7 @@ import io
 import itertools
 import re
 from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
@@ -18,13 +19,9 @@ from fairpca.audit.texts import MissingTokens
 
 #: Bytes of a CSV file that are parsed at a time, unless its header is longer.
 _BLOCK_BYTES = 1 << 20
-#: A longer line is no line of a table.
-_MOST_BYTES_OF_LINE = 1 << 28
 _ROWS_OF_BATCH = 10_000
 _COMPRESSIONS = {".gz": "gzip", ".zst": "zstd"}
 _MARKS = {b"\xff\xfe\0\0": "UTF-32", b"\0\0\xfe\xff": "UTF-32", b"\xff\xfe": "UTF-16", b"\xfe\xff": "UTF-16"}
-#: The first bytes of files that are not text.
-_MAGIC = {b"PAR1": "Parquet", b"ARROW1": "Feather", b"FEA1": "Feather"}
 
 
 class CsvTable(Table):
@@ -41,7 +38,8 @@ class CsvTable(Table):
         self._compression = _COMPRESSIONS.get(path.suffix.lower())
         #: What is not a regular file can be read only once.
         self._content = None if path.is_file() else path.read_bytes()
-        _check_encoding(next(self._blocks(check=False), b"")[:64], self.name)
+        with self._stream() as stream:
+            _check_encoding(stream.read(64), self.name)
         line = next(lines := self._lines(), "")
         if not line.strip():
             if any(other.strip() for other in lines):
@@ -77,11 +75,14 @@ class CsvTable(Table):
         csv module for the start of a quoted value. Nor can pyarrow split at every character.
         """
         pattern, seen = re.compile(rf'[\r\n{re.escape(delimiter)}] +"'.encode()), b"\n"
-        for block in self._blocks():
-            seen = seen[-64:] + block
-            if b' "' in seen and pattern.search(seen):
-                return True
-        return not delimiter.isascii()
+        odd = not delimiter.isascii()
+        with self._stream() as stream:
+            while block := stream.read(_BLOCK_BYTES):
+                if b"\0" in block:
+                    raise _not_text(self.name)
+                seen = seen[-64:] + block
+                odd = odd or (b' "' in seen and pattern.search(seen) is not None)
+        return odd
 
     def _parsed(self, raw: Any, names: list[str]) -> Iterator[Any]:
         """The rows as pyarrow reads them; from the first block on that it does not understand, as Python does."""
@@ -129,46 +130,28 @@ class CsvTable(Table):
             raise TableError(f"{self.name} is not valid CSV ({problem})", "correct it") from None
 
     def _lines(self) -> Iterator[str]:
-        """The lines of the file as text; a quoted value may reach over several."""
-        number, parts = 1, list[bytes]()
-        for block in self._blocks():
-            first, *others = block.split(b"\n")
-            parts.append(first)
-            if sum(map(len, parts)) > _MOST_BYTES_OF_LINE:
-                raise TableError(
-                    f"Line {number} of {self.name} is longer than {_MOST_BYTES_OF_LINE:,} bytes", "correct it"
-                )
-            for other in others:
-                yield from self._decoded(b"".join(parts) + b"\n", number)
-                number, parts = number + 1, [other]
-        yield from self._decoded(b"".join(parts), number)
+        """The lines of the file as text; a quoted value may reach over several. Old Macs end lines by "\\r"."""
+        with self._stream() as stream:
+            for number, line in enumerate(io.BufferedReader(stream, _BLOCK_BYTES), start=1):
+                try:
+                    text = line.decode("utf-8-sig" if number == 1 else "utf-8")
+                except UnicodeDecodeError as problem:
+                    raise TableError(
+                        f"{self.name} is not encoded in UTF-8 (byte 0x{line[problem.start]:02x} in line {number})",
+                        f"convert it first, for example with `iconv -f latin1 -t utf-8 {self.name} > converted.csv`",
+                    ) from None
+                yield from io.StringIO(text, newline="")
 
-    def _decoded(self, line: bytes, number: int) -> io.StringIO:
-        """The line as text; old Macs end lines by a carriage return, so that it may hold several."""
+    @contextmanager
+    def _stream(self) -> Iterator[Any]:
+        """The bytes of the file."""
         try:
-            return io.StringIO(line.decode("utf-8-sig" if number == 1 else "utf-8"), newline="")
-        except UnicodeDecodeError as problem:
-            raise TableError(
-                f"{self.name} is not encoded in UTF-8 (byte 0x{line[problem.start]:02x} in line {number})",
-                f"convert it first, for example with `iconv -f latin1 -t utf-8 {self.name} > converted.csv`",
-            ) from None
-
-    def _blocks(self, *, check: bool = True) -> Iterator[bytes]:
-        """The bytes of the file, perhaps checked: text has no zero bytes."""
-        stream = self._decompressed(self._opened())
-        while True:
-            try:
-                block = stream.read(_BLOCK_BYTES)
-            except OSError as problem:
-                if self._compression is None:
-                    raise
-                reason = str(problem).splitlines()[0].rstrip(".")
-                raise TableError(f"{self.name} cannot be decompressed ({reason})", "compress the file again") from None
-            if check and b"\0" in block:
-                raise _not_text(self.name)
-            if not block:
-                return
-            yield block
+            yield self._decompressed(self._opened())
+        except OSError as problem:
+            if self._compression is None:
+                raise
+            reason = str(problem).splitlines()[0].rstrip(".")
+            raise TableError(f"{self.name} cannot be decompressed ({reason})", "compress the file again") from None
 
     def _opened(self) -> Any:
         import pyarrow
@@ -185,18 +168,15 @@ def _check_encoding(start: bytes, name: str) -> None:
     """Raise an error for files that are not text, and for text of two or four bytes per letter."""
     if b"\0" not in start:
         return
-    latin = [encoding for encoding in ("UTF-16LE", "UTF-16BE") if start.decode(encoding, "ignore").isascii()]
-    for encoding in [*(_MARKS[mark] for mark in _MARKS if start.startswith(mark)), *latin]:
+    for encoding in (encoding for mark, encoding in _MARKS.items() if start.startswith(mark)):
         raise TableError(
             f"{name} is encoded in {encoding}, not in UTF-8",
             "save it as UTF-8",
             f"convert it with `iconv -f {encoding} -t UTF-8 {name} > converted.csv`",
         )
-    for kind in (kind for magic, kind in _MAGIC.items() if start.startswith(magic)):
-        raise TableError(f"{name} is not a text file but {kind}", f"rename it so that it ends in .{kind.lower()}")
     raise _not_text(name)
 
 
 def _not_text(name: str) -> TableError:
     remedy = "name Parquet and Feather files .parquet and .feather"
-    return TableError(f"{name} is not a text file", "use CSV", remedy)
+    return TableError(f"{name} is not a text file in UTF-8", "use CSV", remedy)

@@ -72,7 +72,7 @@ def candidates(table: Table, roles: Roles, max_levels: int, progress: Report) ->
     kept_tokens = {
         name: texts
         for name in roles.labels
-        if (texts := {text: rows for text, rows in columns[name].counts.items() if text.lower() in kept})
+        if (texts := {text: rows for text, rows in columns[name].texts.items() if text.lower() in kept})
     }
     record = Preparation(
         file=table.name, delimiter=table.delimiter, missing=table.missing.all, rows=0, groups={}, numeric=numeric,
@@ -103,12 +103,6 @@ def chosen(rows: Pass, least: int) -> Preparation:
     numeric = tuple(name for name in record.numeric if name not in left_out)
     levels = {name: found for name, found in levels.items() if name not in left_out}
     check_any_feature(record.file, [*numeric, *levels], record.not_features, left_out)
-    problems = {}
-    for name in (one for one in numeric if one in rows.too_large):
-        largest = f"{columns[name].seen.magnitude:.3g}"
-        problem = f"Column {name!r} of {record.file} contains numbers as large as {largest}, whose squares overflow"
-        problems[name] = TableError(problem, "correct or rescale it")
-    raise_together(record.file, problems, others=rows.roles.drop)
     commas = {name: columns[name].commas for name in numeric}
     return replace(
         record, numeric=numeric, levels=levels, left_out=left_out, min_level=least, pooled=pooled,
@@ -213,7 +207,7 @@ def _labels_notes(rows: Pass, preparation: Preparation) -> Iterator[Note]:
     roles, columns = rows.roles, rows.columns
     for name in roles.sensitive:
         counts, alike = Counter[str](), dict[str, list[str]]()
-        for text, count in columns[name].counts.items():
+        for text, count in columns[name].texts.items():
             counts[roles.merge.get(text, text)] += count
         for text in sorted(counts, key=lambda text: (counts[text], text)):
             alike.setdefault(" ".join(text.split()).casefold(), []).append(text)
@@ -232,7 +226,7 @@ def _labels_notes(rows: Pass, preparation: Preparation) -> Iterator[Note]:
                     f"blanks around values of {name!r} were removed: {ways} counts as {text!r}",
                     Remedy("correct the file if they differ in meaning"),
                 )
-    for text in roles.merge.keys() - {text for name in roles.sensitive for text in columns[name].counts}:
+    for text in roles.merge.keys() - {text for name in roles.sensitive for text in columns[name].texts}:
         yield Note(f"no sensitive column has the value {text!r}, to be merged", Remedy("check its spelling", "merge"))
     if len(preparation.classes) > 2:
         sizes = ", ".join(f"{name} ({rows.class_rows[name]:,})" for name in preparation.classes)

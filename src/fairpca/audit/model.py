@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import sys
 import warnings
 from collections import Counter
 from collections.abc import Iterable, Iterator, Sequence
@@ -89,10 +88,6 @@ class PreparedModel(TransformerMixin, BaseEstimator):
         features = self.preparation.transform(X)
         return float(self.estimator.score(features[~np.isnan(features).any(axis=1)]))
 
-    def get_feature_names_out(self, input_features: Any = None) -> np.ndarray:
-        """Names of the scores."""
-        return self.estimator.get_feature_names_out()
-
     @property
     def feature_names_in_(self) -> np.ndarray:
         return np.array(self.preparation.columns, dtype=object)
@@ -178,8 +173,8 @@ class Scores:
         self._needed = list(dict.fromkeys([*preparation.columns, *keep]))
         self._columns = survey(table, preparation.columns, progress=progress)
         for name in preparation.numeric:
-            if (problem := self._columns[name].problem(sys.maxsize)) is not None:
-                raise problem
+            if self._columns[name].commas == "unclear":
+                raise self._columns[name].unclear_commas()
         self.n_rows = self._n_without = 0
         self._unknown, self._absent = dict[str, list[str]](), Counter[str]()
 

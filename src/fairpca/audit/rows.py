@@ -20,8 +20,6 @@ from fairpca.moments._streams import RowBlock
 
 #: How many numbers are decoded at a time.
 _BATCH_NUMBERS = 2_000_000
-#: Squares of larger numbers may overflow when summed: standardising would turn the column into zeros.
-_LARGEST = 1e150
 
 #: The rows of a batch that are used, by column: numbers (NaN where missing), positions of levels, numbers of classes
 #: and of persons; those of the groups are under ``GROUPS``.
@@ -64,7 +62,6 @@ class Pass:
         self.table, self.roles, self.columns, self.record = table, roles, columns, record
         self._progress, self._impute = progress, impute
         self.n_rows = self.zero_weights = 0
-        self.too_large = set[str]()
         #: The levels of texts, and the values of numbers that have few; NaN stands for missing ones.
         few = {name: columns[name].seen.few for name in record.numeric}
         self.values: dict[str, Sequence[Any]] = {name: [*sorted(one), np.nan] for name, one in few.items() if one}
@@ -106,12 +103,9 @@ class Pass:
         return {name: (rows[name], levels) for name, levels in self.record.levels.items()}
 
     def block(self, rows: Rows) -> RowBlock:
-        """The features of all levels; what is too large to be summed may still turn out to be no feature."""
+        """The features of all levels."""
         roles = self.roles
-        numbers = {
-            name: np.zeros_like(rows[name]) if name in self.too_large else rows[name] for name in self.record.numeric
-        }
-        features = self.record.encoded(numbers, self.levels(rows))
+        features = self.record.encoded(rows, self.levels(rows))
         groups = groups_from_codes(rows[GROUPS], list(self.ids[GROUPS].of))
         weights = None if roles.weights is None else rows[roles.weights]
         return RowBlock([*features, *(rows[name] for name in roles.continuous)], groups, weights)
@@ -160,8 +154,6 @@ class Pass:
             self.checksums[name] = zlib.crc32(rows[name].data, checksum)
         for name in self.record.numeric:
             self.missing[name] += int(np.isnan(rows[name]).sum()) if self._impute else 0
-            if self.columns[name].seen.magnitude > _LARGEST and np.nanmax(np.abs(rows[name])) > _LARGEST:
-                self.too_large.add(name)
         for name, values in self.values.items():
             codes = rows[name] if name in self.record.levels else np.searchsorted(values[:-1], rows[name])
             cells = np.bincount(groups.astype(np.int64) * len(values) + codes, minlength=n_groups * len(values))

@@ -10,7 +10,6 @@ import math
 import re
 from collections import Counter
 from collections.abc import Iterable, Sequence
-from functools import cached_property
 from typing import Any
 
 import numpy as np
@@ -26,15 +25,14 @@ from fairpca.audit.texts import (
     is_date,
     is_number,
     meanings_of_commas,
-    number_text,
     plain_numbers,
     value_text,
 )
 
 #: Different texts that are counted; a category has fewer.
 _MOST_TEXTS = 100_000
-#: The longest text that Python's csv module reads.
-_MOST_LETTERS = 131_072
+#: Squares of larger numbers may overflow when summed: standardising would turn the column into zeros.
+_LARGEST = 1e150
 _BATCH_NUMBERS = 2_000_000
 #: Rows that are enough to see of most columns that they have many values.
 _FIRST_ROWS = 1000
@@ -147,15 +145,12 @@ class Column:
             self.seen.add(values)
             self._skipped, self._n_known = True, self.seen.n_known
             return
-        codes, texts = self._distinct(column)
+        codes, texts = self.codes(column)
         for text, count in zip(texts, np.bincount(codes, minlength=len(texts)).tolist(), strict=True):
             self._n_known += 0 if text is None else count
             if text is not None and count and len(self.texts) <= _MOST_TEXTS:
                 self.texts[text] += count
         known = [text for text in texts if text is not None]
-        if self._typed and any(len(text) > _MOST_LETTERS for text in known):
-            problem = f"{self._table.name} is not valid CSV (field larger than field limit ({_MOST_LETTERS}))"
-            raise TableError(problem, "correct it")
         self.numeric = self.numeric and all(map(is_number, known))
         self._meanings &= meanings_of_commas(known) if self._meanings else set()
 
@@ -171,11 +166,6 @@ class Column:
         return Column(self._table, self.name, commas=sorted(self._meanings)[0])
 
     @property
-    def counts(self) -> dict[str, int]:
-        """The rows of each label."""
-        return {self._shown(text): count for text, count in self.texts.items()}
-
-    @property
     def levels(self) -> tuple[str, ...]:
         return tuple(sorted({*self.texts, *([MISSING_LEVEL] if self._n_known < self._n_rows else [])}))
 
@@ -184,17 +174,22 @@ class Column:
         """One of the texts, if all that are known are dates."""
         return next(iter(self.texts), None) if all(map(is_date, self.texts)) else None
 
+    def unclear_commas(self) -> TableError:
+        example = min(text for text in self.texts if "," in text)
+        return TableError(
+            f"Column {self.name!r} of {self._table.name} contains numbers such as {example!r}, whose comma may be a "
+            "thousands or a decimal separator",
+            "write them with a decimal point",
+        )
+
     def problem(self, max_levels: int) -> TableError | None:
         """Why the column cannot be a feature, though its values vary."""
-        name, file = self.name, self._table.name
+        name, n_levels = self.name, len(self.levels)
         if self.commas == "unclear":
-            example = min(text for text in self.texts if "," in text)
-            return TableError(
-                f"Column {name!r} of {file} contains numbers such as {example!r}, whose comma may be a thousands or a "
-                "decimal separator",
-                "write them with a decimal point",
-            )
-        n_levels = len(self.levels)
+            return self.unclear_commas()
+        if self.numeric and self.seen.magnitude > _LARGEST:
+            problem = f"contains numbers as large as {self.seen.magnitude:.3g}, whose squares overflow"
+            return TableError(f"Column {name!r} of {self._table.name} {problem}", "correct or rescale it")
         if self.numeric or n_levels <= max_levels:
             return None
         many = n_levels > _MOST_TEXTS
@@ -216,26 +211,12 @@ class Column:
             return self.seen.unfit_reason(self._n_rows)
         return CONSTANT if self._n_rows and len(self.texts) < 2 else None
 
-    def codes(self, column: Any) -> tuple[np.ndarray, list[str | None]]:
-        """Codes and texts of a batch, without a Python object per row; the last text is None, for missing values."""
-        codes, texts = self._distinct(column)
-        return codes, [None if text is None else self._shown(text) for text in texts]
-
     def values(self, column: Any) -> np.ndarray:
         """The numbers of a batch, NaN where missing; float32 stays, other numbers become float64."""
         if (values := self._as_numbers(column)) is not None:
             return values
-        codes, texts = self._distinct(column)
+        codes, texts = self.codes(column)
         return self._table.missing.without(np.array(list(map(self._number, texts))))[codes]
-
-    @cached_property
-    def _python_numbers(self) -> bool:
-        """Whether all known texts are numbers as Python writes them: pandas turns 1 into 1.0 if a value is missing."""
-        written = self._label and self._typed
-        return written and all(is_number(text) and repr(float(text)) == text for text in self.texts)
-
-    def _shown(self, text: str) -> str:
-        return number_text(float(text)) if self._python_numbers else text
 
     def _as_numbers(self, column: Any) -> np.ndarray | None:
         """The numbers of a batch; None if one of its texts is none."""
@@ -265,7 +246,8 @@ class Column:
             raise TableError(problem, "correct it", Remedy("declare it missing", "missing"))
         return float(text.lower() == "true")
 
-    def _distinct(self, column: Any) -> tuple[np.ndarray, list[str | None]]:
+    def codes(self, column: Any) -> tuple[np.ndarray, list[str | None]]:
+        """Codes and texts of a batch, without a Python object per row; the last text is None, for missing values."""
         encoded = column if hasattr(column, "dictionary") else column.dictionary_encode()
         codes = encoded.indices.fill_null(len(encoded.dictionary)).to_numpy(zero_copy_only=False).astype(np.int64)
         tokens = self._table.missing

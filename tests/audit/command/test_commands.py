@@ -223,7 +223,7 @@ def test_transform_refuses_other_endings_and_columns_named_as_scores(people, tmp
     run(["fit", people, "--sensitive", "sex", "--drop", "id", "--out", "m.npz"], tmp_path)
     capsys.readouterr()
     assert run(["transform", "m.npz", people, "--out", "scores.xlsx"], tmp_path) == 2
-    assert "--out scores.xlsx: scores are written as .csv, .parquet" in capsys.readouterr().err
+    assert "--out scores.xlsx does not end in .csv or .txt or .parquet" in capsys.readouterr().err
     people.write_text(people.read_text(encoding="utf-8").replace("id,", "fairpca0,", 1), encoding="utf-8")
     assert run(["transform", "m.npz", people, "--keep", "fairpca0"], tmp_path) == 2
     assert "--keep fairpca0: a score has the same name; rename the column in the file." in capsys.readouterr().err

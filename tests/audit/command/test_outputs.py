@@ -41,7 +41,7 @@ def arguments(command, out):
         ("demo", "notes.txt", "--out notes.txt does not end in .html or .htm"),
         ("fit", "notes.csv", "--out notes.csv does not end in .npz"),
         ("fit", "model.npz.bak", "--out model.npz.bak does not end in .npz"),
-        ("transform", "scores.html", "--out scores.html: scores are written as .csv, .parquet"),
+        ("transform", "scores.html", "--out scores.html does not end in .csv or .txt or .parquet"),
         ("transform", "m.npz", "--out m.npz is the input m.npz itself"),
     ],
 )

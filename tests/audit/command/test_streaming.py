@@ -400,4 +400,4 @@ def test_columns_that_a_kind_of_file_does_not_know(tmp_path, model, capsys, endi
     said = capsys.readouterr().err
     assert code == (2 if kind else 0)
     assert out.exists() == (not kind)
-    assert (f"--keep span: {kind} files cannot hold month_day_nano_interval; leave it out" in said) == bool(kind)
+    assert (f"--keep: {kind} files cannot hold one of span (month_day_nano_interval) (" in said) == bool(kind)

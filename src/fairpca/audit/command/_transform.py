@@ -4,16 +4,15 @@ from __future__ import annotations
 
 import argparse
 import sys
-from collections.abc import Callable, Iterator
-from contextlib import contextmanager
-from pathlib import Path
+from collections.abc import Iterable
+from functools import partial
+from itertools import chain
 from typing import Any, BinaryIO
 
 import numpy as np
 
 from fairpca._arrow import arrow_kind
-from fairpca._files import is_stream, replace_file
-from fairpca._optional import require
+from fairpca._files import replace_file
 from fairpca._progress import Progress
 from fairpca.audit.command._options import open_table
 from fairpca.audit.command._output import Command, check_output
@@ -24,13 +23,11 @@ from fairpca.audit.texts import MISSING_TOKENS, MissingTokens
 
 __all__ = ["TRANSFORM"]
 
-#: Endings of files that are written as CSV.
-_TEXT_ENDINGS = {"", ".csv", ".txt"}
+_ENDINGS = (".csv", ".txt", ".parquet", ".pq", ".feather", ".arrow")
 
 
 def _run(arguments: argparse.Namespace) -> int:
-    check_output(arguments.out, arguments.data, arguments.model)
-    kind = _kind_of_output(arguments.out)
+    check_output(arguments.out, arguments.data, arguments.model, endings=_ENDINGS)
     model = load(arguments.model)
     names = [str(name) for name in model.get_feature_names_out()]
     keep = list(dict.fromkeys(arguments.keep))
@@ -40,14 +37,11 @@ def _run(arguments: argparse.Namespace) -> int:
     table = open_table(arguments, _missing_tokens(model.preparation, arguments))
     with Progress(quiet=arguments.quiet) as progress:
         scores = Scores(model.preparation, table, keep, estimator=model.estimator, progress=progress)
-
-        def write(stream: BinaryIO) -> None:
-            with _writer(stream, kind) as add:
-                for batch, found in scores:
-                    kept = {name: _kept(batch.column(name), table) for name in keep}
-                    add(kept | dict(zip(names, found.T, strict=True)))
-
-        path = replace_file(arguments.out, write)
+        parts = (
+            {name: _kept(batch.column(name), table) for name in keep} | dict(zip(names, found.T, strict=True))
+            for batch, found in scores
+        )
+        path = replace_file(arguments.out, lambda stream: _write(stream, arrow_kind(arguments.out) or "CSV", parts))
     for remark in scores.remarks():
         print(f"fairpca: {remark}", file=sys.stderr)
     print(f"{scores.n_rows:,} rows, {len(names)} scores each: {path}")
@@ -63,13 +57,6 @@ def _kept(column: Any, table: Table) -> Any:
     return column if table.delimiter is None else pyarrow.compute.utf8_ltrim(column, " ")
 
 
-def _kind_of_output(path: str) -> str:
-    kind = arrow_kind(path)
-    if kind is None and Path(path).suffix.lower() not in _TEXT_ENDINGS and not is_stream(path):
-        raise ValueError(f"--out {path}: scores are written as .csv, .parquet (or .pq) and .feather (or .arrow) only.")
-    return kind or "CSV"
-
-
 def _missing_tokens(preparation: Preparation, arguments: argparse.Namespace) -> MissingTokens:
     """Those of the fit and those given here; a fit to a Parquet or Feather file does not use the usual ones."""
     tokens = preparation.tokens
@@ -77,51 +64,33 @@ def _missing_tokens(preparation: Preparation, arguments: argparse.Namespace) -> 
     return MissingTokens(usual if arguments.usual_missing else (), (*tokens.added, *arguments.missing))
 
 
-@contextmanager
-def _writer(stream: BinaryIO, kind: str) -> Iterator[Callable[[dict[str, Any]], None]]:
-    """A function that appends columns to the file."""
-    pyarrow, csv, parquet, ipc = (
-        require(f"pyarrow{module}", f"Writing {kind} files") for module in ("", ".csv", ".parquet", ".ipc")
-    )
-    plain = csv.WriteOptions(quoting_style="needed")
-    makers: dict[str, Callable[..., Any]] = {
-        "CSV": lambda *given: csv.CSVWriter(*given, write_options=plain),
+def _write(stream: BinaryIO, kind: str, parts: Iterable[dict[str, Any]]) -> None:
+    """Write columns, one part of the rows after the other; a missing score is null."""
+    import pyarrow
+    from pyarrow import csv, ipc, parquet
+
+    makers: dict[str, Any] = {
+        "CSV": partial(csv.CSVWriter, write_options=csv.WriteOptions(quoting_style="needed")),
         "Parquet": parquet.ParquetWriter,
         "Feather": ipc.new_file,
     }
-    make, opened = makers[kind], list[Any]()
-
-    def add(columns: dict[str, Any]) -> None:
-        table = pyarrow.table(
-            {
-                name: pyarrow.array(one, from_pandas=True) if isinstance(one, np.ndarray) else one
-                for name, one in columns.items()
-            }
-        )  # a missing score is null
-        if not opened:
-            _check_kinds(make, table, kind)
-            opened.append(make(stream, table.schema))
-        opened[0].write_table(table)
-
+    tables = (
+        pyarrow.table({
+            name: pyarrow.array(one, from_pandas=True) if isinstance(one, np.ndarray) else one
+            for name, one in part.items()
+        })
+        for part in parts
+    )  # fmt: skip
+    first = next(tables)
     try:
-        yield add
-    finally:
-        for writer in opened:
-            writer.close()
-
-
-def _check_kinds(make: Callable[..., Any], table: Any, kind: str) -> None:
-    """Reject columns of a type that such files do not support: Parquet has no calendar intervals, CSV no lists."""
-    import pyarrow
-
-    for field in table.schema:
-        try:
-            with make(pyarrow.BufferOutputStream(), pyarrow.schema([field])) as writer:
-                writer.write_table(table.select([field.name]).slice(0, 1))
-        except pyarrow.ArrowException:
-            raise ValueError(
-                f"--keep {field.name}: {kind} files cannot hold {field.type}; leave it out, or write .feather."
-            ) from None
+        with makers[kind](stream, first.schema) as writer:
+            for table in chain([first], tables):
+                writer.write_table(table)
+    except pyarrow.ArrowException as problem:  # Parquet has no calendar intervals, CSV no lists
+        kept = ", ".join(f"{field.name} ({field.type})" for field in first.schema if field.type != pyarrow.float64())
+        raise ValueError(
+            f"--keep: {kind} files cannot hold one of {kept} ({problem}); leave it out, or write .feather."
+        ) from None
 
 
 TRANSFORM = Command(
