@@ -18,7 +18,7 @@ def test_a_wrong_extension_is_reported_with_the_right_one(tmp_path, name, kind):
     table = pyarrow.table({"x": [0.1, 0.2], "sex": ["f", "m"]})
     path = tmp_path / name
     parquet.write_table(table, path) if kind == "Parquet" else feather.write_feather(table, str(path))
-    with pytest.raises(ValueError, match=rf"{name} is not a text file in UTF-8: .* Feather files \.parquet and \.feather\.$"):
+    with pytest.raises(ValueError, match=rf"{name} is not a text file in UTF-8: .* files \.parquet and \.feather\.$"):
         read_table(path)
 
 

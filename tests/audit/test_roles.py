@@ -61,7 +61,7 @@ def test_rows_without_a_weight_are_dropped(tmp_path):
 
 CLASSES = {
     "two": (("good", "bad"), "bad", ("good", "bad")),
-    "numbers": ((1, 2), "1.0", ("2", "1")),
+    "numbers": ((1, 2), "1", ("2", "1")),
     "three": (("low", "mid", "high"), "mid", ("not mid", "mid")),
 }
 

@@ -35,19 +35,18 @@ def test_curves_and_marks(two_groups):
     assert display.figure_ is display.ax_.figure
 
 
-def test_from_estimator_draws_on_given_axes_and_shows_new_rows(two_groups):
+def test_it_draws_on_given_axes_and_shows_new_rows(two_groups):
     X, groups = two_groups
     ax = pyplot.subplots()[1]
     estimators = {"PCA": PCA(), "relative": FairPCA(relative=True)}
-    display = ComponentsNeededDisplay.from_estimator(
-        estimators, X, sensitive_features=groups, share=0.7, n_components=4, cv=3, ax=ax
-    )
+    given = {"sensitive_features": groups, "share": 0.7, "methods": estimators}
+    found = components_needed(X, **given, n_components=4, cv=3)
+    display = ComponentsNeededDisplay.from_result(found, new_rows=True, ax=ax)
     assert display.ax_ is ax
     assert display.new_rows
     assert np.array_equal(display.lines_[0].get_ydata(), display.result.new_rows.kept["PCA"][:, 0])
     assert display.plot().ax_ is not ax
-    single = ComponentsNeededDisplay.from_estimator(FairPCA(), X, sensitive_features=groups, share=0.5)
-    assert single.methods == ("FairPCA",)
+    assert ComponentsNeededDisplay.from_result(found, methods=["relative"]).methods == ("relative",)
 
 
 def test_parallel_analysis_draws_variances_and_levels(two_groups):

@@ -211,7 +211,7 @@ def test_biplot_and_communality_with_hostile_names(two_groups):
     bars = CommunalityDisplay.from_estimator({"$a_{": estimator, "PCA": PCA(2).fit(X)}, feature_names=names)
     np.testing.assert_allclose(bars.values["PCA"].sum(), 2.0)
     drawn(bars.plot())
-    with pytest.raises(ValueError, match="needs two components"):
+    with pytest.raises(ValueError, match=r"must be two positions from 0 to 0: the estimator has 1 component"):
         BiplotDisplay.from_estimator(PCA(1).fit(X))
     with pytest.raises(ValueError, match="feature_names has 1 names"):
         CommunalityDisplay.from_estimator(estimator, feature_names=["x"])

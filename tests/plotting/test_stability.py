@@ -6,6 +6,7 @@ import numpy as np
 import pytest
 
 from fairpca import FairPCA
+from fairpca.inference import component_stability
 from fairpca.plotting import ComponentStabilityDisplay
 
 pyplot = pytest.importorskip("matplotlib.pyplot")
@@ -15,10 +16,8 @@ def test_angles_with_intervals(two_groups):
     pyplot.switch_backend("Agg")
     X, groups = two_groups
     ax = pyplot.subplots()[1]
-    display = ComponentStabilityDisplay.from_estimator(
-        FairPCA(2, criterion="mean"), X, sensitive_features=groups, ax=ax
-    )
-    found = display.result
+    found = component_stability(FairPCA(2, criterion="mean"), X, sensitive_features=groups)
+    display = ComponentStabilityDisplay.from_result(found, ax=ax)
     assert display.ax_ is ax
     assert np.allclose(display.bars_.lines[0].get_ydata(), [*found.components, found.subspace])
     lengths = [one[:, 1] for one in display.bars_.lines[2][0].get_segments()]

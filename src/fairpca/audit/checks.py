@@ -129,20 +129,10 @@ def check_class_counts(label: str, counts: Mapping[Any, int]) -> None:
 
 def check_few_groups(roles: Roles, count: int, most: int = MAX_GROUPS) -> None:
     if count > most:
+        counted = "at least " if count > MOST_COUNTED else ""  # there may be many more
         raise TableError(
-            f"{roles.groups} has {_different(count)}; at most {MAX_GROUPS} groups are supported",
+            f"{roles.groups} has {counted}{count} different values; at most {MAX_GROUPS} groups are supported",
             "if it is a measurement such as age, add a column to the file that bins it into a few ranges",
             Remedy("merge the small ones", "merge_small"),
             Remedy("name another column", "sensitive"),
         )
-
-
-def check_few_classes(label: str | None, count: int, most: int = MAX_GROUPS) -> None:
-    if count > most:
-        problem = f"The label {label!r} has {_different(count)}; it must be a class label with at most {MAX_GROUPS}"
-        raise TableError(problem, _OTHER_LABEL)
-
-
-def _different(count: int) -> str:
-    """More than are counted may be many more."""
-    return f"{'at least ' if count > MOST_COUNTED else ''}{count} different values"

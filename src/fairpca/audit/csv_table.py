@@ -89,7 +89,7 @@ class CsvTable(Table):
         import pyarrow.csv
 
         found = 0
-        if names and not self._odd:
+        if not self._odd:
             texts = dict.fromkeys(names, pyarrow.string())
             try:
                 batches = pyarrow.csv.open_csv(

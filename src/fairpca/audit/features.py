@@ -12,7 +12,7 @@ from typing import Any
 import numpy as np
 
 from fairpca._progress import Report
-from fairpca.audit.checks import Roles, check_any_feature, check_class_counts, check_few_classes
+from fairpca.audit.checks import MAX_GROUPS, Roles, check_any_feature, check_class_counts
 from fairpca.audit.errors import Remedy, TableError, drop_list, raise_together
 from fairpca.audit.preparation import Dropped, Note, Preparation, some
 from fairpca.audit.rare import POOLED_LEVEL, pool_levels
@@ -25,8 +25,6 @@ from fairpca.audit.texts import KEPT_IN_LABELS, is_number
 _MANY_ROWS = 100
 #: So many columns are named in the value of an option.
 _MOST_NAMED = 20
-#: Whole numbers below this are exact in double precision.
-_EXACT_INTEGERS = 2.0**53
 _REVEALS_GROUP = "it reveals the group"
 _ALL_RARE = "it does not have two levels that are not rare"
 _INDEX = "it is the index of a pandas data frame"
@@ -62,6 +60,9 @@ def candidates(table: Table, roles: Roles, max_levels: int, progress: Report) ->
             raise TableError(f"{where} must be numbers, but contain {text!r}", remedy)
         if role == "weights" and column.seen.smallest < 0:
             raise TableError(f"{where} are negative in places ({column.seen.smallest:g})", remedy)
+    if roles.label is not None and len(columns[roles.label].texts) > MAX_GROUPS:
+        many = f"The label {roles.label!r} has more than {MAX_GROUPS} different values; it must be a class label"
+        raise TableError(many, Remedy("name another column", "label"))
     if roles.clusters is not None:  # persons are read without a survey
         columns.setdefault(roles.clusters, Column(table, roles.clusters))
     names = [name for name in names if name not in left_out]
@@ -145,27 +146,23 @@ def decided_classes(
     --------
     >>> from fairpca.audit.features import decided_classes
     >>> decided_classes("risk", {"bad": 9, "good": 9}, "bad"), decided_classes("score", {"10": 9, "9": 9}, None)
-    (({'bad': 1, 'good': 0}, ('good', 'bad')), ({'10': 10, '9': 9}, ('9', '10')))
+    (({'bad': 1, 'good': 0}, ('good', 'bad')), ({'10': 10.0, '9': 9.0}, ('9', '10')))
     """
     if label is None:
         return {}, ()
-    check_few_classes(label, len(counts))
     numbers = {text: float(text) for text in counts if is_number(text) and math.isfinite(float(text))}
     values: dict[str, Any] = {text: text for text in counts}
     names = values
     if positive is not None:
-        same = float(positive) if is_number(positive) else math.nan
-        wanted = [text for text in counts if text == positive or numbers.get(text) == same]
-        if not wanted:
+        if positive not in counts:
             known = f"{', '.join(map(repr, sorted(counts)[:12]))}{', ...' if len(counts) > 12 else ''}"
             problem = f"The label {label!r} has no class {positive!r}; it has {known}"
             raise TableError(problem, Remedy("name one of them", "positive"))
-        values = {text: int(text == min(wanted)) for text in counts}
+        values = {text: int(text == positive) for text in counts}
         if len(counts) > 2:
-            names = {text: text if value else f"not {min(wanted)}" for text, value in values.items()}
+            names = {text: text if value else f"not {positive}" for text, value in values.items()}
     elif len(set(numbers.values())) == len(counts):  # '1' and '01' are two classes
-        whole = all(number.is_integer() and abs(number) < _EXACT_INTEGERS for number in numbers.values())
-        values = {text: int(number) if whole else number for text, number in numbers.items()}
+        values = numbers
     rows = Counter[str]()
     for text in sorted(counts, key=values.__getitem__):
         rows[names[text]] += counts[text]

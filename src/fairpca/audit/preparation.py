@@ -159,7 +159,7 @@ class Preparation:
         usual = tuple(token for token in MISSING_TOKENS if token in self.missing)
         return MissingTokens(usual, tuple(token for token in self.missing if token not in usual))
 
-    def encoded(self, numbers: Mapping[str, np.ndarray], texts: Mapping[str, Coded]) -> Iterator[np.ndarray]:
+    def encoded(self, numbers: Mapping[Any, np.ndarray], texts: Mapping[str, Coded]) -> Iterator[np.ndarray]:
         """The features in their own units, one after the other; NaN where a number is missing that is not filled in.
 
         A level not seen in fitting counts as rare; without a feature for rare levels, it becomes all zeros.
@@ -177,7 +177,7 @@ class Preparation:
         for name in self.imputed:
             yield (~np.isfinite(numbers[name])).astype(np.float32)
 
-    def features(self, numbers: Mapping[str, np.ndarray], texts: Mapping[str, Coded]) -> np.ndarray:
+    def features(self, numbers: Mapping[Any, np.ndarray], texts: Mapping[str, Coded]) -> np.ndarray:
         """The matrix of rows that are given column by column."""
         X = np.column_stack(list(self.encoded(numbers, texts))).astype(np.float64, copy=False)
         if self.scales:

@@ -12,7 +12,7 @@ import numpy as np
 from fairpca._labels import join_parts
 from fairpca._progress import Report
 from fairpca._validation import Groups, groups_from_codes, intersect_groups
-from fairpca.audit.checks import MOST_COUNTED, Roles, check_few_classes, check_few_groups
+from fairpca.audit.checks import MOST_COUNTED, Roles, check_few_groups
 from fairpca.audit.preparation import OTHER_GROUP, Dropped, Preparation, level_of
 from fairpca.audit.survey import Column
 from fairpca.audit.table import Table
@@ -149,7 +149,6 @@ class Pass:
         check_few_groups(roles, len(self.group_rows), MOST_COUNTED)
         if roles.label is not None:
             self.class_rows += self.ids[roles.label].count(rows[roles.label])
-            check_few_classes(roles.label, len(self.class_rows), MOST_COUNTED)
         for name, checksum in self.checksums.items():
             self.checksums[name] = zlib.crc32(rows[name].data, checksum)
         for name in self.record.numeric:

@@ -13,7 +13,6 @@ from fairpca._optional import require
 __all__ = [
     "COLOURS",
     "DASHES",
-    "MARKERS",
     "PCA_COLOUR",
     "Display",
     "check_positions",
@@ -22,6 +21,7 @@ __all__ = [
     "named_estimators",
     "plain",
     "shown_of",
+    "style_of",
 ]
 
 #: Okabe and Ito's colours, distinguishable with any kind of colour vision; markers and dashes repeat the distinction.
@@ -48,8 +48,12 @@ def method_style(name: str, methods: Iterable[str]) -> dict[str, Any]:
     """
     if name == "PCA":
         return {"color": PCA_COLOUR, "marker": "o", "markerfacecolor": "white", "markeredgewidth": 2}
-    i = [other for other in methods if other != "PCA"].index(name)
-    return {"color": COLOURS[i % len(COLOURS)], "marker": MARKERS[i % len(MARKERS)]}
+    return style_of([other for other in methods if other != "PCA"].index(name))
+
+
+def style_of(position: int) -> dict[str, Any]:
+    """Colour and marker of a group or method by its position."""
+    return {"color": COLOURS[position % len(COLOURS)], "marker": MARKERS[position % len(MARKERS)]}
 
 
 class Display:
@@ -64,6 +68,8 @@ class Display:
             ax = require("matplotlib.pyplot", "Drawing").subplots(figsize=_SIZE, layout="constrained")[1]
         self.ax_, self.figure_ = ax, ax.figure
         self._draw(ax)
+        if ax.get_legend_handles_labels()[0]:
+            ax.legend(fontsize="small")
         return self
 
     def _draw(self, ax: Any) -> None:
@@ -92,11 +98,11 @@ def draw_group_curves(
         reference = method == "PCA"
         dashes = "--" if reference else solid_first[others.index(method) % len(solid_first)]
         for g, group in enumerate(groups):
-            colour, above = COLOURS[g % len(COLOURS)], len(groups) - 1 - g
+            style, above = style_of(g), min(len(groups) - 1 - g, 3)
             lines += ax.plot(
-                dimensions, curves[:, g], color=colour, linestyle=dashes, linewidth=1.2 + 1.6 * min(above, 3),
-                marker=MARKERS[g % len(MARKERS)], markersize=4.5 + 3.0 * min(above, 3),
-                markevery=max(len(dimensions) // _MARKS, 1), markerfacecolor="white" if reference else colour,
+                dimensions, curves[:, g], **style, linestyle=dashes, linewidth=1.2 + 1.6 * above,
+                markersize=4.5 + 3.0 * above, markevery=max(len(dimensions) // _MARKS, 1),
+                markerfacecolor="white" if reference else style["color"],
                 label=f"{plain(label_text(group))}, {plain(method)}",
             )  # fmt: skip
     ax.set(xlabel="number of components")
@@ -104,15 +110,16 @@ def draw_group_curves(
     return lines
 
 
-def check_positions(components: Any, available: int) -> tuple[int, ...]:
-    """Check that these are positions of components of the estimator."""
-    positions = tuple(components)
-    if not positions or not all(isinstance(c, int | np.integer) and 0 <= c < available for c in positions):
+def check_positions(components: Any, available: int, least: int = 1) -> list[int]:
+    """Check that these are one or two positions of components of the estimator, or at ``least`` so many."""
+    positions = list(components)
+    valid = all(isinstance(c, int | np.integer) and 0 <= c < available for c in positions)
+    if not (valid and least <= len(positions) <= 2):
         raise ValueError(
-            f"components={components!r} must be positions from 0 to {available - 1}: the estimator has {available} "
-            "component(s)."
+            f"components={components!r} must be {'one or two' if least == 1 else 'two'} positions from 0 to "
+            f"{available - 1}: the estimator has {available} component(s)."
         )
-    return tuple(int(c) for c in positions)
+    return positions
 
 
 def shown_of(count: int, total: int) -> str:

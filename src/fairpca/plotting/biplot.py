@@ -75,11 +75,7 @@ class BiplotDisplay(Display):
         Returns the display, drawn on ``ax`` or in a new figure.
         """
         rows = fitted_components(estimator, "estimator")
-        if len(rows) < 2:
-            raise ValueError(f"A biplot needs two components; the estimator has {len(rows)}.")
-        if len(components) != 2:
-            raise ValueError(f"components={components!r} must be two positions, counted from 0: a biplot is a plane.")
-        chosen = list(check_positions(components, len(rows)))
+        chosen = check_positions(components, len(rows), least=2)
         spread = np.sqrt(np.maximum(estimator.explained_variance_[chosen], 0.0))
         loadings = (rows[chosen] * spread[:, None]).T
         projection = None

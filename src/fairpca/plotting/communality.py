@@ -79,4 +79,3 @@ class CommunalityDisplay(Display):
         ax.invert_yaxis()
         title = shown_of(len(order), len(self.feature_names))
         ax.set(xlabel="communality: the share of the feature that is kept", title=title)
-        ax.legend(fontsize="small")

@@ -7,8 +7,8 @@ from dataclasses import dataclass
 from typing import Any, Self
 
 from fairpca._validation import check_choice
-from fairpca.model_selection import ComponentsNeeded, ParallelAnalysis, components_needed
-from fairpca.plotting._style import Display, draw_group_curves, named_estimators, plain
+from fairpca.model_selection import ComponentsNeeded, ParallelAnalysis
+from fairpca.plotting._style import Display, draw_group_curves, plain
 
 __all__ = ["ComponentsNeededDisplay", "ParallelAnalysisDisplay"]
 
@@ -55,20 +55,6 @@ class ComponentsNeededDisplay(Display):
     new_rows: bool = False
 
     @classmethod
-    def from_estimator(
-        cls, estimator: Any, X: Any, *, sensitive_features: Any, share: float = 0.9, ax: Any = None, **options: Any
-    ) -> Self:
-        """Fit copies of an estimator with 1, 2, ... components to X, and draw the shares that the groups keep.
-
-        ``estimator`` may be a dict from names to estimators, to compare them; scikit-learn's PCA is accepted too. Other
-        ``options`` are those of :func:`fairpca.model_selection.components_needed`; with ``cv`` the shares on new rows
-        are drawn.
-        """
-        methods = named_estimators(estimator)
-        found = components_needed(X, sensitive_features=sensitive_features, share=share, methods=methods, **options)
-        return cls.from_result(found, new_rows=found.new_rows is not None, ax=ax)
-
-    @classmethod
     def from_result(
         cls, result: ComponentsNeeded, *, methods: Iterable[str] | None = None, new_rows: bool = False, ax: Any = None
     ) -> Self:
@@ -93,7 +79,6 @@ class ComponentsNeededDisplay(Display):
         ax.axhline(shown.share, color="0.6", linewidth=1, zorder=0)
         where = "on new rows" if self.new_rows else "in the sample"
         ax.set(ylabel="share of its variance (↑ better)", title=f"What each group keeps, {where}")
-        ax.legend(fontsize="small")
 
 
 @dataclass
@@ -141,4 +126,3 @@ class ParallelAnalysisDisplay(Display):
         for number, line in zip(numbers, self.lines_, strict=False):
             line.set_label(f"{line.get_label()}: {number} components")
         ax.set(ylabel="variance of the component", yscale="log", title="Components above chance")
-        ax.legend(fontsize="small")

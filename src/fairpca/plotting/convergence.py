@@ -85,4 +85,3 @@ class ConvergenceDisplay(Display):
             )  # fmt: skip
         ax.set(xlabel="step", ylabel=", ".join(dict.fromkeys(names)), title="Convergence")
         ax.ticklabel_format(axis="y", useOffset=False)
-        ax.legend(fontsize="small")

@@ -9,7 +9,6 @@ import numpy as np
 
 from fairpca._labels import label_text
 from fairpca._validation import check_choice
-from fairpca.metrics import GroupValues, reconstruction_error
 from fairpca.metrics._components import fitted_components
 from fairpca.model_selection import Frontier, FrontierPoint, frontier
 from fairpca.plotting._style import Display, method_style, plain
@@ -58,20 +57,16 @@ class FrontierDisplay(Display):
     ) -> Self:  # fmt: skip
         """Draw the frontier for a fitted estimator's number of components, and where the estimator lies on it.
 
-        Returns the display, drawn on ``ax`` or in a new figure. Errors are those of X about the estimator's mean.
+        Returns the display, drawn on ``ax`` or in a new figure. Errors are those of X about its mean.
         ``of`` is "error" or "loss", by default what the estimator balances; ``options`` are passed to
         :func:`fairpca.model_selection.frontier`.
         """
         d = len(fitted_components(estimator, "estimator"))
         of = of or ("loss" if getattr(estimator, "criterion", None) == "loss" else "error")
-        curve = frontier(X, sensitive_features=sensitive_features, n_components=d, of=of, **options)
-        center = options.get("center", "pooled")
-        errors = reconstruction_error(X, estimator, sensitive_features=sensitive_features, center=center)
-        assert isinstance(errors, GroupValues)
-        by_group = np.array(list(errors.values()))
-        compared = by_group - curve.own_errors if of == "loss" else by_group
-        point = FrontierPoint(by_group, errors.overall, float(np.ptp(compared)), estimator.components_)
-        return cls(curve, curve.methods | {type(estimator).__name__: point}, kind).plot(ax)
+        given: dict[str, Any] = {"sensitive_features": sensitive_features, "n_components": d, "of": of} | options
+        curve = frontier(X, **given)
+        own = frontier(X, **given | {"methods": {type(estimator).__name__: estimator}})
+        return cls(curve, curve.methods | own.methods, kind).plot(ax)
 
     @classmethod
     def from_frontier(cls, curve: Frontier, *, kind: str = "trade-off", ax: Any = None) -> Self:
@@ -98,4 +93,3 @@ class FrontierDisplay(Display):
         title = "What balancing the groups costs"
         ax.set(xlabel=f"{names[0]} (← better)", ylabel=f"{names[1]} (↓ better)", title=title)
         ax.ticklabel_format(useOffset=False)
-        ax.legend(fontsize="small")

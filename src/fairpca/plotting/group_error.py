@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 from dataclasses import dataclass
-from typing import Any, Literal, Self
+from typing import Any, Self
 
 import numpy as np
 from sklearn.base import clone
@@ -18,8 +18,7 @@ from fairpca.plotting._style import Display, draw_group_curves, named_estimators
 
 __all__ = ["GroupErrorDisplay"]
 
-Value = Literal["error", "loss", "corrected_loss"]
-_MEASURES = ("error", "loss")
+_MEASURES = {"error": reconstruction_error, "loss": reconstruction_loss}
 #: Values that a comparison holds, and the label of their axis.
 _COMPARED = {
     "error": "error on new rows",
@@ -65,7 +64,7 @@ class GroupErrorDisplay(Display):
     dimensions: np.ndarray
     values: dict[str, np.ndarray]
     groups: tuple[Any, ...]
-    of: Value = "error"
+    of: str = "error"
     label: str = ""
 
     @classmethod
@@ -76,7 +75,7 @@ class GroupErrorDisplay(Display):
         *,
         sensitive_features: Any,
         n_components: int | Iterable[int] | None = None,
-        of: Value = "error",
+        of: str = "error",
         ax: Any = None,
     ) -> Self:
         """Fit copies of an estimator with several numbers of components to X, measure them on X, and draw.
@@ -86,7 +85,7 @@ class GroupErrorDisplay(Display):
         ``n_components`` is 1 to 10 by default, or up to the number of features if that is smaller.
         """
         named = named_estimators(estimator)
-        measure = {"error": reconstruction_error, "loss": reconstruction_loss}[check_choice("of", of, _MEASURES)]
+        measure = _MEASURES[check_choice("of", of, _MEASURES)]
         X, sensitive_features = split_off_groups(None, X, sensitive_features)
         dimensions = check_dimensions(n_components, np.shape(X)[1], default=range(1, 11))
         values, groups = {}, ()
@@ -103,7 +102,7 @@ class GroupErrorDisplay(Display):
 
     @classmethod
     def from_comparison(
-        cls, comparison: Comparison, *, methods: Iterable[str] | None = None, of: Value = "error", ax: Any = None
+        cls, comparison: Comparison, *, methods: Iterable[str] | None = None, of: str = "error", ax: Any = None
     ) -> Self:
         """Draw the values of :func:`fairpca.model_selection.compare`: error or corrected loss on new rows, or loss.
 
@@ -124,4 +123,3 @@ class GroupErrorDisplay(Display):
         self.lines_ = draw_group_curves(ax, self.dimensions, self.values, self.groups)
         label = self.label or f"reconstruction {self.of}"
         ax.set(ylabel=f"{label}\nin squared units (↓ better)", title=f"Each group's {label}")
-        ax.legend(fontsize="small")

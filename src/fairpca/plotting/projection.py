@@ -9,7 +9,7 @@ import numpy as np
 
 from fairpca._labels import label_text
 from fairpca._validation import check_groups, split_off_groups
-from fairpca.plotting._style import COLOURS, MARKERS, Display, check_positions, plain
+from fairpca.plotting._style import Display, check_positions, plain, style_of
 
 __all__ = ["ProjectionDisplay"]
 
@@ -71,26 +71,21 @@ class ProjectionDisplay(Display):
         X, sensitive_features = split_off_groups(None, X, sensitive_features)
         scores = np.asarray(estimator.transform(X))
         groups = check_groups(sensitive_features, len(scores))
-        if len(components) > 2:
-            raise ValueError(f"components={components!r} must be one or two positions, counted from 0.")
         if components == (0, 1):  # with a single component, the default is its histogram
             components = components[: scores.shape[1]]
         shown = check_positions(components, scores.shape[1])
-        return cls(scores[:, list(shown)], groups.codes, groups.labels, shown)
+        return cls(scores[:, shown], groups.codes, groups.labels, tuple(shown))
 
     def _draw(self, ax: Any) -> None:
         flat = self.scores.shape[1] == 1
         for g, group in enumerate(self.groups):
             own, above = self.scores[self.codes == g], min(len(self.groups) - 1 - g, 3)
-            style = {"color": COLOURS[g % len(COLOURS)], "label": f"{plain(label_text(group))} ({len(own):,} rows)"}
+            style, label = style_of(g), f"{plain(label_text(group))} ({len(own):,} rows)"
             if flat:  # earlier groups have wider lines, so that all are seen where they coincide
-                width = 1.5 + 2.0 * above
-                ax.hist(own[:, 0], bins=30, density=True, histtype="step", linewidth=width, **style)
+                lines = {"histtype": "step", "linewidth": 1.5 + 2.0 * above, "color": style["color"]}
+                ax.hist(own[:, 0], bins=30, density=True, label=label, **lines)
                 continue
-            style["marker"] = MARKERS[g % len(MARKERS)]
-            ax.scatter(*own.T, s=12, alpha=0.5, linewidths=0, **style)
-            size = 90 * (1 + above) ** 2
-            ax.scatter(*own.mean(axis=0), s=size, edgecolors="white", zorder=3, **style | {"label": None})
+            ax.scatter(*own.T, s=12, alpha=0.5, linewidths=0, label=label, **style)
+            ax.scatter(*own.mean(axis=0), s=90 * (1 + above) ** 2, edgecolors="white", zorder=3, **style)
         ax.set(xlabel=f"component {self.components[0] + 1}", title="Scores by group")
         ax.set(ylabel="share of rows per unit" if flat else f"component {self.components[1] + 1}")
-        ax.legend(fontsize="small")

@@ -7,7 +7,7 @@ from typing import Any, Self
 
 import numpy as np
 
-from fairpca.inference import ComponentStability, component_stability
+from fairpca.inference import ComponentStability
 from fairpca.plotting._style import COLOURS, Display
 
 __all__ = ["ComponentStabilityDisplay"]
@@ -34,20 +34,14 @@ class ComponentStabilityDisplay(Display):
     --------
     >>> from fairpca import FairPCA
     >>> from fairpca.datasets import load_german_credit
+    >>> from fairpca.inference import component_stability
     >>> from fairpca.plotting import ComponentStabilityDisplay
     >>> X, sex = load_german_credit(return_X_s=True)
-    >>> display = ComponentStabilityDisplay.from_estimator(
-    ...     FairPCA(2, criterion="mean"), X, sensitive_features=sex)  # doctest: +SKIP
+    >>> found = component_stability(FairPCA(2, criterion="mean"), X, sensitive_features=sex)  # doctest: +SKIP
+    >>> display = ComponentStabilityDisplay.from_result(found)  # doctest: +SKIP
     """
 
     result: ComponentStability
-
-    @classmethod
-    def from_estimator(cls, estimator: Any, X: Any, *, sensitive_features: Any, ax: Any = None, **options: Any) -> Self:
-        """Fit copies of an estimator to X, and draw; ``options`` are those of ``component_stability``."""
-        return cls.from_result(
-            component_stability(estimator, X, sensitive_features=sensitive_features, **options), ax=ax
-        )
 
     @classmethod
     def from_result(cls, result: ComponentStability, *, ax: Any = None) -> Self:
@@ -65,4 +59,3 @@ class ComponentStabilityDisplay(Display):
         self.dots_ = ax.plot(beside, moved.ravel(), ".", color="0.5", label="without a block")
         ax.set_xticks(positions, [*range(1, len(found)), "all\ntogether"])
         ax.set(xlabel="component", ylabel="angle in degrees (↓ more stable)", title=f"Stability, {self.result.method}")
-        ax.legend(fontsize="small")
