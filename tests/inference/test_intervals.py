@@ -41,19 +41,19 @@ def test_values_without_variation_do_not_count():
 def test_spreads_add_up_as_welchs(rng):
     first, second = rng.normal(size=12), 3 * rng.normal(size=20)
     errors = [np.array([one.std(ddof=1) / np.sqrt(len(one))]) for one in (first, second)]
-    both = Spread(errors[0], np.array([11.0])).plus(errors[1], np.array([19.0]))
+    both = Spread(errors[0], np.array([11.0])).plus(Spread(errors[1], np.array([19.0])))
     theirs = stats.ttest_ind(first, second, equal_var=False).confidence_interval()
     assert both.half_width(stats.norm.ppf(0.975))[0] == pytest.approx((theirs.high - theirs.low) / 2)
 
 
 def test_influences_give_standard_errors_and_covariances(rng):
     values, codes, weights = rng.normal(size=(40, 2)), np.arange(40) % 2, rng.integers(1, 4, 40).astype(float)
-    influences, errors, _ = rows_alone(values, codes, weights)
+    influences, spread = rows_alone(values, codes, weights)
     for a in (0, 1):
         w, v = weights[codes == a], values[codes == a]
         mean = w @ v / w.sum()
         expected = np.sqrt(((w[:, None] * (v - mean)) ** 2).sum(axis=0) * 20 / 19) / w.sum()
-        np.testing.assert_allclose(errors[a], expected)
+        np.testing.assert_allclose(spread.error[a], expected)
         np.testing.assert_allclose((influences[a] ** 2).sum(axis=0), expected**2)
     plain = rows_alone(values, codes)[0]
     np.testing.assert_allclose(plain[0].T @ plain[0], np.cov(values[codes == 0].T) / 20)
@@ -61,32 +61,32 @@ def test_influences_give_standard_errors_and_covariances(rng):
 
 def test_identical_rows_of_a_person_add_no_evidence(rng):
     values, codes = rng.normal(size=(40, 2)), np.arange(40) % 2
-    once = rows_alone(values, codes)[1]
-    twice = rows_alone(np.vstack([values, values]), np.r_[codes, codes], units=np.tile(np.arange(40), 2))[1]
+    once = rows_alone(values, codes)[1].error
+    twice = rows_alone(np.vstack([values, values]), np.r_[codes, codes], units=np.tile(np.arange(40), 2))[1].error
     np.testing.assert_allclose(twice, once)
 
 
 def test_a_sample_of_the_rows_stands_for_all(rng):
     values, codes = rng.normal(size=(40, 1)), np.zeros(40, dtype=int)
-    all_rows, quarter = rows_alone(values, codes)[1], rows_alone(values, codes, share=np.array([0.25]))[1]
+    all_rows, quarter = (rows_alone(values, codes, share=share)[1].error for share in (None, np.array([0.25])))
     np.testing.assert_allclose(quarter, all_rows / 2)
 
 
 def test_few_dominating_rows_leave_few_degrees_of_freedom(rng):
     values = rng.normal(size=(500, 1))
     codes = np.zeros(500, dtype=int)
-    assert 300 < rows_alone(values, codes)[2][0, 0] <= 499
+    assert 300 < rows_alone(values, codes)[1].freedom[0, 0] <= 499
     values[:2] = 100.0
-    found, kurtosis = rows_alone(values, codes)[2][0, 0], stats.kurtosis(values[:, 0], fisher=False)
+    found, kurtosis = rows_alone(values, codes)[1].freedom[0, 0], stats.kurtosis(values[:, 0], fisher=False)
     assert found == pytest.approx(1000 / (kurtosis - 1), rel=1e-6)
     assert found < 5
 
 
 def test_a_single_unit_has_no_interval():
-    assert np.isinf(rows_alone(np.ones((3, 1)), np.array([0, 1, 1]))[1][0, 0])
+    assert np.isinf(rows_alone(np.ones((3, 1)), np.array([0, 1, 1]))[1].error[0, 0])
 
 
 def test_rows_that_were_not_tested_do_not_count(rng):
     values, codes = rng.normal(size=(30, 1)), np.zeros(30, dtype=int)
     some = np.where(np.arange(30)[:, None] < 10, values, np.nan)
-    np.testing.assert_allclose(rows_alone(some, codes)[1], rows_alone(values[:10], codes[:10])[1])
+    np.testing.assert_allclose(rows_alone(some, codes)[1].error, rows_alone(values[:10], codes[:10])[1].error)

@@ -37,7 +37,7 @@ def test_angles_without_each_block_are_those_of_fits_without_its_rows(two_groups
     found = component_stability(PCA(2), X, sensitive_features=groups)
     source = as_source(X, groups, None)
     blocks = make_blocks(source, 2, None, 0)
-    block = blocks.block[blocks.cells.codes(0, source.groups)]
+    block = blocks.block[blocks.cells(0, source.groups)]
     whole = PCA(2).fit(X).components_
     for number in (0, 45):
         without = PCA(2).fit(X[block != number]).components_

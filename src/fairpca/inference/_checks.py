@@ -17,6 +17,7 @@ from fairpca._validation import (
     check_plain_matrix,
     check_sample_weight,
     check_several_groups,
+    groups_from_codes,
     is_dask,
     split_off_groups,
 )
@@ -83,9 +84,7 @@ def in_memory_rows(X: Any, sensitive_features: Any, sample_weight: Any) -> Count
     if weights is not None and not weights.all():  # rows with weight zero are dropped
         check_finite(X)
         kept = weights > 0
-        X, weights = X[kept], weights[kept]
-        present, codes = np.unique(groups.codes[kept], return_inverse=True)
-        groups = Groups(tuple(groups.labels[code] for code in present), codes)
+        X, weights, groups = X[kept], weights[kept], groups_from_codes(groups.codes[kept], groups.labels)
     check_several_groups(groups.labels, X.shape[0])
     return CountedRows(X, groups, weights, kept)
 
@@ -105,10 +104,8 @@ def check_clusters(clusters: Any, source: RowSource) -> np.ndarray | None:
 
 def check_one_group_each(clusters: np.ndarray, groups: Groups) -> None:
     """Raise an error if a cluster has rows of several groups: its label could not be permuted."""
-    first = np.full(clusters.max() + 1, -1, dtype=np.int64)
-    first[clusters[::-1]] = groups.codes[::-1]
-    if (first[clusters] != groups.codes).any():
-        mixed = len(np.unique(clusters[first[clusters] != groups.codes]))
+    pairs = np.unique(np.column_stack([clusters, groups.codes]), axis=0)
+    if mixed := int(np.count_nonzero(np.bincount(pairs[:, 0]) > 1)):
         raise ValueError(
             f"clusters: {mixed} of them have rows of more than one group. The labels of whole clusters are permuted, "
             "so each must belong to one group: use a finer identifier (the person instead of the household)."

@@ -3,126 +3,54 @@
 from __future__ import annotations
 
 import functools
-from collections.abc import Callable, Iterator, Sequence
-from dataclasses import dataclass
+from collections.abc import Callable, Sequence
 from typing import Any
 
 import numpy as np
-from scipy import sparse
 
-from fairpca._validation import Groups, rng_for
-from fairpca.inference._blocks import Blocks
 from fairpca.inference._fitting import is_projection, n_components_of, reconstruction_errors
 from fairpca.inference._noise import Noise
+from fairpca.inference._row_sample import RowSample
 from fairpca.linalg import top_eigenpairs
-from fairpca.metrics._components import fitted_encoder
+from fairpca.metrics._components import fitted_projection
 from fairpca.moments import GroupMoments
 from fairpca.moments._folds import FoldMoments
 from fairpca.moments._row_squares import row_squares
-from fairpca.moments._sources import RowSource
 from fairpca.problems.evaluation import captured_variances
 
-__all__ = ["CHANGE", "CORRECTED", "ERROR", "LOSS", "Division", "Rows", "sample_of_rows"]
+__all__ = ["CHANGE", "CORRECTED", "ERROR", "LOSS", "Division"]
 
 #: Columns of the values by group: error on new rows; loss against what the group's own components capture, corrected
 #: for overfitting; the same as it is in the sample; change of the error against ordinary PCA.
 ERROR, CORRECTED, LOSS, CHANGE = range(4)
-#: Independent units of each group from which standard errors are found, if it has more: they are then off by 0.7 %.
-_UNITS_FOR_ERRORS = 10_000
-
-
-@dataclass(frozen=True)
-class Rows:
-    """A random sample of the rows of every group, or all of them.
-
-    Attributes
-    ----------
-    X : array or CSR matrix
-    index, group, cell, unit : integer arrays
-        Of each row: its number among all rows of its chunk, its group, its cell of group and block, and the row or
-        cluster that it counts as.
-    weights : ndarray
-    share : ndarray of shape (n_groups,)
-        The share of each group's units that is in the sample.
-    """
-
-    X: Any
-    index: np.ndarray
-    group: np.ndarray
-    cell: np.ndarray
-    unit: np.ndarray
-    weights: np.ndarray
-    share: np.ndarray
-
-
-@dataclass(frozen=True)
-class _Sampler:
-    """Draws some rows of a chunk, or all rows of some clusters."""
-
-    blocks: Blocks
-    clusters: np.ndarray | None
-    share: np.ndarray
-
-    def __call__(self, number: int, X: Any, groups: Groups, weights: np.ndarray | None) -> list[tuple]:
-        cell = self.blocks.cells.codes(number, groups)
-        group, rng = self.blocks.group[cell], rng_for(self.blocks.seed, f"rows {number}")
-        unit = np.arange(len(cell)) if self.clusters is None else self.clusters
-        weights = np.ones(len(cell)) if weights is None else weights
-        drawn = weights > 0
-        if (self.share < 1.0).any():
-            luck = rng.random(int(unit.max(initial=-1)) + 1, dtype=np.float32)
-            drawn &= (luck if self.clusters is None else luck[unit]) < self.share[group]
-        chosen = np.flatnonzero(drawn)
-        X = X if len(chosen) == len(cell) else X[chosen]
-        return [(X, chosen, *(column[chosen] for column in (group, cell, unit, weights)))]
-
-
-def sample_of_rows(source: RowSource, blocks: Blocks, clusters: np.ndarray | None) -> Rows:
-    """Draw a sample that is large enough for standard errors, in one pass over the rows."""
-    share = np.minimum(1.0, _UNITS_FOR_ERRORS / blocks.sizes)
-    parts = source.map_reduce(_Sampler(blocks, clusters, share), _joined)
-    X, index, group, cell, units, weights = zip(*parts, strict=True)
-    if len(parts) > 1:  # every chunk numbers its rows from zero
-        starts = np.cumsum([0, *(int(one.max(initial=-1)) + 1 for one in units)])
-        units = tuple(one + start for one, start in zip(units, starts, strict=False))
-    rows = X[0] if len(X) == 1 else sparse.vstack(X).tocsr() if sparse.issparse(X[0]) else np.concatenate(X)
-    number, code, of_cell, unit, weight = map(np.concatenate, (index, group, cell, units, weights))
-    drawn = np.array([len(np.unique(unit[code == a])) for a in range(len(blocks.labels))])
-    return Rows(rows, number, code, of_cell, unit, weight, np.minimum(drawn / blocks.sizes, 1.0))
-
-
-def _joined(parts: Sequence[list]) -> list:
-    return [one for part in parts for one in part]
 
 
 class Division:
     """Training and test rows, once or several times in turn, and what does not depend on the method.
 
-    ``tested`` are the folds that are tested on: all of them in cross-validation, one for a single held-out part.
-    ``make_folds`` gives the moments of the folds, each time anew unless they are ``kept``.
+    ``tested`` are the folds that are tested on: all of them in cross-validation, one for a single held-out part; then
+    ``1 / n_effective`` of the rows are tested at a time. ``folds`` are their moments, or a function that finds them
+    anew each time.
     """
 
     def __init__(
         self,
-        make_folds: Callable[[], FoldMoments],
+        folds: FoldMoments | Callable[[], FoldMoments],
         labels: Sequence[Any],
         tested: Sequence[int],
         n_effective: float,
-        *,
-        kept: bool = True,
     ) -> None:
-        self._make_folds, self._kept = make_folds, make_folds() if kept else None
-        self.labels, self.tested, self.n_effective = tuple(labels), tested, n_effective
+        self._folds, self.labels, self.tested, self.n_effective = folds, tuple(labels), tested, n_effective
         self.n_components = 0
 
     @property
     def folds(self) -> FoldMoments:
-        return self._make_folds() if self._kept is None else self._kept
+        return self._folds() if callable(self._folds) else self._folds
 
-    def trainings(self) -> Iterator[GroupMoments]:
+    def trainings(self) -> list[GroupMoments]:
         """The moments of the training rows of each test fold."""
         folds = self.folds
-        return (folds.training(fold) for fold in self.tested)
+        return [folds.training(fold) for fold in self.tested]
 
     def prepare(self, n_components: int) -> None:
         """Find the leading eigenvectors of the groups and of all rows, for up to this many components.
@@ -135,9 +63,8 @@ class Division:
         self._own = [_leading(matrix, n_components) for matrix in self.folds.whole.second_moments()]
         self._own_without, self._ordinary, self._centres = [], [], []
         for training in self.trainings():
-            order = [training.labels.index(label) for label in self.labels]
-            matrices = training.second_moments()[order]
-            self._own_without.append([_leading(matrix, n_components) for matrix in matrices])
+            matrices = dict(zip(training.labels, training.second_moments(), strict=True))
+            self._own_without.append([_leading(matrices[label], n_components) for label in self.labels])
             self._ordinary.append(_leading(training.pooled_covariance(), n_components))
             self._centres.append(training.pooled_mean)
 
@@ -149,45 +76,46 @@ class Division:
         """Means over the test rows by group, of shape (n_groups, 4), for projections fitted to the training rows."""
         d = n_components_of(fits[0])
         self.prepare(d)
-        parts, k = [self.folds.parts[fold] for fold in self.tested], len(self.labels)
-        totals, found = np.zeros(k), np.zeros((k, 5))
-        for j, (fitted, part) in enumerate(zip(fits, parts, strict=True)):
-            basis, encoder = fitted.components_.T, fitted_encoder(fitted)
+        parts, totals, squares = self.folds.parts, np.zeros(len(self.labels)), np.zeros((len(self.labels), 5))
+        for j, fitted in enumerate(fits):
+            part = parts[self.tested[j]]
             matrices = part.second_moments(self._centres[j])
             for label, count, matrix in zip(part.labels, part.counts, matrices, strict=True):
                 a = self.labels.index(label)
-                captured = [captured_variances(matrix[None], one)[0] for one in self._references(j, a, d)]
-                method = captured_variances(matrix[None], basis, encoder)[0]
-                found[a] += count * np.array([np.trace(matrix), *captured, method])
+                projections = [*((basis, None) for basis in self._references(j, a, d)), fitted_projection(fitted)]
+                captured = [captured_variances(matrix[None], *projection)[0] for projection in projections]
+                squares[a] += count * np.array([np.trace(matrix), *captured])
                 totals[a] += count
-        return values_of(found / totals[:, None], own_weights)
+        return _values(squares / totals[:, None], own_weights)
 
     def row_values(
-        self, rows: Rows, fold_of_row: np.ndarray, fits: Sequence[Any], own_weights: np.ndarray
+        self, rows: RowSample, fold_of_row: np.ndarray, fits: Sequence[Any], own_weights: np.ndarray
     ) -> np.ndarray:
         """Values of single rows, of shape (n_rows, 4); NaN for rows that no fold tests."""
         found, d = np.full((len(fold_of_row), 5), np.nan), n_components_of(fits[0])
         self.prepare(d)
         for j, fitted in enumerate(fits):
-            linear, encoder = is_projection(fitted), fitted_encoder(fitted)
-            method = [fitted.components_.T] if linear else []
-            method += [] if encoder is None else [fitted.components_.T - encoder]
+            method = []
+            if is_projection(fitted):
+                basis, encoder = fitted_projection(fitted)
+                method = [basis] if encoder is None else [basis, basis - encoder]
             for a in range(len(self.labels)):
                 chosen = np.flatnonzero((fold_of_row == self.tested[j]) & (rows.group == a))
                 bases = [*self._references(j, a, d), *method]
                 squares = row_squares(rows.X, chosen, self._centres[j], np.hstack(bases))
-                sums = np.add.reduceat(squares, np.r_[0, 1 + d * np.arange(len(bases))], axis=1)
-                found[chosen, : sums.shape[1]] = sums[:, :5]
-                if encoder is not None:
-                    found[chosen, 4] -= sums[:, 5]
-                if not linear:
-                    found[chosen, 4] = sums[:, 0] - reconstruction_errors(fitted, rows.X[chosen])
-        return values_of(found, own_weights[rows.group])
+                captured = squares[:, 1:].reshape(len(chosen), len(bases), d).sum(axis=2)
+                if method:
+                    kept = captured[:, 3] - captured[:, 4:].sum(axis=1)
+                else:
+                    kept = squares[:, 0] - reconstruction_errors(fitted, rows.X[chosen])
+                found[chosen] = np.column_stack([squares[:, 0], captured[:, :3], kept])
+        return _values(found, own_weights[rows.group])
 
     @functools.cached_property
     def noise(self) -> Noise:
         """The noise of second moments, estimated from the folds."""
-        return Noise.from_blocks(self.folds.by_fold, self.folds.whole)
+        folds = self.folds
+        return Noise.from_blocks(folds.parts, folds.whole)
 
     def own_weights(self, d: int) -> np.ndarray:
         """How much own components overfit in the sample and fall short on new rows, estimated from their noise.
@@ -212,7 +140,7 @@ def _leading(matrix: np.ndarray, n_components: int) -> np.ndarray:
     return np.ascontiguousarray(top_eigenpairs(matrix, n_components)[1])
 
 
-def values_of(squares: np.ndarray, own_weight: np.ndarray) -> np.ndarray:
+def _values(squares: np.ndarray, own_weight: np.ndarray) -> np.ndarray:
     """The four values of rows, or of the means of rows.
 
     Parameters

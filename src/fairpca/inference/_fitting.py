@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import warnings
+from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any
 
@@ -29,6 +31,7 @@ __all__ = [
     "is_projection",
     "n_components_of",
     "needs_moments_only",
+    "quietly",
     "reconstruction_errors",
     "uses_groups",
 ]
@@ -111,6 +114,13 @@ class Fitter:
             label_array(source.groups.labels)[(source.groups.codes if codes is None else codes)[rows]],
             None if source.weights is None else source.weights[rows],
         )
+
+
+def quietly(fit: Callable[..., Any], *given: Any) -> Any:
+    """Suppress warnings: they are shown for the fit to all rows."""
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")
+        return fit(*given)
 
 
 def is_projection(fitted: Any) -> bool:

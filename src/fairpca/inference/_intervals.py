@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass
 from itertools import combinations
+from typing import Any
 
 import numpy as np
 from scipy import stats
@@ -22,12 +23,15 @@ class Spread:
     """A standard error with its degrees of freedom; independent ones add up as squares (Welch and Satterthwaite)."""
 
     error: np.ndarray
-    freedom: np.ndarray
+    freedom: np.ndarray | float = np.inf
 
-    def plus(self, error: np.ndarray, freedom: float | np.ndarray = np.inf) -> Spread:
-        total = np.hypot(self.error, error)
+    def __getitem__(self, key: Any) -> Spread:
+        return Spread(self.error[key], np.broadcast_to(self.freedom, self.error.shape)[key])
+
+    def plus(self, other: Spread) -> Spread:
+        total = np.hypot(self.error, other.error)
         with np.errstate(divide="ignore", invalid="ignore"):
-            fourth = self.error**4 / self.freedom + error**4 / freedom
+            fourth = self.error**4 / self.freedom + other.error**4 / other.freedom
             joined = np.where(fourth > 0, total**4 / fourth, np.inf)
         return Spread(total, np.where(np.isfinite(total), joined, 1.0))
 
@@ -38,8 +42,8 @@ class Spread:
 
 def influence_by_group(
     values: np.ndarray, group: np.ndarray, unit: np.ndarray, weights: np.ndarray | None, share: np.ndarray
-) -> tuple[list[np.ndarray], np.ndarray, np.ndarray]:
-    """What every independent unit adds to the error of its group's mean; the means' standard errors and their freedom.
+) -> tuple[list[np.ndarray], Spread]:
+    """What every independent unit adds to the error of its group's mean, and the standard errors of the means.
 
     Parameters
     ----------
@@ -55,7 +59,8 @@ def influence_by_group(
     -------
     influences : list of arrays of shape (n_units, n_values), one per group
         The sum of squares is the squared standard error, that of products of two columns the covariance of two means.
-    errors, freedom : ndarray of shape (n_groups, n_values)
+    spread : Spread
+        Of shape (n_groups, n_values).
     """
     influences, errors, freedom = [], [], []
     for a in range(len(share)):
@@ -68,23 +73,17 @@ def influence_by_group(
         deviations = weight[:, None] * (part - weight @ part / total) / total
         influence = np.stack([np.bincount(of_unit, column) for column in deviations.T], axis=1)
         n = int(np.count_nonzero(np.bincount(of_unit, tested)))
-        influences.append(influence * np.sqrt(n / max(n - 1, 1) * share[a]))
-        squares = (influences[-1] ** 2).sum(axis=0)
+        influence *= np.sqrt(n / max(n - 1, 1) * share[a])
+        squares = (influence**2).sum(axis=0)
+        influences.append(influence)
         errors.append(np.sqrt(squares) if n > 1 else np.full(len(squares), np.inf))
-        freedom.append(_freedom(influences[-1], n))
-    return influences, np.stack(errors), np.stack(freedom)
-
-
-def _freedom(influence: np.ndarray, n: int) -> np.ndarray:
-    """Degrees of freedom: few where a few units dominate.
-
-    A squared standard error varies by a factor of variance ``(kurtosis - 1) / n``, as a chi-square of ``2 n /
-    (kurtosis - 1)`` degrees of freedom does.
-    """
-    with np.errstate(divide="ignore", invalid="ignore"):
-        excess = n * (influence**4).sum(axis=0) / (influence**2).sum(axis=0) ** 2 - 1.0
-        freedom = np.where(excess > 0, 2.0 * n / excess, np.inf)
-    return np.clip(freedom, 1.0, max(n - 1.0, 1.0))
+        # Few degrees of freedom where a few units dominate: a squared standard error varies by a factor of variance
+        # (kurtosis - 1) / n, as a chi-square of 2 n / (kurtosis - 1) degrees of freedom does.
+        with np.errstate(divide="ignore", invalid="ignore"):
+            excess = n * (influence**4).sum(axis=0) / squares**2 - 1.0
+            known = np.where(excess > 0, 2.0 * n / excess, np.inf)
+        freedom.append(np.clip(known, 1.0, max(n - 1.0, 1.0)))
+    return influences, Spread(np.stack(errors), np.stack(freedom))
 
 
 def critical_value(influences: Sequence[np.ndarray], confidence: float, *, pairs: bool) -> float:
@@ -93,16 +92,14 @@ def critical_value(influences: Sequence[np.ndarray], confidence: float, *, pairs
     The means of independent units are nearly normal, and how they vary together follows from the units' influences:
     one array of shape (n_units, n_values) per group, with the same values in each.
     """
-    rng, draws, variances = rng_for(0, "critical value"), [], []
+    rng, groups = rng_for(0, "critical value"), []
     for influence in influences:
         values, vectors = np.linalg.eigh(influence.T @ influence)
         roots = vectors * np.sqrt(np.maximum(values, 0.0))
-        draws.append(rng.standard_normal((_DRAWS, len(values))) @ roots.T)
-        variances.append((influence**2).sum(axis=0))
-    alone = [((a,), draws[a], variances[a]) for a in range(len(draws))]
-    both = [((a, b), draws[a] - draws[b], variances[a] + variances[b]) for a, b in combinations(range(len(draws)), 2)]
+        groups.append((rng.standard_normal((_DRAWS, len(values))) @ roots.T, (influence**2).sum(axis=0)))
+    differences = ((one - other, first + second) for (one, first), (other, second) in combinations(groups, 2))
     largest = np.zeros(_DRAWS)
-    for _, drawn, variance in both if pairs else alone:
+    for drawn, variance in differences if pairs else groups:
         known = variance > 0
         if known.any():
             np.maximum(largest, np.abs(drawn[:, known] / np.sqrt(variance[known])).max(axis=1), out=largest)

@@ -57,11 +57,13 @@ class Noise:
         return cls(values, vectors, kappa * n_rows / (n_rows - 1.0), moments.pooled_mean, moments.total_count)
 
     @classmethod
-    def from_blocks(cls, blocks: GroupMoments, moments: GroupMoments) -> Noise:
-        """From random blocks of rows, each a group of ``blocks``."""
+    def from_blocks(cls, blocks: Sequence[GroupMoments], moments: GroupMoments) -> Noise:
+        """From random blocks of the rows."""
         values, vectors = _pooled_eigenpairs(moments)
-        rotated = vectors.T @ blocks.second_moments(moments.pooled_mean) @ vectors - np.diag(values)
-        kappa = np.tensordot(blocks.counts, rotated**2, axes=1) / (len(blocks.counts) - 1)
+        kappa = np.zeros_like(vectors)
+        for block in blocks:
+            matrix = np.tensordot(block.shares, block.second_moments(moments.pooled_mean), axes=1)
+            kappa += block.total_count * (vectors.T @ matrix @ vectors - np.diag(values)) ** 2 / (len(blocks) - 1)
         return cls(values, vectors, kappa, moments.pooled_mean, moments.total_count)
 
     def expected_loss(self, weight: float, d: int, total: float | None = None) -> float:

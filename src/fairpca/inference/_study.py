@@ -2,41 +2,38 @@
 
 from __future__ import annotations
 
-import warnings
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
+from contextlib import AbstractContextManager
 from dataclasses import dataclass
 from functools import partial
 from typing import Any
 
 import numpy as np
 
-from fairpca.inference._blocks import Blocks, make_blocks
+from fairpca.inference._blocks import make_blocks
 from fairpca.inference._checks import CountedRows, check_clusters
-from fairpca.inference._divisions import Division, Rows, sample_of_rows
-from fairpca.inference._fitting import fit_to_moments, is_projection, n_components_of, reconstruction_errors
+from fairpca.inference._divisions import Division
+from fairpca.inference._fitting import fit_to_moments, is_projection, n_components_of, quietly, reconstruction_errors
 from fairpca.inference._intervals import Spread, influence_by_group
+from fairpca.inference._row_sample import sample_rows
 from fairpca.linalg import threads_for
-from fairpca.metrics._components import fitted_encoder
+from fairpca.metrics._components import fitted_projection
 from fairpca.moments import GroupMoments
 from fairpca.moments._sources import RowSource
 from fairpca.problems.balanced import best_captured
 from fairpca.problems.evaluation import ROUNDING, Evaluation
 
-__all__ = ["EIGENPROBLEMS", "Evidence", "Study", "quietly"]
+__all__ = ["Evidence", "Study", "threads_for_fits"]
 
 #: A fit from moments, or an evaluation, takes about as long as this many eigenproblems.
-EIGENPROBLEMS = 20.0
+_EIGENPROBLEMS = 20.0
 #: Random divisions into folds: the spread between them shows how much the fit varies, with one degree of freedom less.
 _N_DIVISIONS = 5
 
 
-@dataclass(frozen=True)
-class InSample:
-    """Errors and losses of the groups on the rows that were used in fitting."""
-
-    errors: np.ndarray
-    losses: np.ndarray
-    loss_of_all: float
+def threads_for_fits(n_features: int) -> AbstractContextManager:
+    """As many threads as fits from moments can use."""
+    return threads_for(_EIGENPROBLEMS * n_features**3)
 
 
 @dataclass(frozen=True)
@@ -47,12 +44,13 @@ class Evidence:
     ----------
     method : str
     n_components : int
-    sample : InSample
+    sample_errors, sample_losses : ndarray of shape (n_groups + 1,)
+        Of the groups, and last of all rows, on the rows that were used in fitting.
     values : ndarray of shape (n_divisions, n_groups, 4)
         See :mod:`fairpca.inference._divisions`.
     influences : tuple of ndarray of shape (n_units, 4), one per group
-    errors, freedom : ndarray of shape (n_groups, 4)
-        Standard errors that come from how much the rows vary, and their degrees of freedom.
+    spread : Spread
+        Standard errors that come from how much the rows vary, of shape (n_groups, 4).
     n_folds : int
     n_effective : float
         The reciprocal of the share of rows in a test fold.
@@ -64,11 +62,11 @@ class Evidence:
 
     method: str
     n_components: int
-    sample: InSample
+    sample_errors: np.ndarray
+    sample_losses: np.ndarray
     values: np.ndarray
     influences: tuple[np.ndarray, ...]
-    errors: np.ndarray
-    freedom: np.ndarray
+    spread: Spread
     n_folds: int
     n_effective: float
     own_weights: np.ndarray
@@ -83,7 +81,8 @@ class Evidence:
         """Add how much the fit varies to the spread of values of which there is one per division."""
         if len(repeated) < 2:
             return spread
-        return spread.plus(np.sqrt(self.variation * repeated.var(axis=0, ddof=1)), len(repeated) - 1.0)
+        varied = np.sqrt(self.variation * repeated.var(axis=0, ddof=1))
+        return spread.plus(Spread(varied, len(repeated) - 1.0))
 
 
 class Study:
@@ -92,11 +91,12 @@ class Study:
     Attributes
     ----------
     source : RowSource
+    unit : {"rows", "clusters"}
+        What is divided at random.
     blocks : Blocks
     n_folds : int
     labels : tuple
-    rows : Rows
-        A sample, from which standard errors come.
+    rows : RowSample
     divisions : list of Division
         Independent random divisions into folds; the first one also gives the standard errors.
     all_moments : GroupMoments
@@ -108,36 +108,37 @@ class Study:
     def __init__(
         self, source: RowSource, n_folds: int, clusters: Any, seed: int, moments: GroupMoments | None = None
     ) -> None:
-        self.source = source
-        self.blocks: Blocks = make_blocks(source, n_folds, clusters, seed)
-        self.n_folds = int(n_folds)
-        self.labels = self.blocks.labels
-        self.rows: Rows = sample_of_rows(source, self.blocks, check_clusters(clusters, source))
+        self.source, self.unit = source, "rows" if clusters is None else "clusters"
+        self.blocks = make_blocks(source, n_folds, clusters, seed)
+        self.n_folds, self.labels = int(n_folds), self.blocks.labels
+        self.rows = sample_rows(source, self.blocks, check_clusters(clusters, source))
         cells = self.blocks.moments(source)
+        folds = partial(self.blocks.fold_moments, source, cells, self.n_folds)
         self.divisions = [
             Division(
-                partial(self.blocks.fold_moments, source, cells, self.n_folds, number),
+                partial(folds, number) if number and cells is None else folds(number),
                 self.labels,
                 range(self.n_folds),
                 n_folds,
-                kept=number == 0 or cells is not None,
             )
             for number in range(_N_DIVISIONS)
         ]
-        self.all_moments: GroupMoments = self.divisions[0].folds.whole if moments is None else moments
-        counts = self.blocks.counts if moments is None else np.rint(moments.counts)
-        self.counts = dict(zip(self.labels, map(int, counts), strict=True))
+        self.all_moments: GroupMoments = self.divisions[0].folds.whole
+        self.counts = self.blocks.counts
+        if moments is not None:
+            self.all_moments = moments
+            self.counts = dict(zip(self.labels, map(round, moments.counts.tolist()), strict=True))
         self._matrices = self.all_moments.second_moments()
         self._best: dict[int, np.ndarray] = {}
 
     def fold_of_rows(self, number: int = 0) -> np.ndarray:
         """The fold of each row in memory, in one of the divisions."""
         assert isinstance(self.source, CountedRows)
-        return self.blocks.folds(self.n_folds, number)[self.blocks.cells.codes(0, self.source.groups)]
+        return self.blocks.folds(self.n_folds, number)[self.blocks.cells(0, self.source.groups)]
 
     def fit_without_folds(self, estimator: Any) -> list[list[Any]]:
         """An estimator that needs moments only, fitted without each fold of every division."""
-        with threads_for(EIGENPROBLEMS * self.source.n_features**3):
+        with threads_for_fits(self.source.n_features):
             return [
                 [quietly(fit_to_moments, estimator, training) for training in division.trainings()]
                 for division in self.divisions
@@ -165,45 +166,44 @@ class Study:
     ) -> Evidence:
         fits, rows = without[0], self.rows
         d, linear = n_components_of(fits[0]), is_projection(fits[0])
-        with threads_for(EIGENPROBLEMS * self.source.n_features**3):
+        with threads_for_fits(self.source.n_features):
             own_weights = divisions[0].own_weights(d)
             by_row = divisions[0].row_values(rows, fold, fits, own_weights)
             share = rows.share if linear else np.ones(len(self.labels))
-            influences, errors, freedom = influence_by_group(by_row, rows.group, rows.unit, rows.weights, share)
+            influences, spread = influence_by_group(by_row, rows.group, rows.unit, rows.weights, share)
             if linear:
                 parts = zip(divisions, without, strict=False)  # fits to rows exist for one division only
                 values = np.stack([division.values(each, own_weights) for division, each in parts])
             else:
                 values = self._means(by_row)[None]
-        rounding = np.abs(values).max(axis=0) + np.where(np.isfinite(errors), errors, 0.0)
+        rounding = np.abs(values).max(axis=0) + np.where(np.isfinite(spread.error), spread.error, 0.0)
         zero = rounding <= ROUNDING * np.einsum("aii->a", self._matrices)[:, None]
+        sample_errors, sample_losses = self._in_sample(whole, d)
         return Evidence(
             method=method,
             n_components=d,
-            sample=self._in_sample(whole, d),
+            sample_errors=sample_errors,
+            sample_losses=sample_losses,
             values=np.where(zero, 0.0, values),
             influences=tuple(np.where(none, 0.0, one) for none, one in zip(zero, influences, strict=True)),
-            errors=np.where(zero, 0.0, errors),
-            freedom=freedom,
+            spread=Spread(np.where(zero, 0.0, spread.error), spread.freedom),
             n_folds=len(fits),
             n_effective=divisions[0].n_effective,
             own_weights=own_weights,
             variation=variation,
         )
 
-    def _in_sample(self, whole: Any, d: int) -> InSample:
-        """Groups and, as one more group, all rows."""
-        pooled = self.all_moments.pooled_covariance()[None]
-        matrices = np.concatenate([self._matrices, pooled])
+    def _in_sample(self, whole: Any, d: int) -> tuple[np.ndarray, np.ndarray]:
+        """Errors and losses of the groups and, as one more group, all rows."""
+        matrices = np.concatenate([self._matrices, self.all_moments.pooled_covariance()[None]])
         if d not in self._best:
             self._best[d] = best_captured(matrices, d)
         if is_projection(whole):
-            found = Evaluation(matrices, whole.components_.T, fitted_encoder(whole), self._best[d])
-            return InSample(found.errors[:-1], found.losses[:-1], float(found.losses[-1]))
+            found = Evaluation(matrices, *fitted_projection(whole), self._best[d])
+            return found.errors, found.losses
         errors = self._means(reconstruction_errors(whole, self.rows.X)[:, None])[:, 0]
         errors = np.append(errors, self.all_moments.shares @ errors)
-        losses = np.maximum(errors - (np.einsum("aii->a", matrices) - self._best[d]), 0.0)
-        return InSample(errors[:-1], losses[:-1], float(losses[-1]))
+        return errors, np.maximum(errors - (np.einsum("aii->a", matrices) - self._best[d]), 0.0)
 
     def few_rows_dominate(self, d: int) -> bool:
         """Whether what chance adds to the losses rests on a few rows."""
@@ -217,10 +217,3 @@ class Study:
         known = ~np.isnan(values[:, 0])
         chosen = [known & (self.rows.group == a) for a in range(len(self.labels))]
         return np.stack([np.average(values[one], axis=0, weights=self.rows.weights[one]) for one in chosen])
-
-
-def quietly(fit: Callable[..., Any], *given: Any) -> Any:
-    """Suppress warnings: they were already shown for the fit to all rows."""
-    with warnings.catch_warnings():
-        warnings.simplefilter("ignore")
-        return fit(*given)

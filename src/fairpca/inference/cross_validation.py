@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -18,10 +18,9 @@ from fairpca._workers import delayed, parallel
 from fairpca.inference._checks import as_source, check_dimensions
 from fairpca.inference._claims import Claim, claims_on_new_rows, components_text
 from fairpca.inference._divisions import CHANGE, CORRECTED, ERROR, LOSS
-from fairpca.inference._fitting import Fitter, needs_moments_only
+from fairpca.inference._fitting import Fitter, needs_moments_only, quietly
 from fairpca.inference._intervals import Spread, critical_value
-from fairpca.inference._study import EIGENPROBLEMS, Evidence, Study, quietly
-from fairpca.linalg import threads_for
+from fairpca.inference._study import Evidence, Study, threads_for_fits
 from fairpca.metrics import Estimate, GroupValues
 
 __all__ = ["GroupEvaluation", "cross_validate_groups", "evaluations"]
@@ -117,29 +116,20 @@ class GroupEvaluation(TableResult):
         gap = with_interval(self.corrected_loss.gap.joint)
         return f"On new rows no difference of losses is shown: “{high}” against “{low}” {gap}."
 
-    @property
-    def changes(self) -> str:
-        """The change in each group's error on new rows, compared with ordinary PCA with as many components."""
-        parts = [
-            f"“{label_text(label)}” {'+' if one > 0 else ''}{with_interval(one.joint)}"
-            for label, one in self.change.by_group.items()
-        ]
-        return f"Error on new rows against ordinary PCA: {', '.join(parts)}."
-
-    @property
-    def is_weighted(self) -> bool:
-        return any(self.weights[label] != count for label, count in self.counts.items())
-
     def _headings(self) -> list[str]:
-        weight = ["weight"] if self.is_weighted else []
+        weight = ["weight"] if self._is_weighted else []
         return ["group", "rows", *weight, "error on new rows", "loss in sample", "corrected loss"]
+
+    @property
+    def _is_weighted(self) -> bool:
+        return any(self.weights[label] != count for label, count in self.counts.items())
 
     def _rows(self) -> list[list[str]]:
         return [
             [
                 label_text(label),
                 f"{count:,}",
-                *([number(self.weights[label])] if self.is_weighted else []),
+                *([number(self.weights[label])] if self._is_weighted else []),
                 with_interval(self.error[label]),
                 number(self.loss[label]),
                 with_interval(self.corrected_loss[label]),
@@ -154,8 +144,14 @@ class GroupEvaluation(TableResult):
             "table of each value alone, in sentences of all of these together",
             self.sentence,
         ]
-        changed = [self.changes] if any(self.change.values()) else []
-        return above, [*changed, *(f"Note: {remark}" for remark in self.remarks)]
+        below = [f"Note: {remark}" for remark in self.remarks]
+        if any(self.change.values()):
+            changes = ", ".join(
+                f"“{label_text(label)}” {'+' if one > 0 else ''}{with_interval(one.joint)}"
+                for label, one in self.change.items()
+            )
+            below.insert(0, f"Error on new rows against ordinary PCA: {changes}.")
+        return above, below
 
     def _records(self) -> list[dict[str, Any]]:
         return [
@@ -267,35 +263,36 @@ def cross_validate_groups(
         raise TypeError(
             f"{method} has no inverse_transform, so it has no reconstruction error: pass a transformer that has one."
         )
-    study = Study(source, cv, clusters, seed_from(random_state))
+    study, evidence = Study(source, cv, clusters, seed_from(random_state)), []
+    total = study.n_folds * len(fits)
     with progress_of(progress) as report:
-        evidence = [
-            study.evidence(method, *_fit_each_fold(fit, study, n_jobs, _part_of(report, i, len(fits))))
-            for i, fit in enumerate(fits)
-        ]
+        report(0, total, "folds")
+        for i, fit in enumerate(fits):
+
+            def done(folds: int, before: int = i * study.n_folds) -> None:
+                report(before + folds, total, "folds")
+
+            evidence.append(study.evidence(method, *_fit_each_fold(fit, study, n_jobs, done)))
     found = evaluations(study, evidence, confidence)
     if n_components is None or isinstance(n_components, int | np.integer):
         return found[0]
     return {one.n_components: one for one in found}
 
 
-def _part_of(report: Report, position: int, count: int) -> Report:
-    return lambda done, total, what: report(position * total + done, count * total, what)
-
-
-def _fit_each_fold(fit: Fitter, study: Study, n_jobs: int | None, progress: Report) -> tuple[Any, list[list[Any]]]:
+def _fit_each_fold(
+    fit: Fitter, study: Study, n_jobs: int | None, done: Callable[[int], None]
+) -> tuple[Any, list[list[Any]]]:
     """The estimator fitted to all rows, and without each fold: of all divisions if it needs moments only."""
-    progress(0, study.n_folds, "folds")
     if needs_moments_only(fit.estimator):
         whole, without = fit(study.all_moments), study.fit_without_folds(fit.estimator)
-        progress(study.n_folds, study.n_folds, "folds")
+        done(study.n_folds)
         return whole, without
-    with threads_for(EIGENPROBLEMS * study.source.n_features**3):
+    with threads_for_fits(study.source.n_features):
         whole, found, fold = fit(None), [], study.fold_of_rows()
         run = parallel(n_jobs, return_as="generator")
         for fitted in run(delayed(quietly)(fit, None, np.flatnonzero(fold != i)) for i in range(study.n_folds)):
             found.append(fitted)
-            progress(len(found), study.n_folds, "folds")
+            done(len(found))
     return whole, [found]
 
 
@@ -309,68 +306,6 @@ def evaluations(study: Study, evidence: Sequence[Evidence], confidence: float) -
     return [_summary(study, one, confidence, critical) for one in evidence]
 
 
-@dataclass(frozen=True)
-class _Intervals:
-    """Makes values with intervals from one column of the evidence.
-
-    ``extra`` standard errors of each group belong to its own value and to differences, ``own`` ones to the former only.
-    Differences lean by at most ``lean`` of either group, towards a larger value.
-    """
-
-    labels: tuple[Any, ...]
-    evidence: Evidence
-    confidence: float
-    critical: dict[int, float]
-
-    def values(
-        self,
-        column: int,
-        name: str,
-        overall: float,
-        *,
-        means: np.ndarray | None = None,
-        extra: np.ndarray | float = 0.0,
-        own: np.ndarray | float = 0.0,
-        lean: np.ndarray | None = None,
-        least: float = -np.inf,
-    ) -> GroupValues:
-        """Single intervals of all groups and pairs, and joint ones of what the critical value was found for."""
-        one, k, is_change = self.evidence, len(self.labels), column == CHANGE
-        means = one.means[:, column] if means is None else means
-        lean, extra = np.zeros(k) if lean is None else lean, np.broadcast_to(extra, k)
-        errors, freedom, repeated = one.errors[:, column], one.freedom[:, column], one.values[:, :, column]
-        alone = one.with_variation(Spread(errors, freedom), repeated).plus(np.hypot(extra, own))
-        critical = self.critical.get(column, np.nan)
-        by_group = self._estimates(means, alone, critical if is_change else np.nan, least=least)
-        first, second = np.triu_indices(k, 1)
-        swapped = means[first] < means[second]
-        first, second = np.where(swapped, second, first), np.where(swapped, first, second)
-        both = Spread(errors[first], freedom[first]).plus(errors[second], freedom[second])
-        both = one.with_variation(both, repeated[:, first] - repeated[:, second])
-        both = both.plus(np.hypot(extra[first], extra[second]))
-        critical, leans = np.nan if is_change else critical, (lean[first], lean[second])
-        pairs = self._estimates(means[first] - means[second], both, critical, *leans)
-        names = [(self.labels[a], self.labels[b]) for a, b in zip(first, second, strict=True)]
-        return GroupValues(
-            dict(zip(self.labels, by_group, strict=True)), overall, dict(zip(names, pairs, strict=True)), name
-        )
-
-    def _estimates(
-        self,
-        values: np.ndarray,
-        spread: Spread,
-        critical: float,
-        down: np.ndarray | float = 0.0,
-        up: np.ndarray | float = 0.0,
-        least: float = -np.inf,
-    ) -> list[Estimate]:
-        columns = [values]
-        for one in (float(stats.norm.ppf(0.5 + self.confidence / 2)), critical):
-            half = spread.half_width(one)
-            columns += [np.maximum(values - down - half, least), values + up + half]
-        return [Estimate(*row) for row in np.stack(columns, axis=1)]
-
-
 def _summary(study: Study, one: Evidence, confidence: float, critical: dict[int, float]) -> GroupEvaluation:
     means, shares, noise = one.means, study.all_moments.shares, study.divisions[0].noise
     overfitted = np.maximum(means[:, LOSS] - means[:, CORRECTED], 0.0)
@@ -380,23 +315,28 @@ def _summary(study: Study, one: Evidence, confidence: float, critical: dict[int,
     # The row values contain the overfitting of own components where its two sides cancel; the rest varies by itself.
     uncancelled = overfitted / (1.0 - one.own_weights) * (1.0 - 2.0 * np.minimum(one.own_weights, 0.5))
     # A single group's loss also varies with how much the shared components overfit, which differences do not.
-    regret = (means[:, ERROR] - one.sample.errors) * (one.n_effective - 1.0) / (2.0 * one.n_effective - 1.0)
-    intervals = _Intervals(study.labels, one, confidence, critical)
-    error, corrected, _, change = shares @ means
+    regret = (means[:, ERROR] - one.sample_errors[:-1]) * (one.n_effective - 1.0) / (2.0 * one.n_effective - 1.0)
+    overall = shares @ means
+    means[:, LOSS], overall[LOSS] = one.sample_losses[:-1], one.sample_losses[-1]
+
+    def values(column: int, name: str, **known: Any) -> GroupValues:
+        by_group, pairs = _with_intervals(one, column, means[:, column], confidence, critical, **known)
+        named = {(study.labels[a], study.labels[b]): gap for (a, b), gap in pairs.items()}
+        return GroupValues(dict(zip(study.labels, by_group, strict=True)), overall[column], named, name)
+
     return GroupEvaluation(
-        error=intervals.values(ERROR, "error on new rows", error, least=0.0),
-        loss=intervals.values(LOSS, "loss in sample", one.sample.loss_of_all, means=one.sample.losses),
-        corrected_loss=intervals.values(
+        error=values(ERROR, "error on new rows"),
+        loss=values(LOSS, "loss in sample"),
+        corrected_loss=values(
             CORRECTED,
             "corrected loss",
-            corrected,
             extra=uncancelled * np.sqrt(relative / 2.0),
             own=np.abs(regret) * np.sqrt(noise.relative_variance(noise.total, one.n_components)),
             lean=overfitted,
         ),
-        change=intervals.values(CHANGE, "change of error", change),
+        change=values(CHANGE, "change of error"),
         sample_error=GroupValues(
-            dict(zip(study.labels, one.sample.errors, strict=True)), shares @ one.sample.errors, name="error in sample"
+            dict(zip(study.labels, one.sample_errors, strict=False)), one.sample_errors[-1], name="error in sample"
         ),
         counts=study.counts,
         weights=dict(zip(study.labels, study.all_moments.counts.tolist(), strict=True)),
@@ -408,12 +348,50 @@ def _summary(study: Study, one: Evidence, confidence: float, critical: dict[int,
     )
 
 
+def _with_intervals(
+    one: Evidence,
+    column: int,
+    means: np.ndarray,
+    confidence: float,
+    critical: dict[int, float],
+    extra: np.ndarray | float = 0.0,
+    own: np.ndarray | float = 0.0,
+    lean: np.ndarray | float = 0.0,
+) -> tuple[list[Estimate], dict[tuple[int, int], Estimate]]:
+    """Values of the groups, and the differences of all pairs, the larger value first.
+
+    ``extra`` standard errors of each group belong to its own value and to differences, ``own`` ones to the former only.
+    Differences lean by at most ``lean`` of either group, towards a larger value.
+    """
+    is_change, spread, repeated = column == CHANGE, one.spread[:, column], one.values[:, :, column]
+    alone = one.with_variation(spread, repeated).plus(Spread(np.hypot(extra, own)))
+    first, second = np.triu_indices(len(means), 1)
+    swapped = means[first] < means[second]
+    first, second = np.where(swapped, second, first), np.where(swapped, first, second)
+    extra, lean = np.broadcast_to(extra, means.shape), np.broadcast_to(lean, means.shape)
+    both = one.with_variation(spread[first].plus(spread[second]), repeated[:, first] - repeated[:, second])
+    both = both.plus(Spread(np.hypot(extra[first], extra[second])))
+    single, joint = float(stats.norm.ppf(0.5 + confidence / 2)), critical.get(column, np.nan)
+
+    def estimates(values: np.ndarray, spread: Spread, joint: float, down: Any, up: Any, least: float) -> list[Estimate]:
+        columns = [values]
+        for half in (spread.half_width(single), spread.half_width(joint)):
+            columns += [np.maximum(values - down - half, least), values + up + half]
+        return [Estimate(*row) for row in np.stack(columns, axis=1)]
+
+    least = 0.0 if column == ERROR else -np.inf
+    by_group = estimates(means, alone, joint if is_change else np.nan, 0.0, 0.0, least)
+    gaps = means[first] - means[second]
+    pairs = estimates(gaps, both, np.nan if is_change else joint, lean[first], lean[second], -np.inf)
+    return by_group, dict(zip(zip(first.tolist(), second.tolist(), strict=True), pairs, strict=True))
+
+
 def _remarks(study: Study, d: int) -> Iterator[str]:
     """Why some values are not reliable."""
-    p, blocks = study.source.n_features, study.blocks
-    small = {label_text(label): size for label, size in zip(study.labels, blocks.sizes, strict=True) if size < p}
+    p, sizes = study.source.n_features, zip(study.labels, study.blocks.sizes, strict=True)
+    small = {label_text(label): size for label, size in sizes if size < p}
     if small:
         listed = ", ".join(f"“{name}” ({size:,})" for name, size in small.items())
-        yield f"Fewer {blocks.unit} than the {p} features: {listed}. A corrected loss is then too large."
+        yield f"Fewer {study.unit} than the {p} features: {listed}. A corrected loss is then too large."
     if d < p and study.few_rows_dominate(d):
         yield "A few rows dominate the losses; intervals may be too short. Look at outliers first."

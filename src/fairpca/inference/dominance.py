@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -111,15 +111,21 @@ def dominant_parts_by_dimension(
     X: np.ndarray, groups: Groups, dimensions: Sequence[int], names: Sequence[str]
 ) -> dict[int, tuple[Dominance, ...]]:
     """:func:`dominant_parts` of several numbers of components; what they share is computed once."""
+    n, p = X.shape
+    found: dict[int, tuple[Dominance, ...]] = dict.fromkeys(dimensions, ())
+    numbers = [d for d in dimensions if d < p]
+    if not numbers:  # with all components nothing is lost
+        return found
     moments = accumulate(X, groups)
-    losses = _pca_losses(moments, dimensions)
-    rare = [(j, uncommon, _losses_without_feature(moments, j, dimensions, losses)) for j, uncommon in _rare_features(X)]
-    found = {}
-    for i, d in enumerate(dimensions):
+    losses, rare = _pca_losses(moments, numbers), []
+    for j in range(p):
+        uncommon = n - int(np.unique(X[:, j], return_counts=True)[1].max())
+        if 0 < uncommon < _FEW_ROWS * n:
+            others = moments.select(np.delete(np.arange(p), j))
+            rare.append((str(names[j]), uncommon, _pca_losses(others, numbers)))
+    for i, d in enumerate(numbers):
         notable = np.flatnonzero(losses[i] > 100 * ROUNDING * moments.pooled_variance()).tolist()
-        parts: list[tuple] = [
-            (a, str(names[j]), uncommon, len(X), without[i, a]) for j, uncommon, without in rare for a in notable
-        ]
+        parts: list[tuple] = [(a, name, uncommon, n, without[i, a]) for name, uncommon, without in rare for a in notable]
         parts += [(a, None, *_without_dominating_rows(X, groups, moments, a, d)) for a in notable]
         found[d] = tuple(
             Dominance(groups.labels[a], name, rows, of_rows, float(losses[i, a]), float(without))
@@ -135,44 +141,22 @@ def _pca_losses(moments: GroupMoments, dimensions: Sequence[int]) -> np.ndarray:
     return losses_by_dimension(moments.second_moments(), projections)
 
 
-def _rare_features(X: np.ndarray) -> Iterator[tuple[int, int]]:
-    """Features with a rare value, and the rows that have it."""
-    for j in range(X.shape[1]):
-        uncommon = len(X) - int(np.unique(X[:, j], return_counts=True)[1].max())
-        if 0 < uncommon < _FEW_ROWS * len(X):
-            yield j, uncommon
-
-
-def _losses_without_feature(moments: GroupMoments, j: int, dimensions: Sequence[int], losses: np.ndarray) -> np.ndarray:
-    """Where all other features are components, the losses as they are: nothing is shown to depend on it."""
-    kept = np.delete(np.arange(moments.n_features), j)
-    possible = [d <= len(kept) for d in dimensions]
-    losses = losses.copy()
-    if any(possible):
-        losses[possible] = _pca_losses(moments.select(kept), list(np.compress(possible, dimensions)))
-    return losses
-
-
 def _without_dominating_rows(
     X: np.ndarray, groups: Groups, moments: GroupMoments, a: int, d: int
 ) -> tuple[int, int, float]:
-    """The rows of a group that hold most of its loss, all rows of the group, and its loss without the former.
+    """The fewest rows of a group that hold most of its loss, all its rows, and its loss without the former.
 
     That loss is infinite if they are too many.
     """
     members = np.flatnonzero(groups.codes == a)
     rows = X[members] - moments.pooled_mean
     own, shared = (top_eigenpairs(one, d)[1] for one in (moments.second_moments()[a], moments.pooled_covariance()))
-    few = _fewest_rows(((rows @ own) ** 2).sum(axis=1) - ((rows @ shared) ** 2).sum(axis=1))
+    gains = ((rows @ own) ** 2).sum(axis=1) - ((rows @ shared) ** 2).sum(axis=1)
+    order = np.argsort(-gains)
+    held = np.cumsum(np.maximum(gains[order], 0.0))
+    few = order[: int(np.searchsorted(held, _MOST * held[-1], side="right")) + 1]
     if len(few) > max(_FEW_ROWS * len(rows), 1) or len(few) == len(rows):
         return len(few), len(rows), np.inf
     kept = np.delete(np.arange(len(X)), members[few])
     remaining = accumulate(X[kept], Groups(groups.labels, groups.codes[kept]))
     return len(few), len(rows), _pca_losses(remaining, [d])[0, a]
-
-
-def _fewest_rows(gains: np.ndarray) -> np.ndarray:
-    """The fewest rows that hold more than half of all positive parts."""
-    order = np.argsort(-gains)
-    held = np.cumsum(np.maximum(gains[order], 0.0))
-    return order[: int(np.searchsorted(held, _MOST * held[-1], side="right")) + 1]

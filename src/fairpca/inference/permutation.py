@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 import math
-import warnings
-from collections.abc import Sequence
-from dataclasses import dataclass, field
+from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import dataclass, field, replace
+from functools import partial
 from typing import Any
 
 import numpy as np
@@ -14,20 +14,20 @@ from sklearn.base import clone
 from fairpca._display import TableResult, number, p_text
 from fairpca._labels import label_text
 from fairpca._progress import Report, progress_of
-from fairpca._validation import Groups, check_number, check_several_groups, seed_from
+from fairpca._validation import Groups, check_number, seed_from
 from fairpca._workers import delayed, parallel
 from fairpca.inference._checks import as_source, check_clusters, check_dimensions
 from fairpca.inference._claims import Claim, components_text
-from fairpca.inference._fitting import Fitter, is_fitted, needs_moments_only, uses_groups
+from fairpca.inference._fitting import Fitter, is_fitted, needs_moments_only, quietly, uses_groups
 from fairpca.inference._movable import Movable, movable_parts
 from fairpca.inference._noise import Noise
 from fairpca.linalg import blas_threads, single_blas_thread
-from fairpca.metrics._components import fitted_encoder
+from fairpca.metrics._components import fitted_encoder, fitted_projection
 from fairpca.metrics.reconstruction import check_projector
 from fairpca.moments import GroupMoments
 from fairpca.moments._accumulate import accumulate
 from fairpca.moments._folds import FoldMoments
-from fairpca.moments._sources import MemorySource, RandomCells, RowSource, cell_moments, row_counts
+from fairpca.moments._sources import MemorySource, RowSource, cell_moments, random_cells, row_counts
 from fairpca.problems.evaluation import Projection, leading_projections, losses_by_dimension, without_rounding
 
 __all__ = ["GroupChance", "LossTest", "loss_test"]
@@ -157,7 +157,7 @@ class LossTest(TableResult):
     def claims(self) -> tuple[Claim, ...]:
         """For each number of components, the clearest group, if a random division would not show its loss."""
         found = []
-        for test in self.dimensions.values() or [self]:
+        for test in self._each.values():
             if test.rejected:
                 label = min(test.by_group, key=lambda group: test.by_group[group].p_value)
                 one = test.by_group[label]
@@ -167,19 +167,23 @@ class LossTest(TableResult):
                 found.append(Claim(*about, one.p_value, math.nan, math.nan, text))
         return tuple(found)
 
+    @property
+    def _each(self) -> dict[int, LossTest]:
+        return self.dimensions or {self.n_components: self}
+
+    @property
+    def _is_weighted(self) -> bool:
+        return any(one.weight != one.rows for one in self.by_group.values())
+
     def _headings(self) -> list[str]:
         several = ["components"] if len(self.dimensions) > 1 else []
         p = ["adjusted p"] if self.n_permutations else []
         weight = ["weight"] if self._is_weighted else []
         return ["group", *several, "rows", *weight, "loss", "expected by chance", *p]
 
-    @property
-    def _is_weighted(self) -> bool:
-        return any(one.weight != one.rows for one in self.by_group.values())
-
     def _rows(self) -> list[list[str]]:
         rows = []
-        for d, test in (self.dimensions or {self.n_components: self}).items():
+        for d, test in self._each.items():
             several = [str(d)] if len(self.dimensions) > 1 else []
             for label, one in test.by_group.items():
                 cells = [label_text(label), *several, f"{one.rows:,}"]
@@ -191,29 +195,28 @@ class LossTest(TableResult):
         return rows
 
     def _sentences(self) -> tuple[list[str], list[str]]:
-        dimensions = self.dimensions or {self.n_components: self}
-        start = f"Losses of {self.method}, {_listed(tuple(dimensions))} components"
+        start = f"Losses of {self.method}, {_listed(self._each)} components"
         if not self.n_permutations:
-            few = any(one.few_rows for test in dimensions.values() for one in test.by_group.values())
+            few = any(one.few_rows for test in self._each.values() for one in test.by_group.values())
             note = "* rests on few rows; use permutations"
             return [f"{start}, and those of random groups of these sizes"], [note] if few else []
         above = [f"{start}; {self.n_permutations} random divisions", self.sentence]
         below = [
-            f"Largest difference{f' ({d} components)' if len(dimensions) > 1 else ''}: {number(test.gap)}; random "
+            f"Largest difference{f' ({d} components)' if len(self.dimensions) > 1 else ''}: {number(test.gap)}; random "
             f"divisions: {number(test.expected_gap)} on average, 95 % stay under {number(test.level)}."
-            for d, test in dimensions.items()
+            for d, test in self._each.items()
         ]
         return above, below
 
     def _records(self) -> list[dict[str, Any]]:
         return [
             {"n_components": d, "group": label, **vars(one)}
-            for d, test in (self.dimensions or {self.n_components: self}).items()
+            for d, test in self._each.items()
             for label, one in test.by_group.items()
         ]
 
 
-def _listed(numbers: tuple[int, ...]) -> str:
+def _listed(numbers: Iterable[int]) -> str:
     return ", ".join(map(str, numbers))
 
 
@@ -311,63 +314,47 @@ def loss_test(
         return _in_closed_form(source, estimator, check_dimensions(n_components, source.n_features))
     needs_rows = not (estimator is None or is_fitted(estimator) or needs_moments_only(estimator))
     movable = movable_parts(source, clusters, seed, needs_rows=needs_rows)
-    losses = _losses(source, clusters, movable, estimator, n_components)
+    method, projections = _projections(source, clusters, movable, estimator, n_components)
     with progress_of(progress) as report:
-        random = _random_losses(losses, movable, n_permutations, seed, n_jobs, report)
-    observed = losses.of(movable.codes, movable.moments)
-    return _summarise(observed, random, losses, movable, row_counts(source))
+        random = _random_losses(projections, movable, n_permutations, seed, n_jobs, report)
+    observed = _losses(projections, movable.codes, movable.moments)
+    return _summarise(method, tuple(projections), observed, random, movable, row_counts(source))
 
 
-@dataclass
-class _Losses:
-    """Losses of every group under a division: of ``fixed`` projections, or of estimators that are fitted to it.
+@dataclass(frozen=True)
+class _Refits:
+    """Estimators, by their numbers of components, that are fitted to every division of rows, or of ``clusters``."""
 
-    Both by their numbers of components. ``clusters`` are those of the rows, if clusters are moved.
-    """
+    fits: dict[int, Fitter]
+    clusters: np.ndarray | None
 
-    name: str
-    fixed: dict[int, Projection]
-    refitted: dict[int, Fitter] = field(default_factory=dict)
-    clusters: np.ndarray | None = None
-
-    def of(self, codes: np.ndarray, moments: GroupMoments) -> np.ndarray:
-        """Of shape (numbers of components, groups); ``codes`` are the groups of what is moved."""
-        projections = self.fixed or self.projections(codes, moments)
-        return losses_by_dimension(moments.second_moments(), projections)
+    def __iter__(self) -> Iterator[int]:
+        return iter(self.fits)
 
     def projections(self, codes: np.ndarray, moments: GroupMoments) -> dict[int, Projection]:
+        """From the groups of what is moved, and their moments."""
         codes = codes if self.clusters is None else codes[self.clusters]
-        fitted = {d: fit(moments, codes=codes) for d, fit in self.refitted.items()}
-        return {d: (one.components_.T, fitted_encoder(one)) for d, one in fitted.items()}
-
-    def of_batch(self, movable: Movable, count: int, seed: np.random.SeedSequence) -> np.ndarray:
-        """Of random divisions, of shape (count, numbers of components, groups)."""
-        rng = np.random.default_rng(seed)
-        with warnings.catch_warnings():
-            if not self.fixed:
-                warnings.simplefilter("ignore")  # one warning, for the true labels, is enough; 999 more fits follow
-            return np.stack([self.of(*movable.divide(rng)) for _ in range(count)])
+        return {d: fitted_projection(fit(moments, codes=codes)) for d, fit in self.fits.items()}
 
 
-def _losses(source: RowSource, clusters: Any, movable: Movable, estimator: Any, n_components: Any) -> _Losses:
-    """Choose how the losses of a division are computed."""
+def _projections(
+    source: RowSource, clusters: Any, movable: Movable, estimator: Any, n_components: Any
+) -> tuple[str, dict[int, Projection] | _Refits]:
+    """The name of the method, and its projections by their numbers of components, unless they depend on the groups."""
     moments, name = movable.moments, type(estimator).__name__
     if estimator is None:
         dimensions = check_dimensions(n_components, moments.n_features)
-        return _Losses("PCA", leading_projections(moments.pooled_covariance(), dimensions))
+        return "PCA", leading_projections(moments.pooled_covariance(), dimensions)
     if is_fitted(estimator):
         basis = _given_basis(estimator, n_components, moments)
         name = name if hasattr(estimator, "fit") else "the given components"
-        return _Losses(name, {basis.shape[1]: (basis, fitted_encoder(estimator))})
+        return name, {basis.shape[1]: (basis, fitted_encoder(estimator))}
     given = getattr(estimator, "n_components", None) if n_components is None else n_components
     chosen = dict.fromkeys(check_dimensions(given, moments.n_features), estimator)
     if n_components is not None:
         chosen = {d: clone(estimator).set_params(n_components=d) for d in chosen}
-    fits = {d: Fitter(one, source) for d, one in chosen.items()}
-    losses = _Losses(name, {}, fits, check_clusters(clusters, source))
-    if not uses_groups(estimator):
-        losses.fixed = losses.projections(movable.codes, moments)
-    return losses
+    refits = _Refits({d: Fitter(one, source) for d, one in chosen.items()}, check_clusters(clusters, source))
+    return name, refits if uses_groups(estimator) else refits.projections(movable.codes, moments)
 
 
 def _given_basis(estimator: Any, n_components: Any, moments: GroupMoments) -> np.ndarray:
@@ -388,29 +375,46 @@ def _given_basis(estimator: Any, n_components: Any, moments: GroupMoments) -> np
     return basis
 
 
+def _losses(projections: dict[int, Projection] | _Refits, codes: np.ndarray, moments: GroupMoments) -> np.ndarray:
+    """Of one division, of shape (numbers of components, groups); ``codes`` are the groups of what is moved."""
+    if isinstance(projections, _Refits):
+        projections = projections.projections(codes, moments)
+    return losses_by_dimension(moments.second_moments(), projections)
+
+
+def _batch(projections: Any, movable: Movable, count: int, seed: np.random.SeedSequence) -> list[np.ndarray]:
+    rng = np.random.default_rng(seed)
+    return [_losses(projections, *movable.divide(rng)) for _ in range(count)]
+
+
 def _random_losses(
-    losses: _Losses, movable: Movable, count: int, seed: int, n_jobs: int | None, progress: Report
+    projections: Any, movable: Movable, count: int, seed: int, n_jobs: int | None, progress: Report
 ) -> np.ndarray:
     """Losses of random divisions, of shape (count, dimensions, groups): in threads, or in processes if they refit."""
-    bounds = range(0, count, _BATCH)
+    bounds, found = range(0, count, _BATCH), list[np.ndarray]()
     seeds = np.random.SeedSequence([seed, int.from_bytes(b"permutations", "big")]).spawn(len(bounds))
+    draw: Any = partial(quietly, _batch)
     options: dict[str, Any] = {"return_as": "generator"}
-    if losses.fixed:
-        n_jobs, options["prefer"] = n_jobs or blas_threads(), "threads"
-    found: list[np.ndarray] = []
+    if not isinstance(projections, _Refits):
+        draw, n_jobs, options["prefer"] = _batch, n_jobs or blas_threads(), "threads"
     with single_blas_thread():  # many small problems: threads of the linear algebra would only wait for each other
         tasks = (
-            delayed(losses.of_batch)(movable, min(_BATCH, count - start), child)
+            delayed(draw)(projections, movable, min(_BATCH, count - start), child)
             for start, child in zip(bounds, seeds, strict=True)
         )
         for batch in parallel(n_jobs, **options)(tasks):
-            found.append(batch)
-            progress(sum(map(len, found)), count, "random divisions")
-    return np.concatenate(found)
+            found += batch
+            progress(len(found), count, "random divisions")
+    return np.stack(found)
 
 
 def _summarise(
-    observed: np.ndarray, random: np.ndarray, losses: _Losses, movable: Movable, rows: dict[Any, int]
+    method: str,
+    dimensions: tuple[int, ...],
+    observed: np.ndarray,
+    random: np.ndarray,
+    movable: Movable,
+    rows: dict[Any, int],
 ) -> LossTest:
     """From losses (dimensions, groups) and (permutations, dimensions, groups) to p-values."""
     moments, total = movable.moments, movable.moments.pooled_variance()
@@ -425,7 +429,7 @@ def _summarise(
     def p_value(statistic: float) -> float:
         return float(1 + np.count_nonzero(null >= statistic * (1.0 - _TIE))) / (1 + len(null))
 
-    dimensions, tests = tuple(losses.fixed or losses.refitted), {}
+    tests = {}
     for i, d in enumerate(dimensions):
         gaps = without_rounding(np.ptp(random[:, i], axis=1), total)
         columns = zip(moments.labels, moments.counts, observed[i], random[:, i].mean(axis=0), ratios[0, i], strict=True)
@@ -440,7 +444,7 @@ def _summarise(
             level=float(np.quantile(gaps, LEVEL)),
             n_components=d,
             n_permutations=len(null),
-            method=losses.name,
+            method=method,
             unit=movable.unit,
             tested=dimensions,
         )
@@ -451,25 +455,28 @@ def _divide(values: np.ndarray, by: np.ndarray) -> np.ndarray:
     return np.divide(values, by, out=np.zeros_like(values), where=by > 0)
 
 
-def _together(dimensions: dict[int, LossTest]) -> LossTest:
+def _together(tests: dict[int, LossTest]) -> LossTest:
     """The test of all numbers of components: those at which the losses stand out most."""
-    first = next(iter(dimensions.values()))
-    clearest = first if math.isnan(first.p_value) else min(dimensions.values(), key=lambda one: one.p_value)
-    return LossTest(**(vars(clearest) | {"dimensions": dimensions}))
+    return replace(min(tests.values(), key=lambda one: one.p_value), dimensions=tests)
 
 
 def _in_closed_form(source: RowSource, estimator: Any, dimensions: tuple[int, ...]) -> LossTest:
     if estimator is not None:
         raise ValueError("n_permutations=0 gives the losses of ordinary PCA; leave estimator out, or permute.")
     counts = row_counts(source)
-    check_several_groups(counts, sum(counts.values()))
     moments, noise = _noise(source, counts)
-    sums = source.map_reduce(_Parts(noise, moments.counts, dimensions), _add_up)
+
+    def sums(number: int, X: Any, groups: Groups, weights: np.ndarray | None) -> np.ndarray:
+        """What the rows of a chunk add to expected losses, and the squares of that: (dimensions, groups, 2)."""
+        parts = np.array([[noise.parts(X, weights, one, d) for one in moments.counts] for d in dimensions])
+        return np.stack([parts.sum(axis=-1), (parts**2).sum(axis=-1)], axis=-1)
+
+    parts = source.map_reduce(sums, sum)
     projections = leading_projections(moments.pooled_covariance(), dimensions)
     losses, found = losses_by_dimension(moments.second_moments(), projections), {}
     for i, d in enumerate(dimensions):
         by_group = {}
-        for label, weight, loss, part in zip(moments.labels, moments.counts.tolist(), losses[i], sums[i], strict=True):
+        for label, weight, loss, part in zip(moments.labels, moments.counts.tolist(), losses[i], parts[i], strict=True):
             few, expected = noise.rests_on_few_rows(part, weight), noise.expected_loss(weight, d)
             by_group[label] = GroupChance(counts[label], weight, float(loss), expected, few_rows=few)
         found[d] = LossTest(math.nan, by_group, float(np.ptp(losses[i])), math.nan, math.nan, d, 0)
@@ -481,27 +488,7 @@ def _noise(source: RowSource, counts: dict[Any, int]) -> tuple[GroupMoments, Noi
     if isinstance(source, MemorySource):
         moments = accumulate(source.X, source.groups, source.weights)
         return moments, Noise.from_rows(source.X, moments, source.weights)
-    blocks = cell_moments(source, RandomCells(tuple(counts), (_BLOCKS,) * len(counts), 0))
-    group, block = np.divmod(np.arange(len(counts) * _BLOCKS), _BLOCKS)
-    folds = FoldMoments.of_cells(blocks, group, block, tuple(counts))
-    return folds.whole, Noise.from_blocks(folds.by_fold, folds.whole)
-
-
-@dataclass(frozen=True)
-class _Parts:
-    """Applied to a chunk: the sums of what its rows add to expected losses, and of the squares of that.
-
-    Of shape (numbers of components, groups, 2).
-    """
-
-    noise: Noise
-    weights: np.ndarray
-    dimensions: tuple[int, ...]
-
-    def __call__(self, number: int, X: Any, groups: Groups, weights: np.ndarray | None) -> np.ndarray:
-        parts = np.array([[self.noise.parts(X, weights, one, d) for one in self.weights] for d in self.dimensions])
-        return np.stack([parts.sum(axis=-1), (parts**2).sum(axis=-1)], axis=-1)
-
-
-def _add_up(parts: Sequence[np.ndarray]) -> np.ndarray:
-    return np.add.reduce(list(parts))
+    n_cells = _BLOCKS * len(counts)
+    cells = cell_moments(source, partial(random_cells, n_cells=dict.fromkeys(counts, _BLOCKS), seed=0), n_cells)
+    folds = FoldMoments(cells, *np.divmod(np.arange(n_cells), _BLOCKS), tuple(counts))
+    return folds.whole, Noise.from_blocks(folds.parts, folds.whole)

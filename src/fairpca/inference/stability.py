@@ -13,9 +13,8 @@ from fairpca._labels import group_sizes
 from fairpca._validation import check_share, rng_for, seed_from
 from fairpca.inference._blocks import make_blocks
 from fairpca.inference._checks import as_source
-from fairpca.inference._fitting import fit_to_moments, needs_moments_only
-from fairpca.inference._study import EIGENPROBLEMS, quietly
-from fairpca.linalg import threads_for
+from fairpca.inference._fitting import fit_to_moments, needs_moments_only, quietly
+from fairpca.inference._study import threads_for_fits
 from fairpca.metrics import Estimate
 from fairpca.moments._folds import FoldMoments
 
@@ -168,16 +167,15 @@ def component_stability(
             f"X has {source.n_features} features, too many for a matrix per group and block; use "
             "sklearn.decomposition.PCA().fit_transform(X) in place of X, with fewer components than it has."
         )
-    parts = FoldMoments.of_cells(cells, blocks.group, blocks.block, blocks.labels)
-    with threads_for(EIGENPROBLEMS * source.n_features**3):
-        whole = fit_to_moments(estimator, parts.whole)
-        fits = [quietly(fit_to_moments, estimator, parts.training(j)).components_.T for j in range(len(parts))]
-    basis = whole.components_.T
-    without = [_in_order_of(basis, fit) for fit in fits]
-    changes = np.stack([_change(basis, fit) for fit in without])
+    parts = FoldMoments(cells, blocks.group, blocks.block, blocks.labels)
+    with threads_for_fits(source.n_features):
+        basis = fit_to_moments(estimator, parts.whole).components_.T
+        fits = [quietly(fit_to_moments, estimator, parts.training(j)) for j in range(len(parts.parts))]
+    changes = np.stack([_change(basis, fit.components_.T) for fit in fits])
     moved = np.degrees([_angles(change) for change in changes])
-    for members in (np.flatnonzero(blocks.stratum == a) for a in range(len(blocks.labels))):
-        factor = np.sqrt((len(members) - 1.0) / len(members))
+    for a in range(len(blocks.labels)):
+        members = blocks.stratum == a
+        factor = np.sqrt(1.0 - 1.0 / np.count_nonzero(members))
         changes[members] = factor * (changes[members] - changes[members].mean(axis=0))
     rng = rng_for(seed, "stability")
     drawn = [_angles(np.tensordot(rng.standard_normal(len(changes)), changes, 1)) for _ in range(_DRAWS)]
@@ -188,13 +186,9 @@ def component_stability(
     return ComponentStability(name, parts.whole.labels, counts, moved, tuple(components), subspace, confidence)
 
 
-def _in_order_of(basis: np.ndarray, fit: np.ndarray) -> np.ndarray:
-    """The components in the order of their counterparts."""
-    return fit[:, linear_sum_assignment(-np.abs(basis.T @ fit))[1]]
-
-
 def _change(basis: np.ndarray, fit: np.ndarray) -> np.ndarray:
     """Tangents at each component, and at the subspace, side by side: shape (p, 2 d)."""
+    fit = fit[:, linear_sum_assignment(-np.abs(basis.T @ fit))[1]]  # in the order of their counterparts
     inner = basis.T @ fit
     return np.hstack([fit / np.diag(inner) - basis, fit @ np.linalg.inv(inner) - basis])
 

@@ -7,7 +7,7 @@ from typing import Any
 import numpy as np
 from sklearn.utils.validation import check_is_fitted
 
-__all__ = ["fitted_components", "fitted_encoder"]
+__all__ = ["fitted_components", "fitted_encoder", "fitted_projection"]
 
 
 def fitted_components(projector: Any, name: str) -> np.ndarray:
@@ -30,3 +30,8 @@ def fitted_encoder(projector: Any) -> np.ndarray | None:
     """
     encoder = getattr(projector, "projection_", None)
     return None if encoder is None else np.asarray(encoder, dtype=np.float64).T
+
+
+def fitted_projection(estimator: Any) -> tuple[np.ndarray, np.ndarray | None]:
+    """The basis and the encoder (see :func:`fitted_encoder`) of a fitted linear estimator."""
+    return estimator.components_.T, fitted_encoder(estimator)

@@ -250,7 +250,7 @@ class HeldOutRows:
         columns = [np.hstack([one[0][a] for one in spread]) for a in range(k)]
         critical = critical_value(columns, confidence, pairs=True)
         for i, decisions in enumerate(decided.T):
-            errors = [one[1][:, i] for one in spread]
+            errors = [one[1].error[:, i] for one in spread]
             both = GroupedDecisions(truth, decisions, groups, weights)
             yield both.all_rates(confidence, (critical, critical), MIN_ROWS, errors)
 

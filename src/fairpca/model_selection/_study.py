@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import math
 from collections.abc import Sequence
-from functools import partial
 from typing import Any
 
 import numpy as np
@@ -22,7 +21,7 @@ from fairpca.inference._study import Evidence
 from fairpca.inference._study import Study as Evaluations
 from fairpca.linalg import threads_for, top_eigenpairs
 from fairpca.metrics import GroupValues, explained_variance_ratio
-from fairpca.metrics._components import fitted_encoder
+from fairpca.metrics._components import fitted_projection
 from fairpca.model_selection._held_out import HeldOutRows, sample_rows
 from fairpca.model_selection.methods import Method
 from fairpca.moments import GroupMoments
@@ -77,7 +76,7 @@ class Study:
         cells = Groups(tuple(range(2 * k)), self.groups.codes * 2 + ~self._tested)
         numbers = np.arange(2 * k)
         moments = accumulate(self.X, cells, self.weights)
-        folds = partial(FoldMoments.of_cells, moments, numbers // 2, numbers % 2, self.groups.labels)
+        folds = FoldMoments(moments, numbers // 2, numbers % 2, self.groups.labels)
         return Division(folds, self.groups.labels, [0], len(self.X) / len(self.held_out_rows.test))
 
     def _folds_for(self, n_folds: int) -> int:
@@ -166,7 +165,7 @@ class Study:
         if self.sampled or is_projection(estimator):  # no other pass over the rows
             covariance = self.moments.pooled_covariance()
             total = float(np.trace(covariance))
-            captured = captured_variances(covariance[None], estimator.components_.T, fitted_encoder(estimator))[0]
+            captured = captured_variances(covariance[None], *fitted_projection(estimator))[0]
             return float(captured) / total if total > 0 else 1.0
         mean, weights = self.moments.pooled_mean, self.weights
         return float(explained_variance_ratio(self.X, estimator, mean=mean, sample_weight=weights))  # type: ignore[arg-type]

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import functools
 from collections.abc import Sequence
-from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
@@ -15,9 +14,17 @@ from fairpca.moments._group_moments import GroupMoments
 _FEW_FEATURES = 200
 
 
-@dataclass(frozen=True, eq=False)
 class FoldMoments:
-    """The moments of each fold; the moments of a training set are merged from the other folds.
+    """The moments of each fold, merged from those of cells; those of a training set are merged from the other folds.
+
+    Parameters
+    ----------
+    cells : GroupMoments
+        Labelled by numbers.
+    groups, folds : integer arrays
+        The group and fold of each such number.
+    labels : sequence
+        Of the groups.
 
     Attributes
     ----------
@@ -30,51 +37,30 @@ class FoldMoments:
     >>> from fairpca.moments._folds import FoldMoments
     >>> X = np.arange(12.0).reshape(6, 2)
     >>> cells = group_moments(X, sensitive_features=[0, 1, 2, 3, 0, 1])  # two groups times two folds
-    >>> folds = FoldMoments.of_cells(cells, np.array([0, 0, 1, 1]), np.array([0, 1, 0, 1]), ("a", "b"))
+    >>> folds = FoldMoments(cells, np.array([0, 0, 1, 1]), np.array([0, 1, 0, 1]), ("a", "b"))
     >>> folds.training(0).counts  # the rows that are not in fold 0
     array([2., 1.])
     """
 
-    parts: tuple[GroupMoments, ...]
-
-    @classmethod
-    def of_cells(cls, cells: GroupMoments, groups: np.ndarray, folds: np.ndarray, labels: Sequence[Any]) -> FoldMoments:
-        """From the moments of cells, which are labelled by numbers; the group and fold of each such number."""
-        numbers = np.asarray(cells.labels)
-        parts = []
-        for fold in range(int(folds.max()) + 1):
-            members = [np.flatnonzero((folds[numbers] == fold) & (groups[numbers] == a)) for a in range(len(labels))]
-            merged = [
-                cells.pick(chosen, tuple(range(len(chosen)))).merge_groups(label)
-                for label, chosen in zip(labels, members, strict=True)
-                if len(chosen)
-            ]
-            parts.append(merged[0].merge(*merged[1:]))
-        return cls(tuple(parts))
-
-    def __len__(self) -> int:
-        return len(self.parts)
+    def __init__(self, cells: GroupMoments, groups: np.ndarray, folds: np.ndarray, labels: Sequence[Any]) -> None:
+        numbers = list(cells.labels)
+        group, fold = groups[numbers], folds[numbers]
+        self.parts = tuple(
+            cells.merge_by(np.where(fold == number, group, -1), labels) for number in range(int(folds.max()) + 1)
+        )
 
     @functools.cached_property
     def whole(self) -> GroupMoments:
         """The moments of all rows."""
         return self.parts[0].merge(*self.parts[1:])
 
-    @functools.cached_property
-    def by_fold(self) -> GroupMoments:
-        """The moments with each fold as one group: random blocks of all rows."""
-        parts = [part.merge_groups(fold) for fold, part in enumerate(self.parts)]
-        return parts[0].merge(*parts[1:])
-
     def training(self, fold: int) -> GroupMoments:
         """The moments of all rows except those of one fold."""
-        if self.parts[0].n_features > _FEW_FEATURES:
-            return self._without(fold)
-        return self._trainings[fold]
+        return self._trainings[fold] if self.whole.n_features <= _FEW_FEATURES else self._without(fold)
 
     @functools.cached_property
-    def _trainings(self) -> tuple[GroupMoments, ...]:
-        return tuple(self._without(fold) for fold in range(len(self)))
+    def _trainings(self) -> list[GroupMoments]:
+        return [self._without(fold) for fold in range(len(self.parts))]
 
     def _without(self, fold: int) -> GroupMoments:
         first, *others = (part for number, part in enumerate(self.parts) if number != fold)

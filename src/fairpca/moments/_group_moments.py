@@ -331,15 +331,11 @@ class GroupMoments(Reduction):
             combine[list(part), j] = 1.0
         return GroupMoments(self.labels, self.counts, self.means @ combine, combine.T @ self.scatters @ combine)
 
-    def pick(self, positions: Sequence[int] | np.ndarray, labels: tuple[Any, ...]) -> GroupMoments:
-        """The moments of the groups at the given positions, with new labels."""
-        chosen = list(positions)
-        return GroupMoments(labels, self.counts[chosen], self.means[chosen], self.scatters[chosen])
-
-    def merge_groups(self, label: Any) -> GroupMoments:
-        """The moments of all groups combined into one, with the given label."""
-        count, mean, scatter = _merge_one(list(zip(self.counts, self.means, self.scatters, strict=True)))
-        return GroupMoments((label,), np.array([count]), mean[None], scatter[None])
+    def merge_by(self, codes: np.ndarray, labels: Sequence[Any]) -> GroupMoments:
+        """Merge the groups with the same code into one with that label; negative codes leave a group out."""
+        groups = list(zip(self.counts, self.means, self.scatters, strict=True))
+        members = {label: np.flatnonzero(codes == code) for code, label in enumerate(labels)}
+        return _merged({label: [groups[i] for i in chosen] for label, chosen in members.items() if len(chosen)})
 
     def standardised(self, offsets: np.ndarray, scales: np.ndarray) -> GroupMoments:
         """The moments of ``(x - offsets) / scales``, without another pass over the rows.
@@ -368,9 +364,7 @@ class GroupMoments(Reduction):
         labels = ordered_labels({label for part in parts for label in part.labels})
         if not labels:
             return self
-        merged = [_merge_one([part._of(label) for part in parts if label in part.labels]) for label in labels]
-        counts, means, scatters = zip(*merged, strict=True)
-        return GroupMoments(labels, np.array(counts), np.stack(means), np.stack(scatters))
+        return _merged({label: [part._of(label) for part in parts if label in part.labels] for label in labels})
 
     def columns_fixed_by_group(self) -> np.ndarray:
         return fixed_by_group(self.counts, self.means, np.einsum("ajj->j", self.scatters))
@@ -388,6 +382,12 @@ def fixed_by_group(counts: np.ndarray, means: np.ndarray, within: np.ndarray) ->
     size = np.abs(means).max(axis=0)
     rounding = counts.sum() * ((1e-12 * spread) ** 2 + (1e-14 * size) ** 2)
     return np.flatnonzero((spread > 1e-9 * size) & (within <= rounding))
+
+
+def _merged(parts: Mapping[Any, Sequence[tuple[float, np.ndarray, np.ndarray]]]) -> GroupMoments:
+    """From the parts of each group."""
+    counts, means, scatters = zip(*map(_merge_one, parts.values()), strict=True)
+    return GroupMoments(tuple(parts), np.array(counts), np.stack(means), np.stack(scatters))
 
 
 def _merge_one(

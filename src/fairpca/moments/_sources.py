@@ -6,7 +6,8 @@ cross-validation, or into blocks that a permutation test moves between groups.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections import Counter
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, Protocol
 
@@ -17,6 +18,7 @@ from fairpca._validation import (
     check_groups,
     check_plain_matrix,
     check_sample_weight,
+    check_several_groups,
     code_type,
     ordered_labels,
     rng_for,
@@ -28,6 +30,8 @@ from fairpca.moments._group_moments import GroupMoments
 _DRAWN_ROWS = 10_000
 #: ``function(number of the chunk, X, groups, weights) -> value``
 ChunkFunction = Callable[[int, Any, Groups, "np.ndarray | None"], Any]
+#: ``function(number of the chunk, groups) -> the cell of each row``, the same in every pass.
+Cells = Callable[[int, Groups], np.ndarray]
 
 
 class RowSource(Protocol):
@@ -98,48 +102,19 @@ class ChunkSource:
         return merged
 
 
-class Cells(Protocol):
-    """Divides the rows of every group into cells, in the same way in every pass."""
-
-    @property
-    def labels(self) -> tuple[Any, ...]: ...
-
-    @property
-    def n_cells(self) -> tuple[int, ...]: ...
-
-    def codes(self, number: int, groups: Groups) -> np.ndarray:
-        """The cell of each row of a chunk; cells are numbered group by group, starting with the first group."""
+def random_cells(number: int, groups: Groups, *, n_cells: Mapping[Any, int], seed: int) -> np.ndarray:
+    """:data:`Cells` of random rows, as many in each group as given, of sizes as even as possible in each chunk."""
+    return spread_by_group(groups, n_cells, rng_for(seed, f"cells {number}"))
 
 
-@dataclass(frozen=True)
-class GivenCells:
-    """Cells given as an array, for rows in memory."""
-
-    labels: tuple[Any, ...]
-    n_cells: tuple[int, ...]
-    given: np.ndarray
-
-    def codes(self, number: int, groups: Groups) -> np.ndarray:
-        return self.given
-
-
-@dataclass(frozen=True)
-class RandomCells:
-    """Assigns every row to a random cell of its group, as evenly as possible within each chunk."""
-
-    labels: tuple[Any, ...]
-    n_cells: tuple[int, ...]
-    seed: int
-
-    def codes(self, number: int, groups: Groups) -> np.ndarray:
-        rng = rng_for(self.seed, f"cells {number}")
-        starts = np.cumsum([0, *self.n_cells])
-        codes = np.empty(len(groups.codes), dtype=np.int64)
-        for code, label in enumerate(groups.labels):
-            rows = np.flatnonzero(groups.codes == code)
-            a = self.labels.index(label)
-            codes[rows] = starts[a] + spread_evenly(len(rows), self.n_cells[a], rng)
-        return codes
+def spread_by_group(groups: Groups, n_cells: Mapping[Any, int], rng: np.random.Generator) -> np.ndarray:
+    """A random cell of its group for each row; cells are numbered group by group, in the order of ``n_cells``."""
+    first = dict(zip(n_cells, np.cumsum([0, *n_cells.values()]), strict=False))
+    cells = np.empty(len(groups.codes), dtype=np.intp)
+    for code, label in enumerate(groups.labels):
+        rows = np.flatnonzero(groups.codes == code)
+        cells[rows] = first[label] + spread_evenly(len(rows), n_cells[label], rng)
+    return cells
 
 
 def spread_evenly(n_rows: int, n_cells: int, rng: np.random.Generator) -> np.ndarray:
@@ -152,22 +127,15 @@ def spread_evenly(n_rows: int, n_cells: int, rng: np.random.Generator) -> np.nda
     return (rng.permutation(n_rows) + rng.integers(n_cells)) % n_cells
 
 
-@dataclass(frozen=True)
-class _CellSums:
-    """The moments of each cell of a chunk."""
+def cell_moments(source: RowSource, cells: Cells, n_cells: int) -> GroupMoments:
+    """Moments of every cell that has rows, in one pass; the labels are the numbers of the cells."""
+    labels, parallel = tuple(range(n_cells)), source.owns_threads
 
-    cells: Cells
-    parallel: bool
+    def moments(number: int, X: Any, groups: Groups, weights: np.ndarray | None) -> GroupMoments:
+        codes = cells(number, groups).astype(code_type(n_cells), copy=False)
+        return accumulate(X, Groups(labels, codes), weights, parallel=parallel)
 
-    def __call__(self, number: int, X: Any, groups: Groups, weights: np.ndarray | None) -> GroupMoments:
-        labels = tuple(range(sum(self.cells.n_cells)))
-        codes = self.cells.codes(number, groups).astype(code_type(len(labels)), copy=False)
-        return accumulate(X, Groups(labels, codes), weights, parallel=self.parallel)
-
-
-def cell_moments(source: RowSource, cells: Cells) -> GroupMoments:
-    """Moments of every cell that has rows, in one pass; the labels are the codes of the cells."""
-    return source.map_reduce(_CellSums(cells, source.owns_threads), merge_moments)
+    return source.map_reduce(moments, merge_moments)
 
 
 def merge_moments(parts: Sequence[GroupMoments]) -> GroupMoments:
@@ -175,20 +143,13 @@ def merge_moments(parts: Sequence[GroupMoments]) -> GroupMoments:
 
 
 def row_counts(source: RowSource) -> dict[Any, int]:
-    """Rows of positive weight in each group, in the order of the labels."""
-    found = source.map_reduce(_count, _add_counts)
+    """Rows of positive weight in each of several groups, in the order of the labels."""
+    found = source.map_reduce(_count, lambda parts: sum(parts, Counter()))
+    check_several_groups(found, sum(found.values()))
     return {label: found[label] for label in ordered_labels(found)}
 
 
-def _count(number: int, X: Any, groups: Groups, weights: np.ndarray | None) -> dict[Any, int]:
+def _count(number: int, X: Any, groups: Groups, weights: np.ndarray | None) -> Counter:
     codes = groups.codes if weights is None else groups.codes[weights > 0]
     counts = np.bincount(codes, minlength=len(groups)).tolist()
-    return {label: count for label, count in zip(groups.labels, counts, strict=True) if count}
-
-
-def _add_counts(parts: Sequence[dict[Any, int]]) -> dict[Any, int]:
-    total: dict[Any, int] = {}
-    for part in parts:
-        for label, count in part.items():
-            total[label] = total.get(label, 0) + count
-    return total
+    return +Counter(dict(zip(groups.labels, counts, strict=True)))
