@@ -23,7 +23,7 @@ from sklearn.decomposition import PCA
 from fairpca import AnchorPCA, FairPCA
 from fairpca.datasets import load_adult
 from fairpca.inference._fitting import fit_to_moments
-from fairpca.moments import group_moments
+from fairpca.moments import GroupMoments, group_moments
 
 _FOLDER = Path(os.environ.get("FAIRPCA_DATA", Path(__file__).resolve().parents[2] / "shared" / "data"))
 #: Groups with fewer rows are left out: their own variances are mostly chance.
@@ -83,18 +83,21 @@ _TABLES: dict[str, Callable[[], tuple[np.ndarray, np.ndarray]]] = {
 def kept_of_unseen(X: np.ndarray, groups: np.ndarray, d: int) -> tuple[list, np.ndarray, np.ndarray]:
     """Labels and counts of the groups, and shares kept of each when it is left out, of shape (n_groups, n_methods)."""
     moments = group_moments(X, sensitive_features=groups)
-    enough = np.flatnonzero(moments.counts >= _FEWEST_ROWS)
-    moments, shares = moments.pick(enough, tuple(moments.labels[a] for a in enough)), []
-    for a in range(len(enough)):
-        seen = np.flatnonzero(np.arange(len(enough)) != a)
-        training = moments.pick(seen, tuple(moments.labels[b] for b in seen))
+    moments, shares = _only(moments, moments.counts >= _FEWEST_ROWS), []
+    for label in moments.labels:
+        left_out = np.array([other == label for other in moments.labels])
+        training = _only(moments, ~left_out)
         varies = np.flatnonzero(training.pooled_variances() > 1e-12)
-        training, judged = training.select(varies), moments.pick([a], (moments.labels[a],)).select(varies)
+        training, judged = training.select(varies), _only(moments, left_out).select(varies)
         scaling = training.pooled_mean, np.sqrt(training.pooled_variances())
         training, judged = training.standardised(*scaling), judged.standardised(*scaling)
         fits = [fit_to_moments(make(d), training).components_.T for make in _METHODS.values()]
         shares.append([np.trace(judged.forms(basis, "group")[0]) / judged.traces("group")[0] for basis in fits])
     return list(moments.labels), moments.counts, np.array(shares)
+
+
+def _only(moments: GroupMoments, chosen: np.ndarray) -> GroupMoments:
+    return moments.merge_by(np.where(chosen, np.arange(len(chosen)), -1), moments.labels)
 
 
 def main() -> None:

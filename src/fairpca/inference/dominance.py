@@ -125,7 +125,9 @@ def dominant_parts_by_dimension(
             rare.append((str(names[j]), uncommon, _pca_losses(others, numbers)))
     for i, d in enumerate(numbers):
         notable = np.flatnonzero(losses[i] > 100 * ROUNDING * moments.pooled_variance()).tolist()
-        parts: list[tuple] = [(a, name, uncommon, n, without[i, a]) for name, uncommon, without in rare for a in notable]
+        parts: list[tuple] = [
+            (a, name, uncommon, n, without[i, a]) for name, uncommon, without in rare for a in notable
+        ]
         parts += [(a, None, *_without_dominating_rows(X, groups, moments, a, d)) for a in notable]
         found[d] = tuple(
             Dominance(groups.labels[a], name, rows, of_rows, float(losses[i, a]), float(without))
