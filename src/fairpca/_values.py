@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import dataclasses
-from collections.abc import Callable, Mapping
+from collections.abc import Mapping
 from typing import Any
 
 import numpy as np
@@ -24,14 +24,12 @@ class Packer:
         return {name: self.pack(value, name) for name, value in values.items() if name not in NOT_SAVED}
 
     def pack(self, value: Any, name: str) -> Any:
+        if isinstance(value, np.generic):
+            value = value.item()
         if value is None or isinstance(value, bool | str):
             return value
-        if isinstance(value, np.bool_):
-            return bool(value)
-        if isinstance(value, int | float) or (isinstance(value, np.generic) and value.dtype.kind in "iuf"):
-            return {"number": value.item() if isinstance(value, np.generic) else value}
-        if isinstance(value, np.str_):
-            return str(value)
+        if isinstance(value, int | float):
+            return {"number": value}
         if isinstance(value, np.ndarray):
             return self._array(value, name)
         if isinstance(value, list | tuple):
@@ -63,36 +61,26 @@ class Unpacker:
         self._arrays, self._records = arrays, records
 
     def unpack(self, value: Any) -> Any:
-        if value is None or isinstance(value, bool | str):
-            return value
-        kinds: dict[str, Callable[[dict[str, Any]], Any]] = {
-            "number": self._number,
-            "array": lambda entry: self._arrays.pop(entry["array"]),  # once only, so that copies cannot exhaust memory
-            "list": lambda entry: [self.unpack(part) for part in entry["list"]],
-            "tuple": lambda entry: tuple(self.unpack(part) for part in entry["tuple"]),
-            "dict": lambda entry: {self.unpack(key): self.unpack(part) for key, part in entry["dict"]},
-            "objects": self._objects,
-            "record": self._record,
-        }
-        tag = next((kind for kind in kinds if isinstance(value, dict) and kind in value), None)
-        if tag is None:
-            raise ValueError("its header holds a value of unknown kind")
-        return kinds[tag](value)
-
-    def _number(self, entry: dict[str, Any]) -> int | float:
-        value = entry["number"]
-        if isinstance(value, bool) or not isinstance(value, int | float):
-            raise ValueError("its header holds an invalid number")
-        return value
-
-    def _objects(self, entry: dict[str, Any]) -> np.ndarray:
-        array = np.empty(len(entry["objects"]), dtype=object)
-        for i, part in enumerate(entry["objects"]):
-            array[i] = self.unpack(part)
-        return array.reshape([int(size) for size in entry["shape"]])
-
-    def _record(self, entry: dict[str, Any]) -> Any:
-        record = self._records.get(entry["record"])
-        if record is None:
-            raise ValueError(f"its header names the unknown record type {entry['record']!r}")
-        return record(**{name: self.unpack(part) for name, part in entry["fields"].items()})
+        match value:
+            case None | bool() | str():
+                return value
+            case {"number": int() | float() as number} if not isinstance(number, bool):
+                return number
+            case {"array": key}:
+                return self._arrays.pop(key)  # once only, so that copies cannot exhaust memory
+            case {"list": parts}:
+                return [self.unpack(part) for part in parts]
+            case {"tuple": parts}:
+                return tuple(self.unpack(part) for part in parts)
+            case {"dict": items}:
+                return {self.unpack(key): self.unpack(part) for key, part in items}
+            case {"objects": parts, "shape": shape}:
+                array = np.empty(len(parts), dtype=object)
+                for i, part in enumerate(parts):
+                    array[i] = self.unpack(part)
+                return array.reshape([int(size) for size in shape])
+            case {"record": name, "fields": fields}:
+                if name not in self._records:
+                    raise ValueError(f"its header names the unknown record type {name!r}")
+                return self._records[name](**{key: self.unpack(part) for key, part in fields.items()})
+        raise ValueError("its header holds a value of unknown kind")

@@ -10,7 +10,7 @@ from scipy.stats import ks_2samp
 from sklearn.base import clone
 from sklearn.model_selection import StratifiedShuffleSplit
 
-from fairpca._validation import Groups, check_choice, check_number, generator, repeatable, seed_from
+from fairpca._validation import Groups, check_choice, check_number, generator, legacy_generator, seed_from
 from fairpca.metrics._half_space import HalfSpace
 from fairpca.metrics._reading import Rows, check_rows, check_train, train_and_score
 from fairpca.metrics.readability import FAMILIES, make_reader
@@ -156,7 +156,7 @@ def _over_splits(classifier: Any, rows: Rows, pair: tuple[int, int], n_splits: i
             "A group in sensitive_features has a single row, which cannot be used for both training and testing; use "
             "evaluation='in_sample', or merge small groups."
         )
-    splitter = StratifiedShuffleSplit(n_splits, test_size=_TEST_SHARE, random_state=repeatable(random_state))
+    splitter = StratifiedShuffleSplit(n_splits, test_size=_TEST_SHARE, random_state=legacy_generator(random_state))
     gaps = []
     for fitted, held_out in splitter.split(Z, codes):
         train = Z[fitted], Groups(rows[1].labels, codes[fitted])
