@@ -13,6 +13,7 @@ from fairpca._validation import Groups, check_groups, code_type
 __all__ = [
     "ALL_ROWS",
     "Measurements",
+    "all_rows",
     "check_beside",
     "check_continuous",
     "check_measurements",
@@ -40,9 +41,12 @@ def check_continuous(sensitive_features: Any, continuous: Any, n_samples: int) -
     """
     rest, given = separate_continuous(sensitive_features, continuous)
     measured = check_measurements(given, n_samples)
-    if rest is None:
-        return Groups((ALL_ROWS,), np.zeros(n_samples, dtype=code_type(1))), measured
-    return check_groups(rest, n_samples), measured
+    return all_rows(n_samples) if rest is None else check_groups(rest, n_samples), measured
+
+
+def all_rows(n_samples: int) -> Groups:
+    """All rows as one group, with the label ``ALL_ROWS``."""
+    return Groups((ALL_ROWS,), np.zeros(n_samples, dtype=code_type(1)))
 
 
 def check_beside(sensitive_features: Any, continuous: Any, y: Any, n_samples: int) -> dict[str, Groups | Measurements]:

@@ -15,7 +15,7 @@ from fairpca.estimators._row_errors import row_errors
 from fairpca.estimators._sklearn_pca import as_sklearn_pca
 from fairpca.estimators.rotation import RotatedComponents, rotate
 from fairpca.linalg import threads_for
-from fairpca.moments.dask import map_rows_lazily, project_lazily, sample_of
+from fairpca.moments.dask import rows_lazily, sample_of
 
 __all__ = ["RowProjector"]
 
@@ -36,12 +36,10 @@ class RowProjector(ClassNamePrefixFeaturesOutMixin, TransformerMixin):
         if is_dask(X):
             X = without_sensitive_columns(self, X)
             check_matrix(self, sample_of(X), reset=False)
-            return project_lazily(X, self._encoder, self.mean_)
+            return rows_lazily(X, _scores, self._encoder, self.mean_, width=len(self._encoder))
         X = check_matrix(self, X, reset=False)
-        components = self._encoder.astype(X.dtype, copy=False)
-        offset = (self.mean_ @ self._encoder.T).astype(X.dtype, copy=False)
-        with threads_for(X.shape[0] * components.size):
-            return X @ components.T - offset
+        with threads_for(X.shape[0] * self._encoder.size):
+            return _scores(X, self._encoder, self.mean_)
 
     @in_kind
     def inverse_transform(self, X: Any) -> np.ndarray:
@@ -70,7 +68,7 @@ class RowProjector(ClassNamePrefixFeaturesOutMixin, TransformerMixin):
         if is_dask(X):
             X = without_sensitive_columns(self, X)
             check_matrix(self, sample_of(X), reset=False)
-            return -map_rows_lazily(X, row_errors, self.components_, self.mean_, self._encoder)
+            return -rows_lazily(X, row_errors, self.components_, self.mean_, self._encoder, width=None)
         X = check_matrix(self, X, reset=False)
         with threads_for(X.shape[0] * self.components_.size):
             return -row_errors(X, self.components_, self.mean_, self._encoder)
@@ -147,3 +145,8 @@ class RowProjector(ClassNamePrefixFeaturesOutMixin, TransformerMixin):
     def _encoder(self) -> np.ndarray:
         """The matrix that maps centred rows to scores; for an orthogonal projection, the components themselves."""
         return self.components_
+
+
+def _scores(rows: Any, encoder: np.ndarray, mean: np.ndarray) -> np.ndarray:
+    offset = (mean @ encoder.T).astype(rows.dtype, copy=False)
+    return rows @ encoder.T.astype(rows.dtype, copy=False) - offset

@@ -391,7 +391,7 @@ class LeaceEraser(OneToOneFeatureMixin, AddsRows, FloatTransformer):
         features = without_sensitive_columns(self, X)
         if is_dask(X):
             check_matrix(self, sample_of(features), reset=False)
-            return rows_lazily(features, self._erasure.of_rows, self.mean_)
+            return rows_lazily(features, self._erasure.of_rows, self.mean_, width=len(self.mean_))
         erased = self._erasure.of_rows(check_matrix(self, features, reset=False), self.mean_)
         if not is_frame(X):
             return erased

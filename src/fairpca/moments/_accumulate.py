@@ -8,6 +8,7 @@ float32 data (see :mod:`fairpca.moments._group_total`).
 
 from __future__ import annotations
 
+import functools
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from itertools import pairwise
@@ -29,6 +30,9 @@ from fairpca.linalg import blas_threads, single_blas_thread, threads_for
 from fairpca.moments._group_moments import GroupMoments
 from fairpca.moments._group_total import GroupTotal
 from fairpca.moments._sparse_shift import shift_dense_columns
+
+#: Rows, groups and weights.
+Chunk = tuple[Any, Groups, "np.ndarray | None"]
 
 #: A block of rows should stay in the second-level cache while it is sorted, centred and multiplied ...
 _BLOCK_BYTES = 2 << 20
@@ -87,48 +91,52 @@ def group_moments(X: Any, *, sensitive_features: Any = None, sample_weight: Any 
     True
     """
     if sensitive_features is None:
-        return _merge_chunks(X)
+        return functools.reduce(GroupMoments.merge, (accumulate(*chunk) for _, chunk in checked_chunks(X)))
     return accumulate(*check_grouped_rows(None, X, sensitive_features, sample_weight, finite=False))
 
 
 def chunk_moments(X: Any, sensitive_features: Any, sample_weight: Any) -> GroupMoments:
     """Moments of one chunk, which may have no rows or no positive weight."""
+    chunk = checked_chunk(X, sensitive_features, sample_weight)
+    return GroupMoments.empty(X.shape[1]) if chunk is None else accumulate(*chunk)
+
+
+def checked_chunk(X: Any, sensitive_features: Any, sample_weight: Any = None) -> Chunk | None:
+    """Rows, groups and weights of a chunk, or None if it has no rows or no positive weight."""
     X, sensitive_features = split_off_groups(None, X, sensitive_features)
     X = check_plain_matrix(X, min_samples=0, finite=False)
     weights = check_sample_weight(sample_weight, X.shape[0], part=True)
-    if not X.shape[0]:
-        return GroupMoments.empty(X.shape[1])
-    return accumulate(X, check_groups(sensitive_features, X.shape[0]), weights)
+    if not X.shape[0] or (weights is not None and not weights.any()):
+        return None
+    return X, check_groups(sensitive_features, X.shape[0]), weights
 
 
-def _merge_chunks(chunks: Iterable[tuple]) -> GroupMoments:
-    merged = None
-    for chunk in chunks:
+def checked_chunks(chunks: Iterable[tuple]) -> Iterator[tuple[int, Chunk]]:
+    """The chunks that have rows of positive weight, with their numbers among all chunks."""
+    found = False
+    for number, chunk in enumerate(chunks):
         if not isinstance(chunk, tuple) or len(chunk) not in (2, 3):
             raise ValueError(
                 "Without sensitive_features, X must be an iterable of (X, sensitive_features) or "
                 "(X, sensitive_features, sample_weight) tuples."
             )
-        moments = chunk_moments(*chunk, *[None] * (3 - len(chunk)))
-        merged = moments if merged is None else merged.merge(moments)
-    if merged is None:
-        raise ValueError("X is an empty iterable of chunks; give at least one.")
-    if not merged.labels:
-        raise ValueError("The chunks contain no row of positive weight; give at least two.")
-    return merged
+        checked = checked_chunk(*chunk)
+        if checked is not None:
+            found = True
+            yield number, checked
+    if not found:
+        raise ValueError("X is an empty iterable of chunks, or none has a row of positive weight; give at least two.")
 
 
 def accumulate(
     X: Any, groups: Groups, sample_weight: np.ndarray | None = None, *, parallel: bool = True
 ) -> GroupMoments:
-    """Moments of validated data: X dense or CSR, groups encoded, weights finite; ``parallel`` allows threads."""
+    """Moments of validated data: X dense or CSR, groups encoded, weights finite; ``parallel`` allows threads.
+
+    Groups without rows of positive weight are left out.
+    """
     if sample_weight is not None and not sample_weight.all():
         check_finite(X)  # rows of weight zero must be finite too
-        kept = sample_weight > 0
-        if not kept.any():
-            return GroupMoments.empty(X.shape[1])
-        X, sample_weight = X[kept], sample_weight[kept]
-        groups = Groups(groups.labels, groups.codes[kept])
     work = X.shape[0] * X.shape[1] ** 2
     with np.errstate(over="ignore", invalid="ignore"), threads_for(work):  # non-finite results are reported below
         moments = _moments_of(X, groups, sample_weight, parallel)
@@ -217,14 +225,17 @@ def _sum_blocks(
     step = _ROWS_OF_NARROW
     if dtype == np.float64:
         step = max(min(2 * n_features, _MAX_ROWS_OF_WIDE), _BLOCK_BYTES // (8 * n_features))
-    step = min(step, len(groups.codes))
+    step = max(min(step, len(groups.codes)), 1)
     buffer, product = np.empty(step * n_features, dtype), np.empty((n_features, n_features), dtype)
     totals = [GroupTotal(scatter, product) for scatter in np.zeros((len(groups), n_features, n_features))]
     for code, rows in _blocks_by_group(groups.codes, len(groups), step):
-        weights = None if sample_weight is None else sample_weight[rows]
-        totals[code].add(gather(rows, buffer[: len(rows) * n_features]), weights)
-    # In a range of rows, or after dropping rows of weight zero, some groups may be missing.
+        rows = rows if sample_weight is None else rows[sample_weight[rows] > 0]
+        if len(rows):
+            weights = None if sample_weight is None else sample_weight[rows]
+            totals[code].add(gather(rows, buffer[: len(rows) * n_features]), weights)
     present = [a for a, total in enumerate(totals) if total.has_rows]
+    if not present:
+        return GroupMoments.empty(n_features)
     counts, means, scatters = zip(*(totals[a].finish() for a in present), strict=True)
     whole = scatters[0].base if len(present) == len(totals) else np.stack(scatters)
     return GroupMoments(tuple(groups.labels[a] for a in present), np.array(counts), np.stack(means), whole)
@@ -250,9 +261,9 @@ def _from_sparse(X: Any, groups: Groups, sample_weight: np.ndarray | None) -> Gr
     """Squares of sparse rows are taken without centring them; only mostly nonzero columns are shifted towards zero."""
     shifted, shift = shift_dense_columns(X)
     weights = np.ones(X.shape[0]) if sample_weight is None else sample_weight
-    parts = []
+    parts = [GroupMoments.empty(X.shape[1])]
     for code, label in enumerate(groups.labels):
-        members = np.flatnonzero(groups.codes == code)
+        members = np.flatnonzero((groups.codes == code) & (weights > 0))
         if not members.size:
             continue
         rows, count = shifted[members].astype(np.float64), weights[members].sum()

@@ -10,8 +10,8 @@ import numpy as np
 from scipy import sparse
 
 from fairpca._containers import is_tensor
-from fairpca._continuous import ALL_ROWS, Measurements, check_continuous
-from fairpca._validation import Groups, check_plain_matrix, check_sample_weight, code_type, ordered_labels
+from fairpca._continuous import Measurements, all_rows, check_continuous
+from fairpca._validation import Groups, check_plain_matrix, check_sample_weight, ordered_labels
 from fairpca.moments._accumulate import accumulate
 from fairpca.moments._group_moments import GroupMoments, Reduction
 from fairpca.moments._tensors import accumulate_tensor
@@ -307,8 +307,7 @@ def accumulate_joint(
     beside = np.hstack(values)
     if is_tensor(X):
         return JointMoments(tuple(columns), accumulate_tensor(X, beside, sample_weight))
-    together = Groups((ALL_ROWS,), np.zeros(len(beside), dtype=code_type(1)))
-    return JointMoments(tuple(columns), _accumulate_beside(X, together, beside, sample_weight, parallel))
+    return JointMoments(tuple(columns), _accumulate_beside(X, all_rows(len(beside)), beside, sample_weight, parallel))
 
 
 def _accumulate_beside(

@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 
 from fairpca._continuous import Measurements, check_measurements
-from fairpca._validation import Groups, check_groups, check_sample_weight, is_dask
+from fairpca._validation import Groups, check_groups, is_dask
 from fairpca.linalg import single_blas_thread
 
 #: Summaries merged by one task: enough to keep the number of tasks small, few enough to spread the work.
@@ -35,19 +35,15 @@ def count_features(X: Any) -> int:
     return len(X.columns) if hasattr(X, "columns") else X.shape[1]
 
 
-def aligned_chunks(X: Any, **columns: Any) -> list[tuple]:
+def aligned_chunks(X: Any, **columns: Any) -> list[dict[str, Any]]:
     """Each chunk of X with its parts of the columns; None, or one weight for all rows, is repeated for each chunk."""
     rows = whole_rows(X)
-    parts = _parts(rows)
-    pieces = [
-        [values] * len(parts) if _is_for_all_rows(name, values) else _aligned(name, values, rows, len(parts))
-        for name, values in columns.items()
-    ]
-    return list(zip(parts, *pieces, strict=True))
-
-
-def _is_for_all_rows(name: str, values: Any) -> bool:
-    return values is None or (name == "sample_weight" and isinstance(values, numbers.Number))
+    pieces = {"X": _parts(rows)}
+    for name, values in columns.items():
+        for_all = values is None or (name == "sample_weight" and isinstance(values, numbers.Number))
+        n_parts = len(pieces["X"])
+        pieces[name] = [values] * n_parts if for_all else _aligned(name, values, rows, n_parts)
+    return [dict(zip(pieces, chunk, strict=True)) for chunk in zip(*pieces.values(), strict=True)]
 
 
 def whole_rows(X: Any) -> Any:
@@ -89,8 +85,11 @@ def _parts(collection: Any) -> list[Any]:
 
 def _slices(name: str, values: Any, X: Any) -> list[Any]:
     """Divide values in memory into the chunks of X, whose lengths must be known; they are checked as a whole."""
-    if isinstance(values, str):
-        _refuse_name(name, values)
+    if isinstance(values, str) and name != "sensitive_features":
+        raise TypeError(
+            f"{name}={values!r} is a single string, but only sensitive_features may be the name of a column: give the "
+            f"column itself, for example X[{values!r}], and drop it from X."
+        )
     if not hasattr(X, "chunks") or np.isnan(np.sum(X.chunks[0])):
         by_name = ", or the name of a column of X," if name == "sensitive_features" and hasattr(X, "columns") else ""
         raise ValueError(
@@ -105,16 +104,7 @@ def _slices(name: str, values: Any, X: Any) -> list[Any]:
     if name == "continuous":
         measured = check_measurements(values, X.shape[0])
         return [Measurements(measured.names, measured.values[part]) for part in rows]
-    values = check_sample_weight(values, X.shape[0]) if name == "sample_weight" else np.asarray(values)
+    values = np.asarray(values)
     if values.ndim == 0 or len(values) != X.shape[0]:
         raise ValueError(f"{name} has shape {values.shape}, but X has {X.shape[0]} rows: give one entry per row.")
     return [values[part] for part in rows]
-
-
-def _refuse_name(name: str, column: str) -> None:
-    if name == "sensitive_features":
-        check_groups(column, 0)  # always raises; reuses the standard message
-    raise TypeError(
-        f"{name}={column!r} is a single string, but only sensitive_features may be the name of a column: give the "
-        f"column itself, for example X[{column!r}], and drop it from X."
-    )

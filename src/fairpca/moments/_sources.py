@@ -6,6 +6,7 @@ cross-validation, or into blocks that a permutation test moves between groups.
 
 from __future__ import annotations
 
+import functools
 from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
@@ -13,17 +14,8 @@ from typing import Any, Protocol
 
 import numpy as np
 
-from fairpca._validation import (
-    Groups,
-    check_groups,
-    check_plain_matrix,
-    check_sample_weight,
-    check_several_groups,
-    code_type,
-    ordered_labels,
-    rng_for,
-)
-from fairpca.moments._accumulate import accumulate
+from fairpca._validation import Groups, check_several_groups, code_type, ordered_labels, rng_for
+from fairpca.moments._accumulate import accumulate, checked_chunks
 from fairpca.moments._group_moments import GroupMoments
 
 #: Above this many rows per cell, the cell of each row is drawn independently.
@@ -75,31 +67,11 @@ class ChunkSource:
                 "or an object whose __iter__ starts again (for Parquet files: fairpca.moments.arrow.ParquetChunks)."
             )
         self._chunks = chunks
-        self.n_features = next(self._checked())[1].shape[1]
-
-    def _checked(self) -> Iterator[tuple[int, Any, Groups, np.ndarray | None]]:
-        found = False
-        for number, chunk in enumerate(self._chunks):
-            if not isinstance(chunk, tuple) or len(chunk) not in (2, 3):
-                raise ValueError(
-                    "Without sensitive_features, X must be an iterable of (X, sensitive_features) or "
-                    "(X, sensitive_features, sample_weight) tuples."
-                )
-            X, labels, weights = (*chunk, None)[:3]
-            X = check_plain_matrix(X, min_samples=0)
-            if X.shape[0]:
-                found = True
-                weights = check_sample_weight(weights, X.shape[0], part=True)
-                yield number, X, check_groups(labels, X.shape[0]), weights
-        if not found:
-            raise ValueError("X is an iterable of chunks without rows; give at least two rows.")
+        self.n_features = next(checked_chunks(chunks))[1][0].shape[1]
 
     def map_reduce(self, function: ChunkFunction, merge: Callable[[Sequence[Any]], Any]) -> Any:
-        merged = None
-        for chunk in self._checked():
-            value = function(*chunk)
-            merged = value if merged is None else merge([merged, value])
-        return merged
+        values = (function(number, *chunk) for number, chunk in checked_chunks(self._chunks))
+        return functools.reduce(lambda merged, value: merge([merged, value]), values)
 
 
 def random_cells(number: int, groups: Groups, *, n_cells: Mapping[Any, int], seed: int) -> np.ndarray:
@@ -138,7 +110,8 @@ def cell_moments(source: RowSource, cells: Cells, n_cells: int) -> GroupMoments:
     return source.map_reduce(moments, merge_moments)
 
 
-def merge_moments(parts: Sequence[GroupMoments]) -> GroupMoments:
+def merge_moments(parts: Sequence[Any]) -> Any:
+    """Of one kind: moments of groups, or with attributes."""
     return parts[0].merge(*parts[1:])
 
 

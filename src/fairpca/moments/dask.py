@@ -7,7 +7,6 @@ imported only once a Dask collection has been given.
 
 from __future__ import annotations
 
-import numbers
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import Any
@@ -15,19 +14,18 @@ from typing import Any
 import numpy as np
 from scipy import sparse
 
-from fairpca._continuous import check_beside, columns_by_name, separate_continuous
+from fairpca._continuous import all_rows, check_beside, check_measurements, columns_by_name, separate_continuous
 from fairpca._frames import is_column_name, split_columns
 from fairpca._labels import quoted
 from fairpca._validation import (
     Groups,
     check_groups,
-    check_plain_matrix,
     check_sample_weight,
     ordered_labels,
     rng_for,
     warn_user,
 )
-from fairpca.moments._accumulate import accumulate
+from fairpca.moments._accumulate import accumulate, checked_chunk
 from fairpca.moments._attributes import AttributeMoments, JointMoments, accumulate_attributes, accumulate_joint
 from fairpca.moments._dask_chunks import aligned_chunks, compute, count_features, tree, whole_rows
 from fairpca.moments._group_moments import GroupMoments
@@ -48,7 +46,7 @@ def as_dask_features(X: Any, sensitive_features: Any) -> tuple[Any, Any]:
         several = isinstance(sensitive_features, list | tuple)
         names = list(sensitive_features) if several else [sensitive_features]
         X, sensitive_features = split_columns(X, names, several)
-    _check_numbers(X)
+    _check_features(X)
     return X, sensitive_features
 
 
@@ -68,8 +66,9 @@ def _check_dimensions(X: Any) -> None:
         )
 
 
-def _check_numbers(X: Any) -> None:
-    """Raise if X is not numeric, judging by the types alone: later conversions could not name the column."""
+def _check_features(X: Any) -> None:
+    """Raise if X is not a numeric table, judging by the types alone: later conversions could not name the column."""
+    _check_dimensions(X)
     if not hasattr(X, "columns"):
         if X.dtype.kind in "SUMm":
             raise ValueError(f"X holds {X.dtype}, not numbers; encode it as numbers first.")
@@ -119,18 +118,7 @@ def moments_from_dask(X: Any, *, sensitive_features: Any, sample_weight: Any = N
     >>> moments_from_dask(X, sensitive_features=np.array(["a", "b"] * 3)).counts.tolist()
     [3.0, 3.0]
     """
-    import dask
-
-    X, sensitive_features = as_dask_features(X, sensitive_features)
-    n_features = count_features(X)
-    chunk, merge = dask.delayed(_chunk_moments, pure=True), dask.delayed(merge_moments, pure=True)
-    chunks = aligned_chunks(X, sensitive_features=sensitive_features, sample_weight=sample_weight)
-    moments = compute(tree(merge, [chunk(*each, n_features) for each in chunks]))[0]
-    if not moments.labels:
-        raise ValueError("X has no rows (of positive weight).")
-    if sample_weight is not None:
-        check_sample_weight([moments.total_count], 1)  # a single chunk may have little weight, all together may not
-    return moments
+    return _summed(DaskSource(X, sensitive_features, sample_weight), _group_sums)
 
 
 def attribute_moments_from_dask(
@@ -141,108 +129,79 @@ def attribute_moments_from_dask(
     Where ``sensitive_features`` are names of columns of X, ``continuous`` names some of them. Values must be a Dask
     collection with the same chunks as X, or values in memory if the chunk sizes of X are known.
     """
-    return _attributes_of_chunks(_chunk_attributes, X, sensitive_features, continuous, sample_weight)
+    return _summed(DaskSource(X, sensitive_features, sample_weight, continuous=continuous), _attribute_sums)
 
 
 def joint_moments_from_dask(
     X: Any, sensitive_features: Any, continuous: Any, y: Any, sample_weight: Any
 ) -> JointMoments:
     """Moments of the features beside groups, continuous sensitive features and a label."""
-    return _attributes_of_chunks(_chunk_joint, X, sensitive_features, continuous, sample_weight, y=y)
+    return _summed(DaskSource(X, sensitive_features, sample_weight, continuous=continuous, y=y), _joint_sums)
 
 
-def _attributes_of_chunks(
-    function: Callable[..., Any], X: Any, sensitive_features: Any, continuous: Any, sample_weight: Any, **columns: Any
-) -> Any:
-    import dask
-
-    if sensitive_features is None and (continuous is not None and columns_by_name(continuous) is None):
-        _check_dimensions(X)
-        _check_numbers(X)
-    else:
-        X, sensitive_features = as_dask_features(X, sensitive_features)
-    groups, values = separate_continuous(sensitive_features, continuous)
-    chunk, merge = dask.delayed(function, pure=True), dask.delayed(_merge_attributes, pure=True)
-    chunks = aligned_chunks(X, sensitive_features=groups, continuous=values, sample_weight=sample_weight, **columns)
-    moments = compute(tree(merge, [chunk(*each) for each in chunks]))[0]
-    if moments is None:
-        raise ValueError("X has no rows (of positive weight).")
-    if sample_weight is not None:
-        check_sample_weight([moments.joint.total_count], 1)
+def _summed(source: DaskSource, function: Callable[..., Any]) -> Any:
+    moments = source.map_reduce(function, merge_moments)
+    if source.weighted:  # a single chunk may have little weight, all together may not
+        check_sample_weight([getattr(moments, "joint", moments).total_count], 1)
     return moments
 
 
-def _chunk_attributes(X: Any, sensitive_features: Any, continuous: Any, sample_weight: Any) -> AttributeMoments | None:
-    parts = check_beside(sensitive_features, continuous, None, X.shape[0]) if X.shape[0] else {}
-    return _chunk_of(accumulate_attributes, X, sample_weight, *parts.values())
+# The scheduler uses its own threads: parallel=False.
 
 
-def _chunk_joint(X: Any, sensitive_features: Any, continuous: Any, sample_weight: Any, y: Any) -> JointMoments | None:
-    parts = check_beside(sensitive_features, continuous, y, X.shape[0]) if X.shape[0] else {}
-    return _chunk_of(accumulate_joint, X, sample_weight, parts)
+def _group_sums(number: int, X: Any, groups: Groups, weights: np.ndarray | None) -> GroupMoments:
+    return accumulate(X, groups, weights, parallel=False)
 
 
-def _chunk_of(accumulate: Callable[..., Any], X: Any, sample_weight: Any, *beside: Any) -> Any:
-    if X.shape[0] == 0:
-        return None
-    X = check_plain_matrix(X, finite=False)
-    weights = _check_chunk_weights(sample_weight, X.shape[0])
-    if weights is not None and not weights.any():
-        return None
-    return accumulate(X, *beside, weights, parallel=False)
+def _attribute_sums(
+    number: int, X: Any, groups: Groups, weights: np.ndarray | None, continuous: Any
+) -> AttributeMoments:
+    return accumulate_attributes(X, groups, check_measurements(continuous, X.shape[0]), weights, parallel=False)
 
 
-def _merge_attributes(parts: Sequence[Any]) -> Any:
-    present = [part for part in parts if part is not None]
-    return present[0].merge(*present[1:]) if present else None
+def _joint_sums(
+    number: int, X: Any, groups: Groups, weights: np.ndarray | None, continuous: Any = None, y: Any = None
+) -> JointMoments:
+    return accumulate_joint(X, check_beside(groups, continuous, y, X.shape[0]), weights, parallel=False)
 
 
-def project_lazily(X: Any, components: np.ndarray, mean: np.ndarray) -> Any:
-    """The scores as a Dask array with the chunks of X."""
-    rows = whole_rows(X if hasattr(X, "chunks") else X.to_dask_array())
-    dtype = rows.dtype if rows.dtype in (np.float32, np.float64) else np.dtype(np.float64)
-    return rows.map_blocks(
-        _scores,
-        components.T.astype(dtype),
-        (mean @ components.T).astype(dtype),
-        dtype=dtype,
-        chunks=(rows.chunks[0], (len(components),)),
-        meta=np.empty((0, len(components)), dtype=dtype),
-    )
-
-
-def rows_lazily(X: Any, function: Callable[..., np.ndarray], *arguments: Any) -> Any:
-    """``function(rows, *arguments)``, with the shape of the rows, as a Dask array with the chunks of X."""
+def rows_lazily(X: Any, function: Callable[..., np.ndarray], *arguments: Any, width: int | None) -> Any:
+    """``function(rows, *arguments)`` as a Dask array with the chunks of X: ``width`` columns, or one number per row."""
     rows = whole_rows(X if hasattr(X, "chunks") else X.to_dask_array())
     rows = rows if rows.dtype in (np.float32, np.float64) else rows.astype(np.float64)
-    return rows.map_blocks(function, *arguments, dtype=rows.dtype, meta=np.empty((0, 0), dtype=rows.dtype))
-
-
-def map_rows_lazily(X: Any, function: Callable[..., np.ndarray], *arguments: Any) -> Any:
-    """One number per row, ``function(rows, *arguments)``, as a Dask array with the chunks of X."""
-    rows = whole_rows(X if hasattr(X, "chunks") else X.to_dask_array())
-    return rows.map_blocks(function, *arguments, dtype=np.float64, drop_axis=1, meta=np.empty(0))
+    if width is None:
+        return rows.map_blocks(function, *arguments, dtype=np.float64, drop_axis=1, meta=np.empty(0))
+    chunks, meta = (rows.chunks[0], (width,)), np.empty((0, width), rows.dtype)
+    return rows.map_blocks(function, *arguments, dtype=rows.dtype, chunks=chunks, meta=meta)
 
 
 class DaskSource:
     """The rows of a Dask collection, processed chunk by chunk in place: a :class:`~fairpca.moments.RowSource`.
 
-    Functions also receive the chunks of further columns, such as a label, that are given by keyword.
+    Functions also receive the chunks of further columns, such as a label, that are given by keyword. With values of
+    continuous sensitive features, no groups are needed.
     """
 
     owns_threads = False
 
-    def __init__(self, X: Any, sensitive_features: Any, sample_weight: Any = None, **columns: Any) -> None:
-        X, sensitive_features = as_dask_features(X, sensitive_features)
-        self.n_features = count_features(X)
-        self._chunks = aligned_chunks(X, sensitive_features=sensitive_features, sample_weight=sample_weight, **columns)
+    def __init__(
+        self, X: Any, sensitive_features: Any, sample_weight: Any = None, *, continuous: Any = None, y: Any = None
+    ) -> None:
+        if sensitive_features is None and continuous is not None and columns_by_name(continuous) is None:
+            _check_features(X)
+        else:
+            X, sensitive_features = as_dask_features(X, sensitive_features)
+        groups, values = separate_continuous(sensitive_features, continuous)
+        self.n_features, self.weighted = count_features(X), sample_weight is not None
+        given = {name: column for name, column in (("continuous", values), ("y", y)) if column is not None}
+        self._chunks = aligned_chunks(X, sensitive_features=groups, sample_weight=sample_weight, **given)
 
     def map_reduce(self, function: Callable[..., Any], merge: Callable[[Sequence[Any]], Any]) -> Any:
         """Apply ``function`` to every chunk that has rows, and merge the values."""
         import dask
 
         apply, combine = dask.delayed(_apply_to_chunk, pure=False), dask.delayed(_merge_present, pure=False)
-        values = [apply(function, number, *chunk) for number, chunk in enumerate(self._chunks)]
+        values = [apply(function, number, **chunk) for number, chunk in enumerate(self._chunks)]
         found = compute(tree(lambda parts: combine(merge, parts), values))[0]
         if found is None:
             raise ValueError("X has no rows (of positive weight).")
@@ -256,7 +215,7 @@ class _Draw:
     share: float
     seed: int
 
-    def __call__(self, number: int, X: Any, groups: Groups, weights: np.ndarray | None, y: Any) -> list[tuple]:
+    def __call__(self, number: int, X: Any, groups: Groups, weights: np.ndarray | None, y: Any = None) -> list[tuple]:
         counted = np.arange(X.shape[0]) if weights is None else np.flatnonzero(weights > 0)
         present, codes = np.unique(groups.codes[counted], return_inverse=True)
         drawn = rng_for(self.seed, f"rows {number}").random(len(counted)) < self.share
@@ -299,47 +258,13 @@ def gather_rows(
 
 
 def _apply_to_chunk(
-    function: Callable[..., Any], number: int, X: Any, sensitive_features: Any, sample_weight: Any, *columns: Any
+    function: Callable[..., Any], number: int, X: Any, sensitive_features: Any, sample_weight: Any, **columns: Any
 ) -> Any:
-    checked = _checked_chunk(X, sensitive_features, sample_weight)
-    return None if checked is None else function(number, *checked, *columns)
+    groups = all_rows(X.shape[0]) if sensitive_features is None else sensitive_features
+    chunk = checked_chunk(X, groups, sample_weight)
+    return None if chunk is None else function(number, *chunk, **columns)
 
 
 def _merge_present(merge: Callable[[Sequence[Any]], Any], parts: Sequence[Any]) -> Any:
     present = [part for part in parts if part is not None]
     return present[0] if len(present) == 1 else merge(present) if present else None
-
-
-def _scores(rows: Any, basis: np.ndarray, offset: np.ndarray) -> np.ndarray:
-    rows = rows if rows.dtype == basis.dtype else rows.astype(basis.dtype)
-    return rows @ basis - offset
-
-
-def _chunk_moments(X: Any, sensitive_features: Any, sample_weight: Any, n_features: int) -> GroupMoments:
-    checked = _checked_chunk(X, sensitive_features, sample_weight)
-    if checked is None:
-        return GroupMoments.empty(n_features)
-    return accumulate(*checked, parallel=False)  # the scheduler uses its own threads
-
-
-def _checked_chunk(X: Any, sensitive_features: Any, sample_weight: Any) -> tuple[Any, Groups, np.ndarray | None] | None:
-    """Rows, groups and weights of a chunk, or None if it has no rows or no positive weight."""
-    if X.shape[0] == 0:
-        return None
-    X = check_plain_matrix(X, finite=False)
-    groups = check_groups(sensitive_features, X.shape[0])
-    weights = _check_chunk_weights(sample_weight, X.shape[0])
-    if weights is not None and not weights.any():
-        return None  # only the total weight of all chunks must be positive
-    return X, groups, weights
-
-
-def _check_chunk_weights(sample_weight: Any, n_rows: int) -> np.ndarray | None:
-    if sample_weight is None:
-        return None
-    weights = np.asarray(sample_weight, dtype=np.float64)
-    if isinstance(sample_weight, numbers.Number):
-        weights = np.full(n_rows, weights)
-    if weights.shape != (n_rows,) or not (np.isfinite(weights) & (weights >= 0)).all():
-        check_sample_weight(weights, n_rows)  # always raises; reuses the standard message
-    return weights
