@@ -21,7 +21,7 @@ def test_values_and_gradient_are_those_of_the_pairs(rng, d, bandwidth, weighted)
     pairs = kernel_means(sample, basis, bandwidth, gradient=True)
     grid = GridMeans(sample.rows @ basis, bandwidth)
     transforms = grid.spread(sample)
-    ours = KernelMeans(grid.values(transforms), grid.fields(transforms, sample), -1.0)
+    ours = KernelMeans(grid.values(transforms), grid.fields(transforms, sample))
     coefficients = np.array([[1.0, -1.0, 0.0], [-1.0, 2.0, -1.0], [0.0, -1.0, 1.0]])
     assert np.abs(ours.values - pairs.values).max() < 1e-10
     # Errors cancel in differences of groups.

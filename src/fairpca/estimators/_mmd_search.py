@@ -267,7 +267,7 @@ class DiscrepancySearch:
         """How much more sampling noise a subsample shows than all rows, for each pair."""
         if sample.n_rows == self.sample.n_rows:
             return np.zeros(len(self.pairs))
-        values = kernel_means(sample, basis, self.bandwidth, dtype=np.float32).values
+        values = kernel_means(sample, basis, self.bandwidth).values
         return random_level(sample, values, self.pairs) * (1.0 - sample.n_rows / self.sample.n_rows)
 
     def _corrected(self, search: LimitedSearch, result: Solution) -> Solution:

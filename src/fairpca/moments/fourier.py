@@ -10,10 +10,10 @@ from concurrent.futures import ThreadPoolExecutor
 import numpy as np
 from scipy.special import gammaincinv
 
-from fairpca.linalg import single_blas_thread
+from fairpca.linalg import blas_threads, single_blas_thread
 from fairpca.moments._grouped_sample import GroupedSample
 from fairpca.moments.bandwidths import Bandwidth, widths_of
-from fairpca.moments.kernel_means import KernelMeans, available_cores
+from fairpca.moments.kernel_means import KernelMeans
 
 #: Features of all rows are kept from value to gradient up to this many (8 bytes each), else computed twice.
 _KEPT_ENTRIES = 40_000_000
@@ -38,7 +38,7 @@ class FourierKernel:
         k = len(sample.starts) - 1
         chunks = list(self._chunks(sample.starts))
         keep = gradient and sample.n_rows * n_features <= _KEPT_ENTRIES
-        with single_blas_thread(), ThreadPoolExecutor(available_cores()) as pool:
+        with single_blas_thread(), ThreadPoolExecutor(blas_threads()) as pool:
             waves = functools.partial(self._waves, sample, basis)
             kept: Sequence = list(pool.map(waves, chunks)) if keep else [None] * len(chunks)
             means = functools.partial(self._chunk_mean, sample, waves)
@@ -52,7 +52,7 @@ class FourierKernel:
             fields = np.zeros((k, k, *basis.shape))
             for (a, _), field in zip(chunks, pool.map(weigh, chunks, kept), strict=True):
                 fields[a] += field
-        return KernelMeans(values, fields, -1.0 / n_features)
+        return KernelMeans(values, fields / n_features)
 
     def _waves(
         self, sample: GroupedSample, basis: np.ndarray, chunk: tuple[int, slice]
