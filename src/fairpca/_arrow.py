@@ -5,7 +5,6 @@ Needs the extra ``fairpca[audit]``.
 
 from __future__ import annotations
 
-import copy
 import datetime
 import hashlib
 import json
@@ -14,8 +13,6 @@ from contextlib import contextmanager
 from functools import cached_property
 from pathlib import Path
 from typing import Any
-
-import numpy as np
 
 from fairpca._optional import require
 
@@ -32,7 +29,7 @@ def arrow_kind(path: Any) -> str | None:
 
 
 class ArrowFile:
-    """A Parquet or Feather (Arrow IPC) file, or some row groups of it; only the schema is read at once.
+    """A Parquet or Feather (Arrow IPC) file; only the schema is read at once.
 
     Parameters
     ----------
@@ -61,7 +58,6 @@ class ArrowFile:
         self.name = name or self.path.name
         self._kind = kind or _KINDS[self.path.suffix.lower()]
         self._metadata: Any = None
-        self._row_groups: list[int] | None = None  # None means all
         import_pyarrow(self.name)
         with readable(self.name, self._kind):
             self.schema = self._read_schema()
@@ -86,18 +82,7 @@ class ArrowFile:
         with readable(self.name, self._kind):
             return pyarrow.dataset.dataset(str(self.path), format="feather").count_rows()
 
-    def split(self, count: int) -> list[ArrowFile]:
-        """Split a Parquet file into at most ``count`` parts, each with some of its row groups."""
-        row_groups = range(self._metadata.num_row_groups)
-        count = max(min(count, len(row_groups)), 1)
-        return [self._part(part.tolist()) for part in np.array_split(np.array(row_groups, dtype=int), count)]
-
-    def _part(self, row_groups: list[int]) -> ArrowFile:
-        part = copy.copy(self)
-        part._row_groups = row_groups
-        return part
-
-    def batches(self, columns: Sequence[str], rows: int, *, use_threads: bool = True) -> Iterator[Any]:
+    def batches(self, columns: Sequence[str], rows: int) -> Iterator[Any]:
         """Record batches of at most ``rows`` rows, in file order; Parquet decodes texts directly to codes."""
         names = list(dict.fromkeys(columns))
         texts = [name for name in names if str(self.schema.field(name).type) in ("string", "large_string")]
@@ -106,7 +91,7 @@ class ArrowFile:
                 yield from self._feather_batches(names, rows)
                 return
             with self._parquet(texts) as file:
-                yield from file.iter_batches(rows, self._row_groups, names, use_threads=use_threads)
+                yield from file.iter_batches(rows, columns=names)
 
     def sha256(self) -> str:
         """Checksum of the file, read block by block."""

@@ -10,7 +10,7 @@ import numpy as np
 import pytest
 
 from fairpca import FairPCA
-from fairpca.moments import _streams, group_moments
+from fairpca.moments import arrow, group_moments
 from fairpca.moments.arrow import feature_columns, moments_from_batches, moments_from_parquet
 
 pa = pytest.importorskip("pyarrow", reason="pyarrow is not installed")
@@ -37,7 +37,7 @@ def people(rng):
     return X, sex
 
 
-@pytest.mark.parametrize("row_group_size", [3000, 500])  # too few for each thread, and plenty
+@pytest.mark.parametrize("row_group_size", [3000, 500])
 @pytest.mark.parametrize("batch_rows", [None, 137])
 @pytest.mark.parametrize("n_jobs", [1, 2])
 def test_parquet_equals_memory(tmp_path, people, row_group_size, batch_rows, n_jobs):
@@ -244,19 +244,19 @@ def test_the_summaries_of_many_files_are_not_held_together(tmp_path, monkeypatch
     for part in range(n_files):
         pq.write_table(pa.table(GOOD), tmp_path / f"{part:02}.parquet")
     finished = []
-    sequence = _streams.StreamReducer._sequence
+    block_moments = arrow.block_moments
 
-    def watched(self, batches):
+    def watched(*arguments):
         nonlocal most
-        moments = sequence(self, batches)
+        moments = block_moments(*arguments)
         finished.append(weakref.ref(moments))
         most = max(most, sum(each() is not None for each in finished))
         return moments
 
-    monkeypatch.setattr(_streams.StreamReducer, "_sequence", watched)
+    monkeypatch.setattr(arrow, "block_moments", watched)
     moments = moments_from_parquet(tmp_path, "sex", n_jobs=2)
     assert len(finished) == n_files
-    assert most <= 2 * _streams.PARTS_AHEAD + 1  # those submitted, and the one being merged
+    assert most <= 2 * 2 + 1  # two per thread, and the one being merged
     assert moments.total_count == 4 * n_files
 
 
@@ -266,14 +266,13 @@ def test_merging_follows_the_order_of_the_files(tmp_path, monkeypatch, people):
         rows = slice(250 * part, 250 * (part + 1))
         pq.write_table(table_of(X[rows], sex=sex[rows]), tmp_path / f"{part:02}.parquet")
     straight = moments_from_parquet(tmp_path, "sex", n_jobs=2)
-    sequence = _streams.StreamReducer._sequence
-    turns = itertools.count()
+    block_moments, turns = arrow.block_moments, itertools.count()
 
-    def delayed(self, batches):
+    def delayed(*arguments):
         time.sleep(0.02 * (next(turns) % 2 == 0))
-        return sequence(self, batches)
+        return block_moments(*arguments)
 
-    monkeypatch.setattr(_streams.StreamReducer, "_sequence", delayed)
+    monkeypatch.setattr(arrow, "block_moments", delayed)
     assert np.array_equal(moments_from_parquet(tmp_path, "sex", n_jobs=2).scatters, straight.scatters)
 
 

@@ -8,7 +8,6 @@ from __future__ import annotations
 import os
 from collections import Counter
 from collections.abc import Iterable, Iterator, Sequence
-from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -19,7 +18,7 @@ from fairpca._progress import Report
 from fairpca._validation import Groups, check_sample_weight, groups_from_codes, intersect_groups, warn_user
 from fairpca.moments._arrow_columns import ColumnRoles
 from fairpca.moments._group_moments import GroupMoments
-from fairpca.moments._streams import RowBlock, StreamReducer, n_threads
+from fairpca.moments._streams import RowBlock, block_moments, merged_in_order
 
 __all__ = ["ParquetChunks", "feature_columns", "moments_from_batches", "moments_from_parquet"]
 
@@ -83,16 +82,19 @@ def moments_from_parquet(
     >>> moments.labels, moments.means.tolist()
     (('f', 'm'), [[2.5, 0.5], [2.0, 1.0]])
     """
-    workers = n_threads(n_jobs)
     roles, files = _checked_files(path, sensitive, columns, weight)
-    batch_rows = _rows_of_batch(batch_rows, roles)
-    reducer = _reducer(roles, sum(file.n_rows for file in files), progress)
-    parts = [part for file in files for part in file.split(workers if len(files) < workers else 1)]
-    if len(parts) < workers:  # too few row groups for one per thread: threads decode columns in parallel instead
-        batches = (batch for part in parts for batch in part.batches(roles.all, batch_rows))
-        return _checked(reducer.in_turns(batches, workers), roles)
-    streams = (part.batches(roles.all, batch_rows, use_threads=False) for part in parts)
-    return _checked(reducer.side_by_side(streams, workers), roles)
+    rows, n_rows, done = _rows_of_batch(batch_rows, roles), sum(file.n_rows for file in files), 0
+
+    def batches() -> Iterator[Any]:
+        nonlocal done
+        for file in files:
+            for batch in file.batches(roles.all, rows):
+                yield batch
+                done += batch.num_rows
+                if progress is not None:
+                    progress(done, n_rows, "rows read")
+
+    return _moments(batches(), roles, n_jobs)
 
 
 class ParquetChunks:
@@ -183,7 +185,7 @@ def moments_from_batches(
     [2.0, 1.0]
     """
     roles = ColumnRoles(columns, sensitive, weight)
-    return _checked(_reducer(roles).in_turns(_checked_batches(batches, roles), n_threads(n_jobs)), roles)
+    return _moments(_checked_batches(batches, roles), roles, n_jobs)
 
 
 def feature_columns(
@@ -247,38 +249,29 @@ def _checked_batches(batches: Any, roles: ColumnRoles) -> Iterator[Any]:
 
 def _record_batches(batches: Any) -> Iterator[Any]:
     """Yield the batches of a single batch, a table, a dataset, or an iterable of batches and tables."""
-    if hasattr(batches, "to_batches"):
-        yield from batches.to_batches()
-    elif _is_batch(batches):
-        yield batches
-    elif isinstance(batches, Iterable):
-        for item in batches:
-            if hasattr(item, "to_batches"):
-                yield from item.to_batches()
-            elif _is_batch(item):
-                yield item
-            else:
-                raise _no_batches(f"an iterable of {type(item).__name__}")
-    else:
-        raise _no_batches(type(batches).__name__)
+    whole = hasattr(batches, "to_batches") or _is_batch(batches)
+    items = [batches] if whole or not isinstance(batches, Iterable) else batches
+    for item in items:
+        if hasattr(item, "to_batches"):
+            yield from item.to_batches()
+        elif _is_batch(item):
+            yield item
+        else:
+            raise TypeError(
+                "batches must be a pyarrow Table or an iterable of pyarrow record batches, but contains a "
+                f"{type(item).__name__}; convert it first, for example with pyarrow.Table.from_pandas."
+            )
 
 
 def _is_batch(value: Any) -> bool:
     return all(hasattr(value, name) for name in ("schema", "num_rows", "column"))
 
 
-def _no_batches(found: str) -> TypeError:
-    return TypeError(
-        f"batches must be a pyarrow Table or an iterable of pyarrow record batches, got {found}; convert it first, for "
-        "example with pyarrow.Table.from_pandas."
+def _moments(batches: Iterable[Any], roles: ColumnRoles, n_jobs: int | None) -> GroupMoments:
+    """Each thread decodes what it accumulates."""
+    moments = merged_in_order(
+        lambda batch: block_moments(roles.features, _decode(roles, batch)), batches, roles.features, n_jobs
     )
-
-
-def _reducer(roles: ColumnRoles, n_rows: int = 0, progress: Report | None = None) -> StreamReducer:
-    return StreamReducer(roles.features, partial(_decode, roles), n_rows, progress)
-
-
-def _checked(moments: GroupMoments, roles: ColumnRoles) -> GroupMoments:
     if not moments.labels:
         raise ValueError("There are no rows (of positive weight) to learn from.")
     if roles.weight is not None:
@@ -291,22 +284,13 @@ def _rows_of_batch(batch_rows: int | None, roles: ColumnRoles) -> int:
 
 
 def _decode(roles: ColumnRoles, batch: Any) -> RowBlock:
-    """Features, groups and weights of the rows with positive weight."""
     columns = [_numbers(batch, name) for name in roles.features]
     encoded = [_groups(batch, name) for name in roles.sensitive]
     groups = encoded[0] if len(encoded) == 1 else intersect_groups(encoded)
-    if roles.weight is None:
-        return RowBlock(columns, groups)
-    return _without_zero_weights(columns, groups, _numbers(batch, roles.weight).astype(np.float64))
-
-
-def _without_zero_weights(columns: list[np.ndarray], groups: Groups, weights: np.ndarray) -> RowBlock:
-    if not np.isfinite(weights).all() or weights.min(initial=0.0) < 0:
-        check_sample_weight(weights, len(weights))  # always raises; reuses the standard message
-    kept = weights > 0
-    if kept.all():
-        return RowBlock(columns, groups, weights)
-    return RowBlock([column[kept] for column in columns], Groups(groups.labels, groups.codes[kept]), weights[kept])
+    weights = None
+    if roles.weight is not None:
+        weights = check_sample_weight(_numbers(batch, roles.weight), batch.num_rows, part=True)
+    return RowBlock(columns, groups, weights)
 
 
 def _numbers(batch: Any, name: str) -> np.ndarray:
