@@ -106,24 +106,18 @@ def check_matrix(estimator: Any, X: Any, *, reset: bool, min_samples: int = 1, f
     ``finite=False`` leaves missing and infinite values to the caller (:func:`check_finite`). Rows of a fitted estimator
     may contain its sensitive columns.
     """
-    _check_eager(X)
-    with _with_remedy(X):
-        return validate_data(
-            estimator,
-            as_array(X if reset else without_sensitive_columns(estimator, X)),
-            reset=reset,
-            accept_sparse="csr",
-            dtype=[np.float64, np.float32],
-            ensure_min_samples=min_samples,
-            ensure_all_finite=finite,
-        )
+    X = X if reset else without_sensitive_columns(estimator, X)
+    check = functools.partial(validate_data, estimator, reset=reset)
+    return check_plain_matrix(X, min_samples=min_samples, finite=finite, check=check)
 
 
-def check_plain_matrix(X: Any, *, min_samples: int = 1, finite: bool = True) -> Any:
+def check_plain_matrix(
+    X: Any, *, min_samples: int = 1, finite: bool = True, check: Callable[..., Any] = check_array
+) -> Any:
     """The same check where there is no estimator to remember feature names."""
     _check_eager(X)
     with _with_remedy(X):
-        return check_array(
+        return check(
             as_array(X),
             accept_sparse="csr",
             dtype=[np.float64, np.float32],
@@ -525,5 +519,6 @@ def legacy_generator(random_state: Any) -> np.random.RandomState:
         return check_random_state(0 if random_state is None else random_state)
     except ValueError:
         raise ValueError(
-            f"random_state={random_state!r} must be an integer, a numpy RandomState, or None for a fixed seed."
+            f"random_state={random_state!r} must be an integer from 0 to 2**32 - 1, a numpy RandomState, or None for a "
+            "fixed seed."
         ) from None

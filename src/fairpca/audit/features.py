@@ -60,6 +60,8 @@ def candidates(table: Table, roles: Roles, max_levels: int, progress: Report) ->
             raise TableError(f"{where} must be numbers, but contain {text!r}", remedy)
         if role == "weights" and column.seen.smallest < 0:
             raise TableError(f"{where} are negative in places ({column.seen.smallest:g})", remedy)
+        if role == "weights" and column.seen.largest == 0:
+            raise TableError(f"{where} are zero in every row", remedy)
     if roles.label is not None and len(columns[roles.label].texts) > MAX_GROUPS:
         many = f"The label {roles.label!r} has more than {MAX_GROUPS} different values; it must be a class label"
         raise TableError(many, Remedy("name another column", "label"))
@@ -69,6 +71,7 @@ def candidates(table: Table, roles: Roles, max_levels: int, progress: Report) ->
     check_any_feature(table.name, names, roles.not_features, left_out)
     numeric = tuple(name for name in names if columns[name].numeric)
     levels = {name: columns[name].levels for name in names if not columns[name].numeric}
+    commas = {name: columns[name].commas for name in numeric if columns[name].commas}
     kept = {token.lower() for token in table.missing.usual} & KEPT_IN_LABELS
     kept_tokens = {
         name: texts
@@ -78,14 +81,15 @@ def candidates(table: Table, roles: Roles, max_levels: int, progress: Report) ->
     record = Preparation(
         file=table.name, delimiter=table.delimiter, missing=table.missing.all, rows=0, groups={}, numeric=numeric,
         levels=levels, not_features=roles.not_features, left_out=left_out, label=roles.label, weights=roles.weights,
-        kept_tokens=kept_tokens, commas={}, dropped=Dropped(0, {}, {}, 0), pooled={}, imputed={}, merged={}, fills={},
+        kept_tokens=kept_tokens, commas=commas, dropped=Dropped(0, {}, {}, 0), pooled={}, imputed={}, merged={},
+        fills={},
     )  # fmt: skip
     return columns, record
 
 
 def chosen(rows: Pass, least: int) -> Preparation:
     """Columns that vary and do not reveal the group; why others are left out is recorded. Rare levels are pooled."""
-    record, columns, sizes = rows.record, rows.columns, rows.group_rows.values()
+    record, sizes = rows.record, rows.group_rows.values()
     reasons, levels, pooled = dict[str, str](), dict[str, tuple[str, ...]](), dict[str, dict[str, int]]()
     for name, found in rows.values.items():
         cells = rows.cells[name].reshape(-1, len(found))
@@ -104,13 +108,13 @@ def chosen(rows: Pass, least: int) -> Preparation:
     numeric = tuple(name for name in record.numeric if name not in left_out)
     levels = {name: found for name, found in levels.items() if name not in left_out}
     check_any_feature(record.file, [*numeric, *levels], record.not_features, left_out)
-    commas = {name: columns[name].commas for name in numeric}
+    of_numbers: dict[str, Any] = {
+        field: {name: value for name, value in getattr(record, field).items() if name in numeric}
+        for field in ("commas", "fills", "imputed")
+    }
     return replace(
-        record, numeric=numeric, levels=levels, left_out=left_out, min_level=least, pooled=pooled,
-        commas={name: meaning for name, meaning in commas.items() if meaning},
-        fills={name: fill for name, fill in record.fills.items() if name in numeric},
-        imputed={name: count for name, count in record.imputed.items() if name in numeric},
-    )  # fmt: skip
+        record, numeric=numeric, levels=levels, left_out=left_out, min_level=least, pooled=pooled, **of_numbers
+    )
 
 
 def _exceeds_chance(n_values: int, group_counts: Iterable[int]) -> bool:

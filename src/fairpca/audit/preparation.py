@@ -155,8 +155,8 @@ class Preparation:
 
     @property
     def tokens(self) -> MissingTokens:
-        """What means a missing value."""
-        usual = tuple(token for token in MISSING_TOKENS if token in self.missing)
+        """What means a missing value; the usual ones of CSV files, too, if the fit was not to a CSV file."""
+        usual = tuple(token for token in MISSING_TOKENS if token in self.missing or self.delimiter is None)
         return MissingTokens(usual, tuple(token for token in self.missing if token not in usual))
 
     def encoded(self, numbers: Mapping[Any, np.ndarray], texts: Mapping[str, Coded]) -> Iterator[np.ndarray]:

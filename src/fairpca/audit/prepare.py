@@ -239,6 +239,11 @@ def prepare(
         record, notes=tuple(notes(rows, record, found)), sampled=sampled if stream and sample_rows else "",
         offsets=tuple(means.tolist()), scales=tuple(scales.tolist()),
     )  # fmt: skip
+    if moments is not None:
+        others = np.zeros(len(continuous))
+        moments = moments.standardised(np.r_[means, others], np.r_[scales, others + 1])
+    if stream and not sample_rows:
+        X, found = X[:0], {name: values[:0] for name, values in found.items()}
     X -= means
     X /= scales
     names = np.array(list(rows.ids[GROUPS].of))[found[GROUPS]]
@@ -248,12 +253,10 @@ def prepare(
         check_group_counts(roles, {group: int((names == group).sum()) for group in groups}, len(X))
         if label is not None and y is not None:
             check_class_counts(label, Counter(y.tolist()))
-    kept = slice(None if sample_rows or not stream else 0)
     return Prepared(
-        X[kept], names[kept], None if y is None else y[kept], None if clusters is None else found[clusters][kept],
-        None if factors is None else factors[kept],
-        None if moments is None else _standardised(moments, means, scales, roles.continuous),
-        record, table, {name: found[name][kept] for name in continuous},
+        X, names, y, None if clusters is None else found[clusters], None if factors is None else factors[: len(X)],
+        AttributeMoments(roles.continuous, moments) if moments is not None and continuous else moments,
+        record, table, {name: found[name] for name in continuous},
     )  # fmt: skip
 
 
@@ -276,32 +279,20 @@ def _read(
         most = max(STREAM_NUMBERS // len(record.keys), 1)
         wanted = most if first and impute else min(sample_rows or _ROWS_FOR_NOTES, most)
         rows, sample = passing(record), RowSample(wanted if streamed else None, seed)
-        blocks, roles = map(sample.add, rows), rows.roles
+        blocks = map(sample.add, rows)
         if streamed and not first:
-            moments = moments_from_blocks(map(rows.block, blocks), [*record.feature_names, *roles.continuous])
+            moments = moments_from_blocks(map(rows.block, blocks), [*record.feature_names, *rows.roles.continuous])
         else:
             deque(blocks, maxlen=0)
-        if not rows.group_rows and rows.zero_weights:
-            problem = f"The weights {roles.weights!r} of {record.file} are zero in every row"
-            raise TableError(problem, Remedy("name another column", "weights"))
         if not rows.group_rows:
             remedy = Remedy("drop the columns with the most", "drop")
             raise TableError(f"Every row of {record.file} has a missing value", "fill them in", remedy)
         if first:
             small = {label: count for label, count in sorted(rows.group_rows.items()) if count < merge_small}
             gaps = {name: count for name, count in rows.missing.items() if count}
-            fills = _medians(sample.rows(), record.numeric, roles.weights) if impute else {}
+            fills = _medians(sample.rows(), record.numeric, record.weights) if impute else {}
             record = replace(record, merged=small, fills=fills, imputed=gaps)
     return rows, sample.rows(), moments
-
-
-def _standardised(
-    moments: GroupMoments, means: np.ndarray, scales: np.ndarray, continuous: tuple[str, ...]
-) -> GroupMoments | AttributeMoments:
-    """The moments of the standardised features, with those of continuous sensitive columns if there are any."""
-    others = np.zeros(len(continuous))
-    moments = moments.standardised(np.r_[means, others], np.r_[scales, others + 1])
-    return AttributeMoments(continuous, moments) if continuous else moments
 
 
 def _medians(rows: Rows, names: Sequence[str], weights: str | None) -> dict[str, float]:

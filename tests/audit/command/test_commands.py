@@ -306,8 +306,7 @@ def test_reports_that_cannot_be_written_are_refused_at_once(people, tmp_path, ca
         (["--permutations", "0"], "'0' is not a whole number of at least 19"),
         (["--permutations", "-3"], "'-3' is not a whole number of at least 19"),
         (["--permutations", "many"], "'many' is not a whole number of at least 19"),
-        (["--seed", "-1"], "'-1' is not a whole number from 0 to 4294967295"),
-        (["--seed", "4294967296"], "is not a whole number from 0 to 4294967295"),
+        (["--seed", "-1"], "'-1' is not a whole number of at least 0"),
         (["--jobs", "0"], "'0' is not a whole number of at least 1"),
     ],
 )
@@ -395,7 +394,6 @@ def test_an_interrupt_that_became_another_error_is_one_all_the_same(interruptibl
 
     assert guarded("fairpca", run) == 130
     assert capsys.readouterr().err == "fairpca: interrupted\n"
-    assert signal.getsignal(signal.SIGINT) is signal.default_int_handler
 
 
 def test_help_teaches(capsys):

@@ -3,13 +3,9 @@
 from __future__ import annotations
 
 import argparse
-import contextlib
 import io
-import signal
 import sys
-import threading
-from collections.abc import Callable, Iterator, Sequence
-from types import FrameType
+from collections.abc import Callable, Sequence
 
 import fairpca
 from fairpca.audit.command._audit import AUDIT, COMPARE
@@ -33,38 +29,18 @@ def main(argv: Sequence[str] | None = None) -> int:
 def guarded(program: str, run: Callable[[], int]) -> int:
     """Call ``run``; a user error becomes one clear error message and exit code 2."""
     _escape_unencodable_output()
-    with _noting_interrupts() as interrupts:
-        try:
-            return run()
-        except BrokenPipeError:  # the reading process has ended, for example `fairpca demo | head`
-            sys.stderr.close()
-            return 0
-        except (KeyboardInterrupt, ValueError, TypeError, OSError, ImportError) as problem:
-            if isinstance(problem, KeyboardInterrupt) or interrupts:
-                print(f"{program}: interrupted", file=sys.stderr)
-                return 130
-            print(f"{program}: {problem}", file=sys.stderr)
-            return 2
-
-
-@contextlib.contextmanager
-def _noting_interrupts() -> Iterator[list[int]]:
-    """The interrupts so far: compiled code, a module being imported for example, may turn one into another error."""
-    noted: list[int] = []
-
-    def note(number: int, frame: FrameType | None) -> None:
-        noted.append(number)
-        raise KeyboardInterrupt
-
-    ours = signal.getsignal(signal.SIGINT) is signal.default_int_handler
-    if not (ours and threading.current_thread() is threading.main_thread()):
-        yield noted
-        return
-    signal.signal(signal.SIGINT, note)
     try:
-        yield noted
-    finally:
-        signal.signal(signal.SIGINT, signal.default_int_handler)
+        return run()
+    except BrokenPipeError:  # the reading process has ended, for example `fairpca demo | head`
+        sys.stderr.close()
+        return 0
+    except (KeyboardInterrupt, ValueError, TypeError, OSError, ImportError) as problem:
+        # A module being imported, for example, may turn an interrupt into another error.
+        if any(isinstance(one, KeyboardInterrupt) for one in (problem, problem.__context__)):
+            print(f"{program}: interrupted", file=sys.stderr)
+            return 130
+        print(f"{program}: {problem}", file=sys.stderr)
+        return 2
 
 
 def _run(given: list[str]) -> int:

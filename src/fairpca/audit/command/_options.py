@@ -24,8 +24,6 @@ _ESTIMATORS = [name for name in ESTIMATORS if name != "LeaceEraser"]  # which ha
 _ON_REQUEST = ", ".join(method.name for method in METHODS.values() if method.on_request)
 #: A larger number of components is taken for a typing error.
 _MOST_COMPONENTS = 100_000
-#: The largest seed that numpy's random generators accept.
-_LARGEST_SEED = 2**32 - 1
 
 
 def _integer(text: str) -> int | None:
@@ -35,14 +33,13 @@ def _integer(text: str) -> int | None:
         return None
 
 
-def _whole(least: int, most: int | None = None) -> Callable[[str], int]:
-    """A parser of whole numbers from ``least`` to ``most``."""
-    wanted = f"of at least {least}" if most is None else f"from {least} to {most}"
+def _whole(least: int) -> Callable[[str], int]:
+    """A parser of whole numbers."""
 
     def parse(text: str) -> int:
         number = _integer(text)
-        if number is None or number < least or (most is not None and number > most):
-            raise argparse.ArgumentTypeError(f"{text!r} is not a whole number {wanted}")
+        if number is None or number < least:
+            raise argparse.ArgumentTypeError(f"{text!r} is not a whole number of at least {least}")
         return number
 
     return parse
@@ -154,7 +151,7 @@ group keeps it""", {"type": _number_or_share, "default": 2}),
      {**_MANY, "type": _setting}),
     ("ac", "--permutations N", "number of random divisions for the p-values, at least 19 (default: %(default)s)",
      {"type": _whole(19), "default": 999}),
-    ("acf", "--seed N", "random seed (default: 0)", {"type": _whole(0, _LARGEST_SEED), "default": 0}),
+    ("acf", "--seed N", "random seed (default: 0)", {"type": _whole(0), "default": 0}),
     ("t", "--keep COLUMN", "copy a column of the file, unchanged, next to the scores; may be repeated", _MANY),
     ("adft", "--out FILE", """where the result is written, or - for the standard output (default: %(default)s): a report
 ends in .html, a model in .npz, scores in .csv, .parquet or .feather""", {"type": output_name}),

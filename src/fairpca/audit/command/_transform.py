@@ -17,9 +17,8 @@ from fairpca._progress import Progress
 from fairpca.audit.command._options import open_table
 from fairpca.audit.command._output import Command, check_output
 from fairpca.audit.model import Scores, load
-from fairpca.audit.preparation import Preparation
 from fairpca.audit.table import Table
-from fairpca.audit.texts import MISSING_TOKENS, MissingTokens
+from fairpca.audit.texts import MissingTokens
 
 __all__ = ["TRANSFORM"]
 
@@ -34,7 +33,9 @@ def _run(arguments: argparse.Namespace) -> int:
     both = next((name for name in keep if name in names), None)
     if both is not None:
         raise ValueError(f"--keep {both}: a score has the same name; rename the column in the file.")
-    table = open_table(arguments, _missing_tokens(model.preparation, arguments))
+    tokens = model.preparation.tokens
+    usual, added = tokens.usual if arguments.usual_missing else (), (*tokens.added, *arguments.missing)
+    table = open_table(arguments, MissingTokens(usual, added))
     with Progress(quiet=arguments.quiet) as progress:
         scores = Scores(model.preparation, table, keep, estimator=model.estimator, progress=progress)
         parts = (
@@ -55,13 +56,6 @@ def _kept(column: Any, table: Table) -> Any:
     if hasattr(column, "dictionary"):
         column = column.cast(column.type.value_type)
     return column if table.delimiter is None else pyarrow.compute.utf8_ltrim(column, " ")
-
-
-def _missing_tokens(preparation: Preparation, arguments: argparse.Namespace) -> MissingTokens:
-    """Those of the fit and those given here; a fit to a Parquet or Feather file does not use the usual ones."""
-    tokens = preparation.tokens
-    usual = MISSING_TOKENS if preparation.delimiter is None else tokens.usual
-    return MissingTokens(usual if arguments.usual_missing else (), (*tokens.added, *arguments.missing))
 
 
 def _write(stream: BinaryIO, kind: str, parts: Iterable[dict[str, Any]]) -> None:

@@ -18,7 +18,7 @@ from fairpca.audit.report._words import TERMS, limits, sample_sentence
 if TYPE_CHECKING:
     from fairpca.audit.report.audit import Audit
 
-__all__ = ["page"]
+__all__ = ["asset", "page"]
 
 
 def page(audit: Audit) -> str:
@@ -27,9 +27,9 @@ def page(audit: Audit) -> str:
     The content security policy in its head allows this script and this style sheet and nothing else: no other script,
     no attribute that runs code, no request to any host.
     """
-    style, script, found = _asset("style.css"), _asset("report.js"), audit.comparison
+    style, script, found = asset("style.css"), asset("report.js"), audit.comparison
     said = verdict(found)
-    return Template(_asset("template.html")).substitute(
+    return Template(asset("template.html")).substitute(
         policy=f"default-src 'none'; script-src {_hash(script)}; style-src {_hash(style)}; "
         "base-uri 'none'; form-action 'none'",
         title=escape(audit.title),
@@ -49,7 +49,8 @@ def page(audit: Audit) -> str:
     )
 
 
-def _asset(name: str) -> str:
+def asset(name: str) -> str:
+    """The text of a file in the folder of assets."""
     return (files("fairpca.audit.report") / "assets" / name).read_text(encoding="utf-8")
 
 

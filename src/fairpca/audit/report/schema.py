@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 import json
-from importlib.resources import files
 from typing import Any
+
+from fairpca.audit.report._page import asset
 
 __all__ = ["schema"]
 
@@ -28,4 +29,4 @@ def schema() -> dict[str, Any]:
     >>> schema()["properties"]["schema_version"]["pattern"]
     '^1\\\\.[0-9]+$'
     """
-    return json.loads((files("fairpca.audit.report") / "assets" / "audit.schema.json").read_text(encoding="utf-8"))
+    return json.loads(asset("audit.schema.json"))
