@@ -211,8 +211,7 @@ def test_weights_persons_and_medians_do_not_depend_on_the_division(tmp_path, rng
     options = {"weights": "w", "clusters": "person", "impute": "median"}
     whole = prepare(path, ["sex", "old"], **options)
     monkeypatch.setattr("fairpca.audit.csv_table._BLOCK_BYTES", 512)
-    for module in ("rows", "survey"):
-        monkeypatch.setattr(f"fairpca.audit.{module}._BATCH_NUMBERS", size)
+    monkeypatch.setattr("fairpca.audit.table._BATCH_NUMBERS", size)
     parts = prepare(path, ["sex", "old"], **options)
     batches = prepare(path, ["sex", "old"], **options, stream=True, sample_rows=1000)
     for other in (parts, batches, prepare(columns, ["sex", "old"], **options)):

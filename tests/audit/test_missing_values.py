@@ -30,7 +30,7 @@ def test_none_and_na_are_groups_and_classes(tmp_path, token, role):
     assert any(f"{token!r} in 'kind' (40 rows) was kept" in remark for remark in data.remarks)
     asked = table_of(
         tmp_path, "x,kind,other", lambda i: (i * i % 31, (token, "yes", "no")[i % 3], "ab"[i // 3 % 2]),
-        missing=MissingTokens.of([token]),
+        missing=MissingTokens(added=(token,)),
     )  # fmt: skip
     data = prepare(asked, *roles)
     assert len(data.X) == 80
@@ -49,7 +49,7 @@ def test_tokens_in_features(tmp_path, token):
     rows = [(token if i % 10 == 0 else i * i % 31, "fm"[i % 2]) for i in range(120)]
     data = prepare(table_of(tmp_path, "x,sex", rows.__getitem__), ["sex"])
     assert len(data.X) == 108
-    kept = table_of(tmp_path, "x,sex", rows.__getitem__, missing=MissingTokens.of(usual=False))
+    kept = table_of(tmp_path, "x,sex", rows.__getitem__, missing=MissingTokens(usual=()))
     is_text = token not in ("", "NaN")  # an empty cell is always missing, and NaN is what it says
     assert ("x" in prepare(kept, ["sex"]).preparation.levels) == is_text
 
@@ -59,7 +59,12 @@ def test_added_tokens_are_numbers_or_texts_as_written(tmp_path):
         ((("-999", "-999.0")[i // 10 % 2] if i % 10 == 0 else i * i % 31), ("M", "m", "x")[i % 3], "ab"[i // 2 % 2])
         for i in range(120)
     ]
-    tokens = MissingTokens.of(["-999", "M"])
+    tokens = MissingTokens(
+        added=(
+            "-999",
+            "M",
+        )
+    )
     table = table_of(tmp_path, "x,kind,group", rows.__getitem__, missing=tokens)
     found = prepare(table, "group", impute="median").preparation
     assert found.imputed["x"] == 12
@@ -77,7 +82,13 @@ def test_added_tokens_of_arrow_files(tmp_path):
     }
     path = tmp_path / "people.parquet"
     pyarrow.parquet.write_table(pa.table(columns), path, row_group_size=100)
-    tokens = MissingTokens.of(["-999", "unknown", "?"])
+    tokens = MissingTokens(
+        added=(
+            "-999",
+            "unknown",
+            "?",
+        )
+    )
     whole = prepare(read_table(path, missing=tokens), ["sex"])
     batches = streamed(read_table(path, missing=tokens), "sex", sample_rows=1000)
     for data in (whole, batches):

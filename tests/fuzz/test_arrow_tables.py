@@ -91,15 +91,14 @@ def test_any_division_into_batches_agrees(tmp_path, cases, monkeypatch):
         sensitive = made.column_names[rng.integers(1, made.num_columns)]
         label = rng.choice([None, *made.column_names])
         roles = {"sensitive": [sensitive], "label": label} | chosen_options(rng, label)
-        tokens = MissingTokens.of(rng.choice(["a", "1", "0.5", "-"], rng.integers(0, 3)).tolist())
+        tokens = MissingTokens(added=tuple(rng.choice(["a", "1", "0.5", "-"], rng.integers(0, 3)).tolist()))
 
         def prepared(data, roles=roles, tokens=tokens, **options):
             return outcome(lambda: prepare(read_table(data, missing=tokens), **roles, **options))
 
         whole, frame = prepared(path), prepared(made)
         with monkeypatch.context() as patch:
-            for module in ("rows", "survey"):
-                patch.setattr(f"fairpca.audit.{module}._BATCH_NUMBERS", int(rng.integers(20, 200)))
+            patch.setattr("fairpca.audit.table._BATCH_NUMBERS", int(rng.integers(20, 200)))
             others = [frame, prepared(path), prepared(path, stream=True, sample_rows=N_ROWS)]
         for other in others:
             check_same(whole, other)

@@ -60,7 +60,7 @@ class CsvTable(Table):
         if self._odd is None:
             self._odd = self._is_odd(self.delimiter or ",")
         raw, found = self._opened(), 0
-        for batch in sliced(self._parsed(raw, list(dict.fromkeys(names))), rows):
+        for batch in sliced(self._parsed(raw, list(names)), rows):
             found += batch.num_rows
             progress(raw.tell(), raw.size(), doing)
             yield batch

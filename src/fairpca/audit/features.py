@@ -72,17 +72,18 @@ def candidates(table: Table, roles: Roles, max_levels: int, progress: Report) ->
     numeric = tuple(name for name in names if columns[name].numeric)
     levels = {name: columns[name].levels for name in names if not columns[name].numeric}
     commas = {name: columns[name].commas for name in numeric if columns[name].commas}
-    kept = {token.lower() for token in table.missing.usual} & KEPT_IN_LABELS
+    tokens = table.missing
+    kept = {token.lower() for token in tokens.usual} & KEPT_IN_LABELS
     kept_tokens = {
         name: texts
         for name in roles.labels
         if (texts := {text: rows for text, rows in columns[name].texts.items() if text.lower() in kept})
     }
     record = Preparation(
-        file=table.name, delimiter=table.delimiter, missing=table.missing.all, rows=0, groups={}, numeric=numeric,
-        levels=levels, not_features=roles.not_features, left_out=left_out, label=roles.label, weights=roles.weights,
-        kept_tokens=kept_tokens, commas=commas, dropped=Dropped(0, {}, {}, 0), pooled={}, imputed={}, merged={},
-        fills={},
+        file=table.name, delimiter=table.delimiter, missing=(*tokens.usual, *tokens.added), rows=0, groups={},
+        numeric=numeric, levels=levels, not_features=roles.not_features, left_out=left_out, commas=commas,
+        kept_tokens=kept_tokens, dropped=Dropped(0, {}, {}, 0), pooled={}, imputed={}, fills={}, merged={},
+        label=roles.label, weights=roles.weights,
     )  # fmt: skip
     return columns, record
 

@@ -16,11 +16,9 @@ from fairpca.audit.preparation import Preparation, level_of, some
 from fairpca.audit.rare import POOLED_LEVEL
 from fairpca.audit.read import read_table
 from fairpca.audit.survey import survey
-from fairpca.audit.table import Table, silent
+from fairpca.audit.table import Table, rows_per_batch, silent
 from fairpca.persistence import read_model, save_model
 
-#: Values of a table that are processed at a time.
-_BATCH_NUMBERS = 2_000_000
 _SHOWN_LEVELS = 3
 _BOOLEANS = {"true": "1", "false": "0"}
 _FITTING = frozenset({"fit", "fit_moments", "partial_fit"})
@@ -179,7 +177,7 @@ class Scores:
         self._unknown, self._absent = dict[str, list[str]](), Counter[str]()
 
     def __iter__(self) -> Iterator[tuple[Any, np.ndarray]]:
-        rows = max(_BATCH_NUMBERS // (len(self._needed) + len(self._preparation.keys)), 1)
+        rows = rows_per_batch(len(self._needed) + len(self._preparation.keys))
         for batch in self._table.batches(self._needed, rows, self._progress, "rows written"):
             features = self._encode(batch)
             self.n_rows += len(features)

@@ -59,7 +59,7 @@ def read_table(data: Any, *, delimiter: str | None = None, missing: MissingToken
     (['age', 'city'], ';')
     """
     # Tokens of its own remember what was met.
-    tokens = replace(missing if isinstance(missing, MissingTokens) else MissingTokens.of(missing))
+    tokens = replace(missing) if isinstance(missing, MissingTokens) else MissingTokens(added=tuple(missing))
     if not isinstance(data, str | Path):
         return _FrameTable(data, delimiter, tokens)
     path = Path(data)
@@ -106,7 +106,7 @@ class _FrameTable(Table):
 
     def batches(self, names: Sequence[str], rows: int, progress: Report, doing: str) -> Iterator[Any]:
         # A batch for all of its chunks, so that different divisions of the same rows are read alike.
-        return sliced(self._table.select(list(dict.fromkeys(names))).combine_chunks().to_batches(), rows)
+        return sliced(self._table.select(list(names)).combine_chunks().to_batches(), rows)
 
 
 def _arrow_table(frame: Any) -> Any:

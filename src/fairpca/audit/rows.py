@@ -15,11 +15,8 @@ from fairpca._validation import Groups, groups_from_codes, intersect_groups
 from fairpca.audit.checks import MOST_COUNTED, Roles, check_few_groups
 from fairpca.audit.preparation import OTHER_GROUP, Dropped, Preparation, level_of
 from fairpca.audit.survey import Column
-from fairpca.audit.table import Table
+from fairpca.audit.table import Table, rows_per_batch
 from fairpca.moments._streams import RowBlock
-
-#: How many numbers are decoded at a time.
-_BATCH_NUMBERS = 2_000_000
 
 #: The rows of a batch that are used, by column: numbers (NaN where missing), positions of levels, numbers of classes
 #: and of persons; those of the groups are under ``GROUPS``.
@@ -81,7 +78,7 @@ class Pass:
     def __iter__(self) -> Iterator[Rows]:
         record, roles, table = self.record, self.roles, self.table
         names = [*record.columns, *roles.needed]
-        size = max(_BATCH_NUMBERS // (len(names) + len(record.keys)), 1)
+        size = rows_per_batch(len(names) + len(record.keys))
         for batch in table.batches(names, size, self._progress, "rows read"):
             self.n_rows += batch.num_rows
             rows = self._used_rows(batch)

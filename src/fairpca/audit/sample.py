@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import sys
 from typing import Any
 
 import numpy as np
@@ -28,14 +29,12 @@ class RowSample:
     """
 
     def __init__(self, size: int | None, seed: int) -> None:
-        self._size, self._rng, self._limit = size, np.random.default_rng(seed), np.inf
+        self._size = sys.maxsize if size is None else size
+        self._rng, self._limit = np.random.default_rng(seed), np.inf
         self._parts: list[Arrays] = []
 
     def add(self, arrays: Arrays) -> Arrays:
         """Add the rows of a block, the first axis of each array, and return them."""
-        if self._size is None:
-            self._parts.append(arrays)
-            return arrays
         keys = self._rng.random(len(next(iter(arrays.values()))))
         chosen = np.flatnonzero(keys < self._limit)
         self._parts.append({name: array[chosen] for name, array in (arrays | {_KEY: keys}).items()})
@@ -46,7 +45,7 @@ class RowSample:
     def rows(self) -> Arrays:
         """The arrays of the sample, in the order of the rows."""
         whole = {name: np.concatenate([part[name] for part in self._parts]) for name in self._parts[0]}
-        if self._size is not None and len(whole[_KEY]) > self._size:
+        if len(whole[_KEY]) > self._size:
             kept = np.sort(np.argpartition(whole[_KEY], self._size)[: self._size])
             whole = {name: values[kept] for name, values in whole.items()}
             self._limit = whole[_KEY].max()

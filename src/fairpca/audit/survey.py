@@ -18,7 +18,7 @@ from fairpca._arrow import python_values
 from fairpca._progress import Report
 from fairpca.audit.checks import MAX_GROUPS
 from fairpca.audit.errors import Remedy, TableError
-from fairpca.audit.table import Table, silent
+from fairpca.audit.table import Table, rows_per_batch, silent
 from fairpca.audit.texts import (
     COMMAS,
     MISSING_LEVEL,
@@ -33,7 +33,6 @@ from fairpca.audit.texts import (
 _MOST_TEXTS = 100_000
 #: Squares of larger numbers may overflow when summed: standardising would turn the column into zeros.
 _LARGEST = 1e150
-_BATCH_NUMBERS = 2_000_000
 #: Rows that are enough to see of most columns that they have many values.
 _FIRST_ROWS = 1000
 CONSTANT = "it is constant"
@@ -268,7 +267,7 @@ def survey(
     columns = {name: Column(table, name, label=name in labels) for name in dict.fromkeys(names)}
     wanted = list(columns)
     while wanted:
-        for batch in table.batches(wanted, max(_BATCH_NUMBERS // len(wanted), 1), progress, "finding levels"):
+        for batch in table.batches(wanted, rows_per_batch(len(wanted)), progress, "finding levels"):
             for name in wanted:
                 columns[name].add(batch.column(name))
         again = {name: column for name in wanted if (column := columns[name].again()) is not None}

@@ -11,6 +11,9 @@ from fairpca._progress import Report
 from fairpca.audit.errors import TableError
 from fairpca.audit.texts import MissingTokens
 
+#: How many numbers are decoded at a time.
+_BATCH_NUMBERS = 2_000_000
+
 
 class Table:
     """A table that is read in batches, as often as needed.
@@ -93,6 +96,11 @@ def check_unique(names: Sequence[str], file: str, written: Sequence[str] = ()) -
         differ = {text for text, name in zip(written, names, strict=False) if name == repeated}
         blanks = f" once blanks are removed ({', '.join(map(repr, sorted(differ)))})" if len(differ) > 1 else ""
         raise TableError(f"{file} has two columns named {repeated!r}{blanks}", "rename one")
+
+
+def rows_per_batch(n_numbers: int) -> int:
+    """How many rows with so many numbers each are decoded at a time."""
+    return max(_BATCH_NUMBERS // n_numbers, 1)
 
 
 def sliced(batches: Iterable[Any], rows: int) -> Iterator[Any]:

@@ -26,8 +26,6 @@ _PATTERNS = {
     "thousands separators": re.compile(rf"[+-]?(?:(?:\d{{1,3}}(?:,\d{{3}})+|\d+)(?:\.\d*)?|\.\d+){_EXPONENT}"),
 }
 _DATE = re.compile(r"(?:\d{4}[-/.]\d{1,2}[-/.]\d{1,2}|\d{1,2}[-/.]\d{1,2}[-/.](?:\d{4}|\d{2}))(?:[T ]\d{1,2}:\d{2}.*)?")
-#: What Python's str.strip removes.
-_BLANKS = "".join(character for character in map(chr, range(0x3001)) if character.isspace())
 
 
 @dataclass(frozen=True)
@@ -59,15 +57,6 @@ class MissingTokens:
     #: Added tokens that were met so far.
     met: set[str] = field(default_factory=set, init=False, compare=False, repr=False)
 
-    @classmethod
-    def of(cls, added: Iterable[str] = (), *, usual: bool = True) -> MissingTokens:
-        """The tokens that are added to the usual ones, or to none."""
-        return cls(MISSING_TOKENS if usual else (), tuple(dict.fromkeys(token.strip() for token in added)))
-
-    @property
-    def all(self) -> tuple[str, ...]:
-        return (*self.usual, *self.added)
-
     @cached_property
     def _numbers(self) -> dict[float, str]:
         return {float(token): token for token in self.added if is_number(token)}
@@ -83,7 +72,7 @@ class MissingTokens:
         import pyarrow
         import pyarrow.compute as arrow
 
-        texts = arrow.utf8_trim(texts.cast(pyarrow.string()), _BLANKS)
+        texts = arrow.utf8_trim_whitespace(texts.cast(pyarrow.string()))
         usual = {token.lower() for token in self.usual} - (KEPT_IN_LABELS if label else frozenset())
         absent = arrow.is_in(arrow.ascii_lower(texts), pyarrow.array(["", *usual]))
         if self.added:

@@ -25,8 +25,7 @@ N_ROWS = 900
 
 @pytest.fixture(autouse=True)
 def tiny_batches(monkeypatch):
-    for module in ("rows", "survey", "model"):
-        monkeypatch.setattr(f"fairpca.audit.{module}._BATCH_NUMBERS", 500)
+    monkeypatch.setattr("fairpca.audit.table._BATCH_NUMBERS", 500)
 
 
 @pytest.fixture
@@ -197,7 +196,7 @@ def test_a_sample_as_large_as_the_file_gives_the_same_figures(tmp_path, columns,
 
 @pytest.mark.parametrize("out", ["csv", "parquet", "feather"])
 def test_transform_streams_row_by_row(tmp_path, columns, capsys, out, monkeypatch):
-    monkeypatch.setattr("fairpca.audit.model._BATCH_NUMBERS", 400)
+    monkeypatch.setattr("fairpca.audit.table._BATCH_NUMBERS", 400)
     path = write(tmp_path, columns)
     run(["fit", path, "--sensitive", "sex", "--drop", "id", "--drop", "age", "--drop", "income"], tmp_path)
     columns["city"][500] = "Paris"
@@ -210,7 +209,7 @@ def test_transform_streams_row_by_row(tmp_path, columns, capsys, out, monkeypatc
     assert "'Paris'" in captured.err
     assert captured.err.count("\n") == 1
     assert f"900 rows, 2 scores each: stream.{out}" in captured.out
-    monkeypatch.setattr("fairpca.audit.model._BATCH_NUMBERS", 10**6)
+    monkeypatch.setattr("fairpca.audit.table._BATCH_NUMBERS", 10**6)
     assert run([*arguments, "--out", "memory.csv"], tmp_path) == 0
     with (tmp_path / "memory.csv").open(encoding="utf-8", newline="") as lines:
         expected = list(csv.DictReader(lines))
@@ -321,7 +320,7 @@ KEEP = [part for name in KEPT for part in ("--keep", name)]
 
 @pytest.mark.parametrize("out", ["parquet", "pq", "feather", "arrow"])
 def test_kept_columns_are_written_as_they_were_read(tmp_path, model, capsys, monkeypatch, out):
-    monkeypatch.setattr("fairpca.audit.model._BATCH_NUMBERS", 100)
+    monkeypatch.setattr("fairpca.audit.table._BATCH_NUMBERS", 100)
     path = write(tmp_path, {"x": np.arange(60.0), "y": np.arange(60.0), **KEPT})
     assert run(["transform", model, path, *KEEP, "--out", f"scores.{out}"], tmp_path) == 0
     found = (pq if out in ("parquet", "pq") else feather).read_table(tmp_path / f"scores.{out}")
@@ -377,7 +376,7 @@ def test_what_transform_refuses(tmp_path, model, capsys):
 
 def test_transform_prepares_a_bounded_number_of_rows_at_a_time(tmp_path, columns, capsys, monkeypatch):
     """Text is counted by the columns of its one-hot encoding."""
-    monkeypatch.setattr("fairpca.audit.model._BATCH_NUMBERS", 3_000)
+    monkeypatch.setattr("fairpca.audit.table._BATCH_NUMBERS", 3_000)
     columns = {"x": np.arange(900.0) % 31, "city": [f"c{i % 100}" for i in range(900)], "sex": columns["sex"]}
     path = write(tmp_path, columns)
     run(["fit", path, "--sensitive", "sex", "--min-level", "0"], tmp_path)

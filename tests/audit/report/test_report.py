@@ -157,5 +157,5 @@ def test_loss_in_the_sample_has_no_interval_on_the_page(hostile_audit):
 def test_an_audit_shows_itself(hostile_audit):
     assert "<table>" in hostile_audit._repr_html_()
     assert "<img" not in hostile_audit._repr_html_()
-    assert len(hostile_audit.to_frame()) == 2 * len(hostile_audit.comparison.results)
+    assert len(hostile_audit.comparison.to_frame()) == 2 * len(hostile_audit.comparison.results)
     assert json.loads(json.dumps(hostile_audit.comparison.as_dict()))["groups"]

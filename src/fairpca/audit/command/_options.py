@@ -183,10 +183,11 @@ def option_names(arguments: argparse.Namespace) -> dict[str, str]:
     return {name: f"--{name.replace('_', '-')}" for name in vars(arguments)}
 
 
-def open_table(arguments: argparse.Namespace, missing: MissingTokens | None = None) -> Table:
-    """The file that the arguments name; nothing but its columns is read."""
-    tokens = MissingTokens.of(arguments.missing, usual=arguments.usual_missing) if missing is None else missing
-    return read_table(arguments.data, delimiter=arguments.delimiter, missing=tokens)
+def open_table(arguments: argparse.Namespace, tokens: MissingTokens) -> Table:
+    """The file that the arguments name; the missing tokens that they add count besides those given."""
+    usual = tokens.usual if arguments.usual_missing else ()
+    given = MissingTokens(usual, (*tokens.added, *arguments.missing))
+    return read_table(arguments.data, delimiter=arguments.delimiter, missing=given)
 
 
 def load(arguments: argparse.Namespace, *, stream: bool | None = None) -> Prepared:
@@ -196,6 +197,6 @@ def load(arguments: argparse.Namespace, *, stream: bool | None = None) -> Prepar
     given = {name: getattr(arguments, name) for name in names if hasattr(arguments, name)}
     with Progress(quiet=arguments.quiet or arguments.json in (True, "-")) as progress:
         return prepare(
-            open_table(arguments), merge=dict(arguments.merge), stream=arguments.stream or stream, progress=progress,
-            **given,
+            open_table(arguments, MissingTokens()), merge=dict(arguments.merge), stream=arguments.stream or stream,
+            progress=progress, **given,
         )  # fmt: skip

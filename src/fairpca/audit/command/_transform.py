@@ -18,7 +18,6 @@ from fairpca.audit.command._options import open_table
 from fairpca.audit.command._output import Command, check_output
 from fairpca.audit.model import Scores, load
 from fairpca.audit.table import Table
-from fairpca.audit.texts import MissingTokens
 
 __all__ = ["TRANSFORM"]
 
@@ -33,9 +32,7 @@ def _run(arguments: argparse.Namespace) -> int:
     both = next((name for name in keep if name in names), None)
     if both is not None:
         raise ValueError(f"--keep {both}: a score has the same name; rename the column in the file.")
-    tokens = model.preparation.tokens
-    usual, added = tokens.usual if arguments.usual_missing else (), (*tokens.added, *arguments.missing)
-    table = open_table(arguments, MissingTokens(usual, added))
+    table = open_table(arguments, model.preparation.tokens)
     with Progress(quiet=arguments.quiet) as progress:
         scores = Scores(model.preparation, table, keep, estimator=model.estimator, progress=progress)
         parts = (

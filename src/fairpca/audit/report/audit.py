@@ -69,10 +69,6 @@ class Audit:
     remarks: list[str] = field(default_factory=list)
     provenance: dict[str, str] = field(default_factory=dict)
 
-    def to_frame(self) -> Any:
-        """One row per method, number of components and group, as a data frame (needs pandas)."""
-        return self.comparison.to_frame()
-
     def __repr__(self) -> str:
         return f"{self.title}\n{self.comparison!r}"
 
