@@ -37,14 +37,6 @@ class RangePoint:
     values: np.ndarray  # eigenvalues of the basis and of the vectors below
 
 
-@dataclass(frozen=True)
-class Spectrum:
-    """Full eigendecomposition of the weighted sum, descending."""
-
-    values: np.ndarray
-    vectors: np.ndarray
-
-
 class JointRange:
     """Symmetric matrices of shape (k, p, p) and the dimension d of the subspaces."""
 
@@ -150,12 +142,11 @@ class JointRange:
         """An upper bound on phi(w) that does not rely on the eigensolver; infinite if it missed an eigenvector."""
         return eigenvalue_sum_bound(self.combine(point.weights), point.basis)
 
-    def spectrum(self, weights: np.ndarray) -> Spectrum:
-        """One full eigenproblem."""
+    def spectrum(self, weights: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+        """All eigenvalues of the weighted sum, descending, and eigenvectors."""
         self.calls += 1
         values, vectors = np.linalg.eigh(self.combine(weights))
-        values, vectors = values[::-1], np.ascontiguousarray(vectors[:, ::-1])
-        return Spectrum(values, vectors)
+        return values[::-1], np.ascontiguousarray(vectors[:, ::-1])
 
     def within(self, forms: np.ndarray) -> JointRange:
         """The joint range of subspaces of a span, given the forms ``Q^T A_a Q`` of the base in its basis."""

@@ -77,7 +77,7 @@ class RobustFairPCA(MomentEstimator):
     verbose : int, default=0
         If positive, print the steps of the search: value, bound and gap, in shares of the total variance.
     random_state : int, RandomState or None
-        For the random starts; None is a fixed seed.
+        For random starts; None is a fixed seed.
 
     Attributes
     ----------
@@ -107,8 +107,8 @@ feature_names_in_, n_samples_seen_
         three or more groups the bound comes from a convex relaxation and is tight only for small radii. With
         ``relative=True`` in shares of the groups' variances, as is ``history_``.
     history_ : list of dict
-        Progress: objective and bound after every split of the sweep; or the objective after every step, with one
-        array per start of solver "subgradient".
+        Progress: objective and bound after every split of the sweep; for three or more groups the objective after
+        every descent; for solver "subgradient" the objective after every step, with one array per start.
     n_iter_, n_oracle_calls_ : int
     converged_ : bool
         Whether the gap closed. With three or more groups it does for small radii only: the components are otherwise

@@ -39,8 +39,6 @@ _ROUNDINGS = (8, 100)
 _ROUNDING_WORK = 1e7
 #: Roundings end if this many of them led to the same best value, up to this share of the gap.
 _AGREEING, _SAME = 3, 1e-3
-#: Eigenvalues that differ by less than this share of the largest count as tied.
-_TIED = 1e-6
 
 
 def minimise_on_range(
@@ -105,9 +103,8 @@ def _solve_many(
         found.try_point(joint.point(weights / weights.sum() if problem.normalised else weights))
 
     if fantope is None and problem.normalised:
-        point = joint.point(found.weights)
-        found.try_point(point)
-        if found.gap > tol and not _is_tied(point, joint.dimension):
+        try_weights(found.weights)
+        if found.gap > tol:
             end = refine_subspace(in_errors, joint, found.basis, found.weights)
             found.n_iter = end.n_iter
             found.try_basis(end.value, end.basis)
@@ -132,13 +129,7 @@ def _solve_many(
         _log.info("rounding: value %.9g, best %.9g, bound %.9g, gap %.3g", end.value, value, found.bound, gap)
         if found.try_basis(end.value, end.basis):
             try_weights(end.multipliers)
-            try_weights(np.where(end.multipliers > 1e-7 * end.multipliers.max(), end.multipliers, 0.0))
     return found.result(tol, Status.GAP, relaxed)
-
-
-def _is_tied(point: RangePoint, d: int) -> bool:
-    """Whether the d-th and the next eigenvalue are equal, so that the subspace is arbitrary."""
-    return len(point.values) > d and bool(point.values[d - 1] - point.values[d] <= _TIED * np.abs(point.values).max())
 
 
 def _count_agreeing(count: int, value: float, found: Incumbent) -> int:
@@ -166,13 +157,10 @@ def _roundings(
     yield leading
     whole = relaxed.eigenvalues > 1 - 1e-6
     fixed, face = relaxed.basis[:, whole], relaxed.basis[:, ~whole]
-    missing = d - fixed.shape[1]
-    if not 0 < missing < face.shape[1]:
-        return
     affordable = _ROUNDING_WORK / (joint.n_matrices * joint.size**2 * d)
     for _ in range(int(np.clip(affordable, *_ROUNDINGS)) // 2):
-        mixed = face @ orthonormalise(rng.standard_normal((face.shape[1], missing)))
-        yield np.hstack([fixed, mixed])
+        mixed = orthonormalise(rng.standard_normal((face.shape[1], d - fixed.shape[1])))
+        yield np.hstack([fixed, face @ mixed])
         yield orthonormalise(rng.standard_normal(leading.shape))
 
 

@@ -220,9 +220,8 @@ class _SmoothSupport:
         self._joint = joint
 
     def __call__(self, weights: np.ndarray, mu: float) -> Smooth:
-        spectrum = self._joint.spectrum(weights)
-        self.vectors = spectrum.vectors
-        value, self.occupation = _fermi_level(spectrum.values, self._joint.dimension, mu)
+        values, self.vectors = self._joint.spectrum(weights)
+        value, self.occupation = _fermi_level(values, self._joint.dimension, mu)
         return Smooth(value, self._captured(self.occupation), self._factor(mu))
 
     def drift(self, mu: float) -> np.ndarray:

@@ -55,20 +55,13 @@ def minimise_nested(offsets: np.ndarray, matrices: np.ndarray, solve_step: Solve
     columns, steps = [], []
     for row in offsets:
         joint, problem = JointRange(matrices, 1), Minimax(row - captured)
-        step = solve_step(problem, joint) if joint.size > 1 else _only_direction(problem, joint)
+        step = solve_step(problem, joint)
         direction = step.basis[:, 0]
         columns.append(complement @ direction)
         captured = captured + joint.captured(step.basis)
         steps.append(step)
         complement, matrices = _without(direction, complement, matrices)
     return NestedResult(np.stack(columns, axis=1), captured, steps)
-
-
-def _only_direction(problem: Minimax, joint: JointRange) -> SolverResult:
-    """A complement of dimension one leaves no choice."""
-    terms = problem.offsets - joint.captured(np.ones((1, 1)))
-    weights = np.eye(len(terms))[int(terms.argmax())]
-    return SolverResult(np.ones((1, 1)), float(terms.max()), float(terms.max()), weights, Status.OPTIMAL, 0, 0)
 
 
 def _without(direction: np.ndarray, complement: np.ndarray, matrices: np.ndarray) -> tuple[np.ndarray, np.ndarray]:

@@ -64,46 +64,37 @@ def _corrected(matrices: np.ndarray, face: _Face, wanted: np.ndarray) -> tuple[n
     )
     system = _kept_quantities(matrices[known], basis)
     missing = np.append(0.0, (wanted - captured)[known])  # the trace stays
-    change = _symmetric(np.linalg.lstsq(system, missing, rcond=1e-9)[0], basis.shape[1])
-    corrected, rotation = np.linalg.eigh(np.diag(values) + change)
+    change = np.linalg.lstsq(system, missing, rcond=1e-9)[0]  # a combination of the rows, so it is symmetric
+    corrected, rotation = np.linalg.eigh(np.diag(values) + change.reshape(len(values), -1))
     return np.clip(corrected, 0.0, 1.0), basis @ rotation
 
 
 def _kept_quantities(matrices: np.ndarray, basis: np.ndarray) -> np.ndarray:
-    """The identity and the matrices on the face, as rows whose inner products are those of the symmetric matrices."""
+    """The identity and the matrices on the face, as rows of f^2 entries."""
     f = basis.shape[1]
-    rows, columns = np.triu_indices(f)
-    factor = np.where(rows == columns, 1.0, np.sqrt(2.0))
-    kept = [np.eye(f), *(basis.T @ matrix @ basis for matrix in matrices)]
-    return np.stack([matrix[rows, columns] * factor for matrix in kept])
-
-
-def _symmetric(vector: np.ndarray, size: int) -> np.ndarray:
-    """The symmetric matrix that a row of :func:`_kept_quantities` stands for."""
-    rows, columns = np.triu_indices(size)
-    matrix = np.zeros((size, size))
-    matrix[rows, columns] = np.where(rows == columns, vector, vector / np.sqrt(2.0))
-    return matrix + np.triu(matrix, 1).T
+    return np.vstack([np.eye(f).reshape(1, -1), (basis.T @ (matrices @ basis)).reshape(-1, f * f)])
 
 
 def _face_direction(matrices: np.ndarray, basis: np.ndarray) -> np.ndarray | None:
     """A symmetric matrix orthogonal to the identity and to all matrices on the face, or None."""
-    system = _kept_quantities(matrices, basis)
+    f, system = basis.shape[1], _kept_quantities(matrices, basis)
     system /= np.maximum(np.linalg.norm(system, axis=1, keepdims=True), np.finfo(float).tiny)
     # With thousands of matrices there are many rows, and on a large face many columns.
     _, sizes, kept = np.linalg.svd(np.linalg.qr(system, mode="r"), full_matrices=False)
     kept = kept[sizes > 1e-9]
-    if len(kept) >= system.shape[1]:
+    if len(kept) >= f * (f + 1) // 2:
         return None
-    direction = np.random.default_rng(0).standard_normal((1, system.shape[1]))[0]
+    direction = np.random.default_rng(0).standard_normal((f, f))
+    direction = (direction + direction.T).ravel()
     for _ in range(2):
         direction -= kept.T @ (kept @ direction)
-    return _symmetric(direction / np.linalg.norm(direction), basis.shape[1])
+    direction = direction.reshape(f, f)
+    return (direction + direction.T) / np.linalg.norm(direction)
 
 
 def _move(face: _Face, direction: np.ndarray) -> _Face:
     """Move along ``direction`` until an eigenvalue reaches 0 or 1."""
-    step = min(_step_to_bound(face.values, direction), key=abs)
+    step = _step_to_bound(face.values, direction)
     moved, rotation = np.linalg.eigh(np.diag(face.values) + step * direction)
     closest = np.argmin(np.minimum(moved, 1 - moved))
     moved[closest] = round(moved[closest])  # it reached the bound up to rounding
@@ -117,11 +108,8 @@ def _sorted_out(values: np.ndarray, basis: np.ndarray, whole: np.ndarray) -> _Fa
     return _Face(values[rest], basis[:, rest], np.hstack([whole, basis[:, one]]))
 
 
-def _step_to_bound(values: np.ndarray, direction: np.ndarray) -> tuple[float, float]:
-    """The smallest positive and largest negative step at which diag(values) + step * direction leaves [0, I]."""
-    lower = np.linalg.eigvalsh(direction / np.sqrt(np.outer(values, values)))
-    upper = np.linalg.eigvalsh(-direction / np.sqrt(np.outer(1 - values, 1 - values)))
-    most_negative, most_positive = min(lower[0], upper[0]), max(lower[-1], upper[-1])
-    forward = -1.0 / most_negative if most_negative < 0 else np.inf
-    backward = -1.0 / most_positive if most_positive > 0 else -np.inf
-    return forward, backward
+def _step_to_bound(values: np.ndarray, direction: np.ndarray) -> float:
+    """The smallest positive step at which diag(values) + step * direction leaves [0, I]; the trace of both is fixed."""
+    to_zero = np.linalg.eigvalsh(direction / np.sqrt(np.outer(values, values)))[0]
+    to_one = np.linalg.eigvalsh(-direction / np.sqrt(np.outer(1 - values, 1 - values)))[0]
+    return -1.0 / min(to_zero, to_one)

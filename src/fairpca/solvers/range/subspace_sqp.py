@@ -22,8 +22,6 @@ _ATTEMPTS = 12
 #: The damping with which a rejected step is retried, relative to the curvature, and how it grows and shrinks.
 _LEAST_DAMPING = 1e-6
 _GROWTH, _RELIEF = 10.0, 0.1
-#: A step is corrected if it gains less than this share of what the model predicts.
-_AS_PREDICTED = 0.7
 #: Number of steps that are always taken; after these, a descent is abandoned if this many more steps like the last one
 #: would not reach the value to beat.
 _FIRST_STEPS, _STEPS_AHEAD = 5, 20
@@ -107,21 +105,16 @@ class _Quadratic:
         self._shape = (d, len(outer))
 
     def trials(self, damping: float) -> list[_Trial]:
-        """The end of the best step of the model and, where F is a maximum, of steps that allow for what it leaves out.
+        """The end of the best step of the model and, where F is a maximum, of Newton steps on the active J_m.
 
-        The model of each J_m is linear. Where that predicts too much, the step is repeated with the error that it
-        made. Near the end, Newton steps on the active J_m, corrected in the same way, converge faster than steps with
-        absolute curvature.
+        Near the end, Newton steps converge faster than steps with absolute curvature. The model of each J_m is linear,
+        so a second one allows for the error that the first one made.
         """
         factor, stiffness = self.factor(damping), self._stiffness(damping)
         if not self._problem.normalised:
             return [self._try(_maximise_on_orthant(-self._values, factor), stiffness)]
         multipliers = maximise_on_simplex(self._values, factor, start=self._multipliers)
-        trials, highest = [self._try(multipliers, stiffness)], self._values.max()
-        predicted = (self._values - factor @ (multipliers @ factor)).max()
-        if highest - trials[0].value < _AS_PREDICTED * (highest - predicted):
-            corrected = maximise_on_simplex(self._values + trials[0].missed, factor, start=multipliers)
-            trials.append(self._try(corrected, stiffness))
+        trials = [self._try(multipliers, stiffness)]
         if not damping:
             active, missed = np.flatnonzero(multipliers), np.zeros_like(self._values)
             for _ in range(2):

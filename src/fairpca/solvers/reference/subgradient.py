@@ -40,7 +40,7 @@ def descend_subgradient(
     The paper returns the last iterate; kept here is the best. ``history`` has one entry per start.
     """
     p, q = joint.size, joint.size - joint.dimension
-    complement = joint.spectrum(weights).vectors[:, joint.dimension :]
+    complement = joint.spectrum(weights)[1][:, joint.dimension :]
     starts = [np.ascontiguousarray(complement), *(random_frame(rng, p, q) for _ in range(n_starts))]
     runs = [_descend(problem, joint.matrices, start, step, max_iter) for start in starts]
     best = min(runs, key=lambda run: run.value)
