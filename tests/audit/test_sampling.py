@@ -30,3 +30,10 @@ def test_the_sample_is_uniform_reproducible_and_independent_of_blocks():
 
 def test_a_sample_larger_than_the_stream_is_all_of_it_in_order():
     np.testing.assert_array_equal(draw(0, 7, size=5000), np.arange(1000.0))
+
+
+def test_the_sample_does_not_depend_on_how_the_data_was_made():
+    """Not even if the numbers came from numpy's generator with the same seed."""
+    numbers = np.random.default_rng(0).random(2000)
+    drawn = draw(0, 500, size=200, n_rows=2000).astype(int)
+    assert 0.4 < numbers[drawn].mean() < 0.6

@@ -7,6 +7,8 @@ from typing import Any
 
 import numpy as np
 
+from fairpca._validation import rng_for
+
 Arrays = dict[Any, np.ndarray]
 _KEY = ("key",)
 
@@ -30,7 +32,7 @@ class RowSample:
 
     def __init__(self, size: int | None, seed: int) -> None:
         self._size = sys.maxsize if size is None else size
-        self._rng, self._limit = np.random.default_rng(seed), np.inf
+        self._rng, self._limit = rng_for(seed, "rows"), np.inf
         self._parts: list[Arrays] = []
 
     def add(self, arrays: Arrays) -> Arrays:

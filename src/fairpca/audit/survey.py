@@ -81,9 +81,7 @@ class SeenNumbers:
 
     def add(self, values: np.ndarray) -> None:
         """Add rows; missing values are not finite."""
-        if not len(values):
-            return
-        known = values if np.isfinite([values.min(), values.max()]).all() else values[np.isfinite(values)]
+        known = values[np.isfinite(values)]
         if not len(known):
             return
         if self._consecutive or self._named:
