@@ -5,7 +5,6 @@ Needs the extra ``fairpca[audit]``.
 
 from __future__ import annotations
 
-import datetime
 import hashlib
 import json
 from collections.abc import Iterator, Sequence
@@ -15,8 +14,6 @@ from pathlib import Path
 from typing import Any
 
 from fairpca._optional import require
-
-__all__ = ["ArrowFile", "arrow_kind", "import_pyarrow", "python_values", "readable", "row_index"]
 
 _KINDS = {".parquet": "Parquet", ".pq": "Parquet", ".feather": "Feather", ".arrow": "Feather"}
 #: Bytes to read from a column at a time, instead of its whole row group.
@@ -152,15 +149,8 @@ def python_values(column: Any) -> list[Any]:
 
     if column.type != pyarrow.time64("ns"):
         return column.to_pylist()
-    nanoseconds = column.cast(pyarrow.int64()).to_pylist()
-    times = column.cast(pyarrow.time64("us"), safe=False).to_pylist()
-    return [time if time is None else _time_text(time, count) for time, count in zip(times, nanoseconds, strict=True)]
-
-
-def _time_text(time: datetime.time, nanoseconds: int) -> str:
-    """Format like Python's times, with three more digits if there are nanoseconds."""
-    rest = nanoseconds % 1000
-    return f"{time.isoformat('microseconds')}{rest:03}" if rest else str(time)
+    texts = column.cast(pyarrow.string()).to_pylist()
+    return [text if text is None else text.rstrip("0").rstrip(".") for text in texts]
 
 
 def import_pyarrow(name: str) -> Any:

@@ -11,8 +11,6 @@ from typing import Any
 
 import numpy as np
 
-__all__ = ["as_array", "as_rows", "is_tensor", "on_another_device", "one_per_row"]
-
 
 def is_tensor(values: Any) -> bool:
     torch = sys.modules.get("torch")

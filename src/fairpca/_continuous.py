@@ -10,17 +10,6 @@ import numpy as np
 
 from fairpca._validation import Groups, check_groups, code_type
 
-__all__ = [
-    "ALL_ROWS",
-    "Measurements",
-    "all_rows",
-    "check_beside",
-    "check_continuous",
-    "check_measurements",
-    "columns_by_name",
-    "separate_continuous",
-]
-
 #: The label of the only group where every sensitive feature is continuous.
 ALL_ROWS = "all"
 

@@ -9,20 +9,6 @@ from typing import Any
 import numpy as np
 from scipy import sparse
 
-__all__ = [
-    "check_not_lazy",
-    "drop_columns",
-    "feature_names_of",
-    "is_categorical",
-    "is_column_name",
-    "is_frame",
-    "label_columns",
-    "split_columns",
-    "split_named_columns",
-    "texts_by_column",
-]
-
-
 #: So many columns are named in an error.
 _LISTED = 5
 

@@ -132,21 +132,22 @@ def test_errors(people):
         FairPCA(2).fit(da.from_array(X, chunks=(100, 6)), sensitive_features=sex)
 
 
-def test_several_columns_and_one_weight_in_memory_with_a_dask_array(people):
+def test_several_columns_and_weights_in_memory_with_a_dask_array(people, rng):
     X, sex = people
+    weights = rng.integers(1, 4, len(X))
     lazy = da.from_array(X, chunks=(130, 6))
     columns = {"sex": sex, "old": np.arange(len(X)) % 3 == 0}
-    expected = group_moments(X, sensitive_features=columns, sample_weight=2.0)
+    expected = group_moments(X, sensitive_features=columns, sample_weight=weights)
     frame = pd.DataFrame(columns)
     mixed = {"sex": da.from_array(sex, chunks=100), "old": columns["old"]}
     for given in (columns, mixed, frame, frame.astype({"sex": "category"})):
-        assert_same(moments_from_dask(lazy, sensitive_features=given, sample_weight=2.0), expected)
+        assert_same(moments_from_dask(lazy, sensitive_features=given, sample_weight=weights), expected)
     table = dd.from_pandas(frame_of(X, sex), npartitions=4)
     series = {"sex": table["sex"], "first": table["sex"] == "a"}
     features = table.drop(columns="sex")
     assert_same(
-        moments_from_dask(features, sensitive_features=series, sample_weight=2),
-        group_moments(X, sensitive_features={"sex": sex, "a": sex == "a"}, sample_weight=2),
+        moments_from_dask(features, sensitive_features=series),
+        group_moments(X, sensitive_features={"sex": sex, "a": sex == "a"}),
     )
 
 
@@ -174,7 +175,7 @@ def test_columns_by_name_in_any_form(people, names):
     )
 
 
-@pytest.mark.parametrize("weights", [6e-10, np.full(1000, 6e-10), "chunks"])
+@pytest.mark.parametrize("weights", [np.full(1000, 6e-10), "chunks"])
 def test_the_total_weight_of_all_chunks_must_be_large_enough(people, weights):
     X, sex = people
     weights = da.full(1000, 6e-10, chunks=100) if isinstance(weights, str) else weights
@@ -203,7 +204,7 @@ def test_invalid_arguments_are_named_in_the_error(people):
         FairPCA(2).fit(frame, sensitive_features="sex", sample_weight=np.ones(1000))
     with pytest.raises(ValueError, match="with the same chunks as X, or the name of a column of X, because"):
         FairPCA(2).fit(features, sensitive_features=sex)
-    with pytest.raises(ValueError, match=r"sample_weight has shape \(999,\)"):
+    with pytest.raises(ValueError, match="sample_weight has 999 rows, but X has 1000"):
         FairPCA(2).fit(array, sensitive_features=sex, sample_weight=np.ones(999))
     for flat in (array[:, 0], features["x0"]):
         with pytest.raises(ValueError, match=r"X must be a Dask .*two dimensions"):

@@ -10,7 +10,7 @@ __all__ = ["check_group_variance"]
 
 def check_group_variance(reduction: Reduction, center: str, reason: str) -> None:
     """Raise if a group has no variance beyond the rounding of its mean; ``reason`` is the parameter that needs it."""
-    rounding = float((reduction.mean_rounding() ** 2).sum())
+    rounding = float((reduction.coordinates.mean_rounding() ** 2).sum())
     for label, total in zip(reduction.labels, reduction.traces(center), strict=True):
         if total <= rounding:
             raise ValueError(

@@ -180,18 +180,6 @@ class AttributeMoments(Reduction):
         """The moments of the features alone."""
         return self.joint.select(np.arange(self.joint.n_features - len(self.names)))
 
-    def second_moments(self, center: str = "pooled") -> np.ndarray:
-        return self.moments.second_moments(center)
-
-    def traces(self, center: str = "pooled") -> np.ndarray:
-        return self.moments.traces(center)
-
-    def pooled_variance(self) -> float:
-        return self.moments.pooled_variance()
-
-    def pooled_form(self, basis: np.ndarray) -> np.ndarray:
-        return self.moments.pooled_form(basis)
-
     def check(self) -> AttributeMoments:
         """Return self if these can be the moments of data; raise otherwise."""
         self.joint.check()

@@ -2,14 +2,12 @@
 
 from __future__ import annotations
 
-import numbers
 from collections.abc import Callable
 from typing import Any
 
 import numpy as np
 
-from fairpca._continuous import Measurements, check_measurements
-from fairpca._validation import Groups, check_groups, is_dask
+from fairpca._validation import check_groups_given, is_dask
 from fairpca.linalg import single_blas_thread
 
 #: Summaries merged by one task: enough to keep the number of tasks small, few enough to spread the work.
@@ -36,13 +34,12 @@ def count_features(X: Any) -> int:
 
 
 def aligned_chunks(X: Any, **columns: Any) -> list[dict[str, Any]]:
-    """Each chunk of X with its parts of the columns; None, or one weight for all rows, is repeated for each chunk."""
+    """Each chunk of X with its parts of the columns; None is repeated for each chunk."""
     rows = whole_rows(X)
     pieces = {"X": _parts(rows)}
+    count = len(pieces["X"])
     for name, values in columns.items():
-        for_all = values is None or (name == "sample_weight" and isinstance(values, numbers.Number))
-        n_parts = len(pieces["X"])
-        pieces[name] = [values] * n_parts if for_all else _aligned(name, values, rows, n_parts)
+        pieces[name] = [None] * count if values is None else _aligned(name, values, rows, count)
     return [dict(zip(pieces, chunk, strict=True)) for chunk in zip(*pieces.values(), strict=True)]
 
 
@@ -52,7 +49,7 @@ def whole_rows(X: Any) -> Any:
 
 def _aligned(name: str, values: Any, X: Any, n_parts: int) -> list[Any]:
     """One piece of ``values`` for each chunk of X."""
-    if isinstance(values, dict) and any(map(is_dask, values.values())):
+    if isinstance(values, dict):
         columns = {key: _aligned(f"{name}[{key!r}]", column, X, n_parts) for key, column in values.items()}
         return [{key: pieces[part] for key, pieces in columns.items()} for part in range(n_parts)]
     if not is_dask(values):
@@ -84,8 +81,10 @@ def _parts(collection: Any) -> list[Any]:
 
 
 def _slices(name: str, values: Any, X: Any) -> list[Any]:
-    """Divide values in memory into the chunks of X, whose lengths must be known; they are checked as a whole."""
-    if isinstance(values, str) and name != "sensitive_features":
+    """Divide values in memory into the chunks of X, whose lengths must be known; every chunk checks its own."""
+    if name == "sensitive_features":
+        check_groups_given(values)
+    if isinstance(values, str):
         raise TypeError(
             f"{name}={values!r} is a single string, but only sensitive_features may be the name of a column: give the "
             f"column itself, for example X[{values!r}], and drop it from X."
@@ -96,15 +95,8 @@ def _slices(name: str, values: Any, X: Any) -> list[Any]:
             f"{name} must be a Dask collection with the same chunks as X{by_name} because the lengths of the chunks of "
             "X are not known."
         )
-    ends = np.cumsum(X.chunks[0])
-    rows = [slice(end - size, end) for end, size in zip(ends.tolist(), X.chunks[0], strict=True)]
-    if name == "sensitive_features":
-        groups = check_groups(values, X.shape[0])
-        return [Groups(groups.labels, groups.codes[part]) for part in rows]
-    if name == "continuous":
-        measured = check_measurements(values, X.shape[0])
-        return [Measurements(measured.names, measured.values[part]) for part in rows]
-    values = np.asarray(values)
-    if values.ndim == 0 or len(values) != X.shape[0]:
-        raise ValueError(f"{name} has shape {values.shape}, but X has {X.shape[0]} rows: give one entry per row.")
-    return [values[part] for part in rows]
+    if not hasattr(values, "__len__") or len(values) != X.shape[0]:
+        found = f"has {len(values)} rows" if hasattr(values, "__len__") else f"is {values!r}"
+        raise ValueError(f"{name} {found}, but X has {X.shape[0]}: give one entry per row.")
+    ends, rows = np.cumsum(X.chunks[0]).tolist(), getattr(values, "iloc", values)
+    return [rows[end - size : end] for end, size in zip(ends, X.chunks[0], strict=True)]

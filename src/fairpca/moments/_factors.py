@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import functools
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
 from itertools import pairwise
@@ -52,8 +52,10 @@ class GroupFactors(Reduction):
         shifted, shift = shift_dense_columns(X)
         self._blocks = _sorted_blocks(shifted, order, np.append(starts, len(order)), weights)
         self.labels = tuple(groups.labels[code] for code in codes)
-        self.counts = self._by_group(lambda rows, weights: weights.sum())
-        means = self._by_group(lambda rows, weights: np.asarray(rows.T @ weights, dtype=np.float64))
+        self.counts, means = np.zeros(len(codes)), np.zeros((len(codes), X.shape[1]))
+        for a, rows, given in self._blocks:
+            self.counts[a] += given.sum()
+            means[a] += rows.T @ given
         means /= self.counts[:, None]
         if not np.isfinite(means).all() or len(order) < len(weights):
             check_finite(X)  # missing values always reach the mean, so clean data is usually spared this pass
@@ -64,13 +66,6 @@ class GroupFactors(Reduction):
             self._within[block.group] += _variation(block, means[block.group])
         if sparse.issparse(X):
             self._within = np.maximum(self._within - self.counts[:, None] * means * means, 0.0)
-
-    def _by_group(self, total: Callable[[Any, np.ndarray], Any]) -> np.ndarray:
-        """Sums over the rows of each group."""
-        sums: dict[int, Any] = {}
-        for block in self._blocks:
-            sums[block.group] = sums.get(block.group, 0.0) + total(block.rows, block.weights)
-        return np.array([sums[a] for a in range(len(self.labels))])
 
     @property
     def coordinates(self) -> GroupFactors:

@@ -19,6 +19,8 @@ from fairpca.moments._given_moments import check_moments, in_order
 
 #: Operations between a row and a mean whose rounding matters even for few rows.
 _ROUNDED_OPERATIONS = 16
+#: Count, mean and scatter of a group.
+Sums = Sequence[Any]
 #: What the bytes of moments say they are, and the only version so far.
 _FORMAT, _VERSION = "fairpca moments", 1
 
@@ -69,21 +71,21 @@ class Reduction(ABC):
         """``V^T M_a V`` for every group, of shape (k, d, d)."""
         return self.coordinates.forms(basis, center)
 
-    @abstractmethod
     def second_moments(self, center: str = "pooled") -> Any:
         """The ``M_a``: an array of shape (k, size, size) or, if that would be too large, operators."""
+        return self.coordinates.second_moments(center)
 
-    @abstractmethod
     def traces(self, center: str = "pooled") -> np.ndarray:
         """``tr M_a``."""
+        return self.coordinates.traces(center)
 
-    @abstractmethod
     def pooled_variance(self) -> float:
         """``tr S``, with S the covariance of all rows (divisor N)."""
+        return self.coordinates.pooled_variance()
 
-    @abstractmethod
     def pooled_form(self, basis: np.ndarray) -> np.ndarray:
         """``V^T S V``."""
+        return self.coordinates.pooled_form(basis)
 
     @abstractmethod
     def columns_fixed_by_group(self) -> np.ndarray:
@@ -361,17 +363,14 @@ class GroupMoments(Reduction):
                     f"Cannot merge moments of {self.n_features} and {part.n_features} features: the chunks "
                     "must have the same columns."
                 )
-        labels = ordered_labels({label for part in parts for label in part.labels})
-        if not labels:
-            return self
-        return _merged({label: [part._of(label) for part in parts if label in part.labels] for label in labels})
+        found: dict[Any, list[Sums]] = {}
+        for part in parts:
+            for label, *sums in zip(part.labels, part.counts, part.means, part.scatters, strict=True):
+                found.setdefault(label, []).append(sums)
+        return _merged({label: found[label] for label in ordered_labels(found)}) if found else self
 
     def columns_fixed_by_group(self) -> np.ndarray:
         return fixed_by_group(self.counts, self.means, np.einsum("ajj->j", self.scatters))
-
-    def _of(self, label: Any) -> tuple[float, np.ndarray, np.ndarray]:
-        a = self.labels.index(label)
-        return self.counts[a], self.means[a], self.scatters[a]
 
 
 def fixed_by_group(counts: np.ndarray, means: np.ndarray, within: np.ndarray) -> np.ndarray:
@@ -384,15 +383,13 @@ def fixed_by_group(counts: np.ndarray, means: np.ndarray, within: np.ndarray) ->
     return np.flatnonzero((spread > 1e-9 * size) & (within <= rounding))
 
 
-def _merged(parts: Mapping[Any, Sequence[tuple[float, np.ndarray, np.ndarray]]]) -> GroupMoments:
+def _merged(parts: Mapping[Any, Sequence[Sums]]) -> GroupMoments:
     """From the parts of each group."""
     counts, means, scatters = zip(*map(_merge_one, parts.values()), strict=True)
     return GroupMoments(tuple(parts), np.array(counts), np.stack(means), np.stack(scatters))
 
 
-def _merge_one(
-    parts: Sequence[tuple[float, np.ndarray, np.ndarray]],
-) -> tuple[float, np.ndarray, np.ndarray]:
+def _merge_one(parts: Sequence[Sums]) -> Sums:
     """Combine the count, mean and scatter of one group from its parts (the update of Chan, Golub and LeVeque)."""
     if len(parts) == 1:
         return parts[0]

@@ -83,21 +83,6 @@ class RowSpace(Reduction):
     def size(self) -> int:
         return self.moments.n_features
 
-    def second_moments(self, center: str = "pooled") -> np.ndarray:
-        return self.moments.second_moments(center)
-
-    def traces(self, center: str = "pooled") -> np.ndarray:
-        return self.moments.traces(center)
-
-    def pooled_variance(self) -> float:
-        return self.moments.pooled_variance()
-
-    def pooled_form(self, basis: np.ndarray) -> np.ndarray:
-        return self.moments.pooled_form(basis)
-
-    def mean_rounding(self) -> np.ndarray:
-        return self.moments.mean_rounding()
-
     def lift(self, basis: np.ndarray) -> np.ndarray:
         """Map an orthonormal basis in coordinates to one in the feature space, column by column up to rounding."""
         rank = len(self._roots)

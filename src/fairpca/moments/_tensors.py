@@ -10,8 +10,6 @@ import numpy as np
 from fairpca._continuous import ALL_ROWS
 from fairpca.moments._group_moments import GroupMoments
 
-__all__ = ["accumulate_tensor"]
-
 #: Rows multiplied at once in float32, as for rows in memory.
 _PRODUCT_ROWS = 4096
 

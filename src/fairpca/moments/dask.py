@@ -97,7 +97,7 @@ def moments_from_dask(X: Any, *, sensitive_features: Any, sample_weight: Any = N
     sensitive_features : dask array, series or data frame, array-like, dict of such, or names of columns of X
         The chunks must hold the same rows as those of X. Values in memory require X to be a Dask array with known chunk
         sizes.
-    sample_weight : dask array or series, array-like, or one number for all rows, optional
+    sample_weight : dask array, series or array-like, optional
         Weights count like repeated rows.
 
     Returns
