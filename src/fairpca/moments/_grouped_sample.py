@@ -2,6 +2,10 @@
 
 from __future__ import annotations
 
+import functools
+import itertools
+from collections.abc import Callable
+from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
 from typing import Any
 
@@ -9,6 +13,23 @@ import numpy as np
 from scipy import sparse
 
 from fairpca._validation import Groups
+from fairpca.linalg import blas_threads, single_blas_thread
+
+
+@dataclass(frozen=True)
+class KernelMeans:
+    """``values`` M of shape (k, k) and, if asked for, ``fields`` of shape (k, k, p, d).
+
+    The field (a, b) is the derivative of ``M_ab`` by V through the rows of group a alone.
+    """
+
+    values: np.ndarray
+    fields: np.ndarray | None = None
+
+    def gradient(self, coefficients: np.ndarray) -> np.ndarray:
+        """Gradient of ``sum_ab C_ab M_ab`` with respect to V, for symmetric C."""
+        assert self.fields is not None
+        return 2.0 * np.tensordot(coefficients, self.fields, axes=2)
 
 
 @dataclass(frozen=True, eq=False)
@@ -67,6 +88,15 @@ class GroupedSample:
     @property
     def n_rows(self) -> int:
         return len(self.rows)
+
+    def sum_chunks(self, function: Callable[[slice], np.ndarray], size: int) -> np.ndarray:
+        """``sum_c function(rows of chunk c)`` for each group, of shape (k, ...); threads share the chunks."""
+        groups = [
+            [slice(top, min(top + size, last)) for top in range(first, last, size)]
+            for first, last in itertools.pairwise(self.starts)
+        ]
+        with single_blas_thread(), ThreadPoolExecutor(blas_threads()) as pool:
+            return np.stack([functools.reduce(np.add, pool.map(function, chunks)) for chunks in groups])
 
     @property
     def counts(self) -> np.ndarray:

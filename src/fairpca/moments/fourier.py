@@ -2,21 +2,14 @@
 
 from __future__ import annotations
 
-import functools
-import itertools
-from collections.abc import Callable, Iterator, Sequence
-from concurrent.futures import ThreadPoolExecutor
-
 import numpy as np
 from scipy.special import gammaincinv
 
-from fairpca.linalg import blas_threads, single_blas_thread
-from fairpca.moments._grouped_sample import GroupedSample
+from fairpca.moments._grouped_sample import GroupedSample, KernelMeans
 from fairpca.moments.bandwidths import Bandwidth, widths_of
-from fairpca.moments.kernel_means import KernelMeans
 
-#: Features of all rows are kept from value to gradient up to this many (8 bytes each), else computed twice.
-_KEPT_ENTRIES = 40_000_000
+#: Rows whose features are computed together: few enough for the cache (2048 rows take twice as long).
+_CHUNK = 256
 
 
 class FourierKernel:
@@ -34,63 +27,26 @@ class FourierKernel:
         self.frequencies = np.hstack([_normal_frequencies(dimension, each, rng) / sigma for sigma in widths])
 
     def __call__(self, sample: GroupedSample, basis: np.ndarray, gradient: bool) -> KernelMeans:
-        n_features = self.frequencies.shape[1]
-        k = len(sample.starts) - 1
-        chunks = list(self._chunks(sample.starts))
-        keep = gradient and sample.n_rows * n_features <= _KEPT_ENTRIES
-        with single_blas_thread(), ThreadPoolExecutor(blas_threads()) as pool:
-            waves = functools.partial(self._waves, sample, basis)
-            kept: Sequence = list(pool.map(waves, chunks)) if keep else [None] * len(chunks)
-            means = functools.partial(self._chunk_mean, sample, waves)
-            functions = np.zeros((k, n_features), dtype=complex)
-            for (a, _), mean in zip(chunks, pool.map(means, chunks, kept), strict=True):
-                functions[a] += mean
-            values = (functions.conj() @ functions.T).real / n_features
-            if not gradient:
-                return KernelMeans(values)
-            weigh = functools.partial(self._chunk_field, sample, functions, waves)
-            fields = np.zeros((k, k, *basis.shape))
-            for (a, _), field in zip(chunks, pool.map(weigh, chunks, kept), strict=True):
-                fields[a] += field
-        return KernelMeans(values, fields / n_features)
+        (d, n_features), k = self.frequencies.shape, len(sample.labels)
 
-    def _waves(
-        self, sample: GroupedSample, basis: np.ndarray, chunk: tuple[int, slice]
-    ) -> tuple[np.ndarray, np.ndarray]:
-        """Cosines and sines, in single precision: their rounding is far below the features' sampling error."""
-        angles = ((sample.rows[chunk[1]] @ basis) @ self.frequencies).astype(np.float32)
-        return np.cos(angles), np.sin(angles)
+        def chunk_means(rows: slice) -> np.ndarray:
+            return np.asarray(sample.weights[rows].astype(np.float32) @ self._waves(sample, basis, rows), dtype=float)
 
-    def _chunk_mean(
-        self, sample: GroupedSample, waves: Callable, chunk: tuple[int, slice], kept: tuple | None
-    ) -> np.ndarray:
-        cosines, sines = waves(chunk) if kept is None else kept
-        # Weights of the order of one keep single precision away from underflow.
-        weights = sample.weights[chunk[1]]
-        scale = weights.max()
-        scaled = (weights / scale).astype(np.float32)
-        return scale * ((scaled @ cosines).astype(float) + 1j * (scaled @ sines).astype(float))
+        means = sample.sum_chunks(chunk_means, _CHUNK)
+        values = means @ means.T / n_features
+        if not gradient:
+            return KernelMeans(values)
+        cosines, sines = np.hsplit(means, 2)
+        # The derivative of C_b cos(w . z) + S_b sin(w . z) by z, for every group b.
+        slopes = np.hstack([sines, -cosines])[:, :, None] * np.tile(self.frequencies, 2).T / n_features
+        slopes = np.hstack(list(slopes)).astype(np.float32)
 
-    def _chunk_field(
-        self,
-        sample: GroupedSample,
-        functions: np.ndarray,
-        waves: Callable,
-        chunk: tuple[int, slice],
-        kept: tuple | None,
-    ) -> np.ndarray:
-        """Derivative of ``Re sum_r conj(phi_b) phi_a`` by V through the rows of this chunk, for each b."""
-        cosines, sines = waves(chunk) if kept is None else kept
-        rows = chunk[1]
-        weighted = sample.rows[rows] * sample.weights[rows][:, None]
-        fields = []
-        for phi in functions:
-            along_sine = (-phi.real * self.frequencies).T.astype(np.float32)
-            along_cosine = (phi.imag * self.frequencies).T.astype(np.float32)
-            slopes = cosines @ along_cosine
-            slopes += sines @ along_sine
-            fields.append(weighted.T @ slopes.astype(float))
-        return np.stack(fields)
+        def chunk_fields(rows: slice) -> np.ndarray:
+            weighted = sample.rows[rows] * sample.weights[rows][:, None]
+            return weighted.T @ (self._waves(sample, basis, rows) @ slopes).astype(float)
+
+        fields = sample.sum_chunks(chunk_fields, _CHUNK).reshape(k, -1, k, d)
+        return KernelMeans(values, np.moveaxis(fields, 2, 1))
 
     def mean_derivatives(self, sample: GroupedSample, basis: np.ndarray) -> np.ndarray:
         """``sum_{i in a} u_i x_i phi_r'(w_r . z_i)`` for the cosine and sine features, of shape (k, p, 2 features).
@@ -98,16 +54,18 @@ class FourierKernel:
         Times ``w_r^T`` this is the derivative by V of the feature means of group a (scaled so that squared
         norms are means over the features).
         """
-        totals = np.zeros((len(sample.starts) - 1, sample.rows.shape[1], 2 * self.frequencies.shape[1]))
-        for a, rows in self._chunks(sample.starts):
-            angles = (sample.rows[rows] @ basis) @ self.frequencies
-            weighted = (sample.rows[rows] * sample.weights[rows][:, None]).T
-            totals[a] += np.hstack([weighted @ -np.sin(angles), weighted @ np.cos(angles)])
-        return totals / np.sqrt(self.frequencies.shape[1])
 
-    def _chunks(self, starts: np.ndarray, size: int = 2048) -> Iterator[tuple[int, slice]]:
-        for a, (first, last) in enumerate(itertools.pairwise(starts)):
-            yield from ((a, slice(r, min(r + size, last))) for r in range(first, last, size))
+        def chunk_derivatives(rows: slice) -> np.ndarray:
+            cosines, sines = np.hsplit(self._waves(sample, basis, rows), 2)
+            weighted = sample.rows[rows] * sample.weights[rows][:, None]
+            return weighted.T @ np.hstack([-sines, cosines]).astype(float)
+
+        return sample.sum_chunks(chunk_derivatives, _CHUNK) / np.sqrt(self.frequencies.shape[1])
+
+    def _waves(self, sample: GroupedSample, basis: np.ndarray, rows: slice) -> np.ndarray:
+        """Cosines, then sines, in single precision: their rounding is far below the features' sampling error."""
+        angles = ((sample.rows[rows] @ basis) @ self.frequencies).astype(np.float32)
+        return np.hstack([np.cos(angles), np.sin(angles)])
 
 
 def _normal_frequencies(dimension: int, count: int, rng: np.random.Generator) -> np.ndarray:

@@ -23,14 +23,13 @@ import functools
 import itertools
 from collections.abc import Callable, Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
-from dataclasses import dataclass
 
 import numpy as np
 from scipy.linalg.blas import daxpy
 from scipy.spatial.distance import cdist
 
 from fairpca.linalg import blas_threads, single_blas_thread
-from fairpca.moments._grouped_sample import GroupedSample
+from fairpca.moments._grouped_sample import GroupedSample, KernelMeans
 from fairpca.moments.bandwidths import Bandwidth, KernelScales
 from fairpca.moments.grid_means import GridMeans
 
@@ -42,22 +41,6 @@ _BLOCK, _THREADED_BLOCK = (128, 384), (512, 768)
 _THREAD_WORTH = 300_000
 #: From this number of rows on, a grid is faster in two dimensions.
 GRID_ROWS = 20_000
-
-
-@dataclass(frozen=True)
-class KernelMeans:
-    """``values`` M of shape (k, k) and, if asked for, ``fields`` of shape (k, k, p, d).
-
-    The field (a, b) is the derivative of ``M_ab`` by V through the rows of group a alone.
-    """
-
-    values: np.ndarray
-    fields: np.ndarray | None = None
-
-    def gradient(self, coefficients: np.ndarray) -> np.ndarray:
-        """Gradient of ``sum_ab C_ab M_ab`` with respect to V, for symmetric C."""
-        assert self.fields is not None
-        return 2.0 * np.tensordot(coefficients, self.fields, axes=2)
 
 
 #: Kernel means (with fields or without) of a sample projected by a frame.
@@ -80,13 +63,10 @@ def kernel_means(
     if sample.n_rows > GRID_ROWS and scores.shape[1] <= 2:
         grid = GridMeans(scores, bandwidth)
         if grid.fits:
-            transforms = grid.spread(sample)
-            return KernelMeans(grid.values(transforms), grid.fields(transforms, sample) if gradient else None)
+            return grid.means(sample, gradient)
     # One limit around everything: the threads of a parallel product would wait busily and take a core from the blocks.
     with single_blas_thread():
-        pairs = _Pairs(scores, sample.weights, sample.starts, KernelScales(bandwidth))
-        values, sums = pairs.all_sums(gradient)
-        return KernelMeans(values, pairs.fields(sample.rows, sums) if gradient else None)
+        return _Pairs(sample, scores, KernelScales(bandwidth)).means(gradient)
 
 
 def kernel_matrix(scores: np.ndarray, bandwidth: Bandwidth) -> np.ndarray:
@@ -121,8 +101,8 @@ _Block = tuple[int, slice, int, slice]
 class _Pairs:
     """Sums over all pairs of rows, with scores z in units of the widest bandwidth."""
 
-    def __init__(self, scores: np.ndarray, weights: np.ndarray, starts: np.ndarray, scales: KernelScales) -> None:
-        self._scaled, self._weights, self._starts, self._scales = _scaled(scores, scales), weights, starts, scales
+    def __init__(self, sample: GroupedSample, scores: np.ndarray, scales: KernelScales) -> None:
+        self._sample, self._scaled, self._scales = sample, _scaled(scores, scales), scales
         (n, d), ones = scores.shape, np.ones((len(scores), 1))
         with np.errstate(over="ignore"):
             squares = -0.5 * np.einsum("ij,ij->i", self._scaled, self._scaled)[:, None]
@@ -131,22 +111,26 @@ class _Pairs:
         self._near = -2.0 * squares.min() * scales.largest_factor <= np.finfo(float).eps ** -0.4
         self._left, self._right = np.hstack([self._scaled, squares, ones]), np.hstack([self._scaled, ones, squares])
         # Zeros up to a multiple of four columns: a product with an odd number of them costs more.
-        self._carried = weights[:, None] * np.hstack([ones, self._scaled, np.zeros((n, -(d + 1) % 4))])
+        self._carried = sample.weights[:, None] * np.hstack([ones, self._scaled, np.zeros((n, -(d + 1) % 4))])
 
-    def all_sums(self, gradient: bool) -> tuple[np.ndarray, np.ndarray]:
-        """Kernel means and, for the gradient, what :meth:`_weighted` finds for each group and row."""
+    def means(self, gradient: bool) -> KernelMeans:
+        values, sums = self._all_sums(gradient)
+        return KernelMeans(values, self._fields(sums) if gradient else None)
+
+    def _all_sums(self, gradient: bool) -> tuple[np.ndarray, np.ndarray]:
+        """The values and, for the gradient, what :meth:`_weighted` finds for each group and row."""
         n, cores = len(self._scaled), blas_threads()
         if cores == 1 or n * n <= 2 * _THREAD_WORTH:
-            return self._sums(gradient, list(_triangle(self._starts, _BLOCK)))
+            return self._sums(gradient, list(_triangle(self._sample.starts, _BLOCK)))
         # Fixed shares of about the same size keep the order of the sums, and so the result, the same in every run.
-        tasks = sorted(_triangle(self._starts, _THREADED_BLOCK), key=_n_entries)
+        tasks = sorted(_triangle(self._sample.starts, _THREADED_BLOCK), key=_n_entries)
         shares = [tasks[first::cores] for first in range(min(cores, len(tasks)))]
         with ThreadPoolExecutor(cores) as pool:
             values, sums = zip(*pool.map(functools.partial(self._sums, gradient), shares), strict=True)
         return functools.reduce(np.add, values), functools.reduce(np.add, sums)
 
     def _sums(self, gradient: bool, tasks: Sequence[_Block]) -> tuple[np.ndarray, np.ndarray]:
-        k, weights, scales = len(self._starts) - 1, self._weights, self._scales
+        k, weights, scales = len(self._sample.labels), self._sample.weights, self._scales
         values, sums = np.zeros((k, k)), np.zeros((k if gradient else 0, *self._carried.shape))
         buffers = np.empty((2, max(map(_n_entries, tasks))))
         # The sums of S for the gradient hold each kernel factor / included times, so the narrowest needs no pass.
@@ -179,20 +163,20 @@ class _Pairs:
         """For each row i, ``sum_j u_j S_ij`` and ``sum_j u_j S_ij z_j`` over the columns; far away, ``z_j - z_i``."""
         if self._near:
             return block @ self._carried[columns]
-        found = np.zeros((len(block), self._carried.shape[1]))
-        found[:, 0] = block @ self._weights[columns]
+        weights, found = self._sample.weights[columns], np.zeros((len(block), self._carried.shape[1]))
+        found[:, 0] = block @ weights
         for c, (here, there) in enumerate(zip(self._scaled[rows].T, self._scaled[columns].T, strict=True), 1):
-            found[:, c] = (block * (there - here[:, None])) @ self._weights[columns]
+            found[:, c] = (block * (there - here[:, None])) @ weights
         return found
 
-    def fields(self, rows: np.ndarray, sums: np.ndarray) -> np.ndarray:
+    def _fields(self, sums: np.ndarray) -> np.ndarray:
         """``-(1 / sigma_1^2) sum_{i in a} u_i x_i (sum_{j in b} u_j S_ij (z_i - z_j))^T``, of shape (k, k, p, d)."""
         inner = sums[:, :, 1 : 1 + self._scaled.shape[1]]
         if self._near:
             inner = inner - sums[:, :, :1] * self._scaled
-        inner = inner * (self._weights[:, None] / self._scales.widest)
-        groups = [slice(first, last) for first, last in itertools.pairwise(self._starts)]
-        return np.stack([rows[group].T @ inner[:, group] for group in groups])
+        inner = inner * (self._sample.weights[:, None] / self._scales.widest)
+        groups = [slice(first, last) for first, last in itertools.pairwise(self._sample.starts)]
+        return np.stack([self._sample.rows[group].T @ inner[:, group] for group in groups])
 
 
 def _triangle(starts: np.ndarray, block: tuple[int, int]) -> Iterator[_Block]:

@@ -12,9 +12,9 @@ from typing import Any
 
 import numpy as np
 
-from fairpca.moments._grouped_sample import GroupedSample
+from fairpca.moments._grouped_sample import GroupedSample, KernelMeans
 from fairpca.moments.fourier import FourierKernel
-from fairpca.moments.kernel_means import Kernel, KernelMeans
+from fairpca.moments.kernel_means import Kernel
 from fairpca.protocols import Curvature
 
 
