@@ -10,6 +10,7 @@ from sklearn.impute import MissingIndicator, SimpleImputer
 from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import FunctionTransformer, OneHotEncoder, StandardScaler
 
+from fairpca._labels import is_missing
 from fairpca.audit.preparation import Preparation
 from fairpca.audit.rare import POOLED_LEVEL
 from fairpca.audit.texts import MISSING_LEVEL
@@ -50,5 +51,4 @@ def _encoder(preparation: Preparation, name: str) -> OneHotEncoder:
 def _with_missing_level(X: Any) -> np.ndarray:
     """SimpleImputer knows either None or NaN as a missing text; data frames have both, and NA."""
     texts = np.asarray(X, dtype=object)
-    absent = [value is None or type(value).__name__ == "NAType" or value != value for value in texts.ravel()]
-    return np.where(np.reshape(absent, texts.shape), MISSING_LEVEL, texts)
+    return np.where(np.vectorize(is_missing, otypes=[bool])(texts), MISSING_LEVEL, texts)

@@ -15,6 +15,7 @@ from typing import Any
 import numpy as np
 
 from fairpca._arrow import ArrowFile, arrow_kind, import_pyarrow
+from fairpca._labels import is_missing
 from fairpca._progress import Report
 from fairpca.audit.csv_table import CsvTable
 from fairpca.audit.errors import Remedy, TableError
@@ -131,8 +132,7 @@ def _arrow_column(column: Any) -> Any:
         return pyarrow.array(column, from_pandas=True)
     except (pyarrow.ArrowException, TypeError):
         values = np.asarray(column, dtype=object).tolist()
-        absent = ("NAType", "NaTType")
-        return pyarrow.array([None if type(value).__name__ in absent else value_text(value) for value in values])
+        return pyarrow.array([None if is_missing(value) else value_text(value) for value in values])
 
 
 class _Several(Table):

@@ -129,7 +129,8 @@ class Column:
         self, table: Table, name: str, *, label: bool = False, measured: bool = True, commas: str = ""
     ) -> None:
         self._table, self.name, self._label, self.commas = table, name, label, commas
-        self._typed = table.delimiter is not None and is_text_type(table.types[name])
+        texts = ("string", "large_string", "string_view")
+        self._typed = table.delimiter is not None and str(_plain_type(table.types[name])) in texts
         self.numeric = not label and ((self._typed and measured) or is_numeric_type(table.types[name]))
         self._meanings = set(COMMAS) if self._typed and not label else set[str]()
         self.texts, self.spellings = Counter[str](), dict[str, set[str]]()
@@ -222,7 +223,7 @@ class Column:
 
         values = None
         if is_numeric_type(column.type):
-            kind = getattr(column.type, "value_type", column.type)
+            kind = _plain_type(column.type)
             narrow = types.is_float32(kind) or types.is_float16(kind)
             numbers = column.cast(kind).cast(pyarrow.float32() if narrow else pyarrow.float64(), safe=False)
             values = numbers.to_numpy(zero_copy_only=False)
@@ -278,12 +279,10 @@ def is_numeric_type(kind: Any) -> bool:
     """Whether an Arrow type is numeric; booleans count as numbers, and so does a column without values."""
     from pyarrow import types
 
-    if types.is_dictionary(kind):
-        kind = kind.value_type
     numbers = (types.is_floating, types.is_integer, types.is_decimal, types.is_boolean, types.is_null)
-    return any(test(kind) for test in numbers)
+    return any(test(_plain_type(kind)) for test in numbers)
 
 
-def is_text_type(kind: Any) -> bool:
-    """Whether an Arrow type holds strings, encoded as a dictionary or not."""
-    return str(getattr(kind, "value_type", kind)) in ("string", "large_string", "string_view")
+def _plain_type(kind: Any) -> Any:
+    """The Arrow type of the values, encoded as a dictionary or not."""
+    return getattr(kind, "value_type", kind)

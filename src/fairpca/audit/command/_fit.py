@@ -25,7 +25,14 @@ _CODE = frozenset({"callback"})
 def _run(arguments: argparse.Namespace) -> int:
     check_output(arguments.out, arguments.data, endings=(".npz",))
     estimator = _estimator(arguments)
-    data = load(arguments, stream=None if _takes_moments(arguments, estimator) else False)
+    takes_moments = hasattr(estimator, "fit_moments")
+    if arguments.stream and not takes_moments:
+        raise ValueError(
+            f"{arguments.method} compares the rows themselves, so it cannot be fitted in one pass: omit --stream, "
+            "give a sample of the rows, or fit it to a Dask collection in Python."
+        )
+    # A method that needs the rows reads a large table into memory.
+    data = load(arguments, stream=None if takes_moments else False)
     if not arguments.json:
         print_remarks(data, arguments)
     with warnings.catch_warnings(record=True) as caught:
@@ -40,16 +47,6 @@ def _run(arguments: argparse.Namespace) -> int:
     path = PreparedModel(estimator, data.preparation).save(arguments.out)
     _print_result(estimator, notes, str(path), as_json=arguments.json)
     return 0
-
-
-def _takes_moments(arguments: argparse.Namespace, estimator: Any) -> bool:
-    """Whether a large table need not be in memory; a method that needs the rows reads them, without --stream."""
-    if arguments.stream and not hasattr(estimator, "fit_moments"):
-        raise ValueError(
-            f"{arguments.method} compares the rows themselves, so it cannot be fitted in one pass: omit --stream, "
-            "give a sample of the rows, or fit it to a Dask collection in Python."
-        )
-    return hasattr(estimator, "fit_moments")
 
 
 def _estimator(arguments: argparse.Namespace) -> Any:

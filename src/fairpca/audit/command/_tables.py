@@ -6,11 +6,12 @@ import math
 import textwrap
 from typing import Any
 
-from fairpca._display import fixed, number, p_text, percent, text_table, with_interval
+from fairpca._display import fixed, number, percent, text_table, with_interval
 from fairpca._labels import label_text
 from fairpca.audit.report._verdict import signed, verdict
 from fairpca.audit.report._words import (
     TERMS,
+    adjusted_p,
     few_rows_sentence,
     influence_sentences,
     outvoted_sentence,
@@ -94,26 +95,23 @@ def _by_group(found: Comparison) -> list[str]:
     """Rows, error on new rows, loss in the sample, expected loss by chance, loss on new rows, p-value."""
     heads = ["d", "group", "rows", "held out", "error on new rows", "loss in sample", "expected by chance",
              "loss on new rows", *["adjusted p"] * (found.test is not None)]  # fmt: skip
-    rows = []
+    labels = [clean(label_text(label)) for label in found.groups]
+    rows: list[list[str]] = []
     for result in found.shown:
-        if result.method != "PCA":
-            continue
-        d = result.n_components
-        for label, count, held_out in zip(found.groups, found.counts, found.held_out_counts, strict=True):
-            row = [
-                str(d) if label == found.groups[0] else "",
-                clean(label_text(label)),
-                f"{count:,}",
-                f"{held_out:,}",
-                with_interval(result.error[label]),
-                number(result.loss[label]),
-                number(found.expected_losses[d][label]),
-                with_interval(result.corrected_loss[label]),
+        if result.method == "PCA":
+            d = result.n_components
+            columns = [
+                [str(d), *[""] * (len(labels) - 1)],
+                labels,
+                [f"{count:,}" for count in found.counts],
+                [f"{count:,}" for count in found.held_out_counts],
+                map(with_interval, result.error.values()),
+                map(number, result.loss.values()),
+                map(number, found.expected_losses[d].values()),
+                map(with_interval, result.corrected_loss.values()),
+                *([adjusted_p(found, d)] if found.test is not None else []),
             ]
-            if found.test is not None:
-                p_value = found.test[d].by_group[label].p_value
-                row.append(p_text(p_value, found.test.n_permutations).removeprefix("= "))
-            rows.append(row)
+            rows += map(list, zip(*columns, strict=True))
     return text_table(heads, rows, left=2)
 
 

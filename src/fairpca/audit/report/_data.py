@@ -7,17 +7,17 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from fairpca._display import p_text
 from fairpca._labels import label_texts
 from fairpca.audit.report._verdict import verdict
 from fairpca.audit.report._words import (
+    adjusted_p,
     few_rows_sentence,
     influence_sentences,
     outvoted_sentence,
     proxy_rows,
     proxy_sentence,
 )
-from fairpca.model_selection import METHODS, Comparison, Frontier, MethodResult
+from fairpca.model_selection import METHODS, Comparison, MethodResult
 
 if TYPE_CHECKING:
     from fairpca.audit.report.audit import Audit
@@ -49,13 +49,16 @@ def report_data(audit: Audit) -> dict[str, Any]:
         "start": found.dimensions[-1] if said is None else said.n_components,
         "methods": [_method(name) for name in found.methods],
         "results": results,
-        "frontiers": {d: _frontier(curve) for d, curve in audit.frontiers.items()},
+        "frontiers": {
+            d: {"exact": len(curve.groups) == 2, "gap": list(curve.gap), "total": list(curve.total_error)}
+            for d, curve in audit.frontiers.items()
+        },
         "verdicts": {d: vars(one) for d in found.dimensions if (one := verdict(found, d)) is not None},
         "points": {
             "groups": audit.point_groups.tolist(),
             "scores": {f"{name}|{d}": np.round(scores.T, 3).tolist() for (name, d), scores in audit.scores.items()},
         },
-        "p": {d: _p_values(found, d) for d in found.dimensions},
+        "p": {d: adjusted_p(found, d) for d in found.dimensions},
         "rests": {d: _rests(found, d) for d in found.dimensions},
         "outvoted": outvoted_sentence(found),
         "proxies": {"sentence": proxy_sentence(found), "rows": proxy_rows(found)},
@@ -90,15 +93,3 @@ def _drawn(found: Comparison, result: MethodResult) -> dict[str, Any]:
 def _rests(found: Comparison, d: int) -> list[str]:
     remarks = next(result.new_rows.remarks for result in found.results if result.n_components == d)
     return [*remarks, *influence_sentences(found, d)]
-
-
-def _p_values(found: Comparison, d: int) -> list[str]:
-    """Adjusted p-values of the groups as text; none if no test was made."""
-    if found.test is None:
-        return []
-    tests, count = found.test[d].by_group.values(), found.test.n_permutations
-    return [p_text(one.p_value, count).removeprefix("= ") for one in tests]
-
-
-def _frontier(curve: Frontier) -> dict[str, Any]:
-    return {"exact": len(curve.groups) == 2, "gap": list(curve.gap), "total": list(curve.total_error)}

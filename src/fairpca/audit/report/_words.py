@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from fairpca._display import fixed, number
+from fairpca._display import fixed, number, p_text
 from fairpca._labels import label_text
 from fairpca.inference import Dominance
 from fairpca.model_selection import Comparison
@@ -12,6 +12,7 @@ from fairpca.model_selection._features import NAMED
 
 __all__ = [
     "TERMS",
+    "adjusted_p",
     "few_rows_sentence",
     "influence_sentences",
     "limits",
@@ -113,6 +114,14 @@ def outvoted_sentence(comparison: Comparison) -> str:
         "A smaller group has less weight in the shared components, which makes its loss larger by itself: compare "
         "it with what random groups of its size show; do not divide one loss by another."
     )
+
+
+def adjusted_p(comparison: Comparison, d: int) -> list[str]:
+    """Adjusted p-values of the groups as text; none if no test was made."""
+    if comparison.test is None:
+        return []
+    tests, count = comparison.test[d].by_group.values(), comparison.test.n_permutations
+    return [p_text(one.p_value, count).removeprefix("= ") for one in tests]
 
 
 def proxy_sentence(comparison: Comparison) -> str:
