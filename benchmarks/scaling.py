@@ -87,7 +87,7 @@ def parquet(n_rows: int) -> None:
                 "decode": decode,
                 "decode unbuffered": lambda: decode(pre_buffer=False),
                 "bare reader": lambda: read_only(path, batch),
-                "moments": lambda: moments_from_parquet(path, "sex", batch_rows=batch),
+                "moments": lambda: moments_from_parquet(path, "sex"),
             },
             repeats=5,
         )

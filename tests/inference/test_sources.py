@@ -32,14 +32,15 @@ def chunks(people):
 
 
 @pytest.fixture
-def parquet(people, tmp_path):
+def parquet(people, tmp_path, monkeypatch):
+    monkeypatch.setattr("fairpca.moments.arrow._BATCH_NUMBERS", 900 * 6)
     pyarrow = pytest.importorskip("pyarrow")
     parquet = pytest.importorskip("pyarrow.parquet")
     X, groups = people
     file = tmp_path / "people.parquet"
     columns = {f"x{j}": X[:, j] for j in range(6)} | {"sex": groups}
     parquet.write_table(pyarrow.table(columns), file, row_group_size=800)
-    return ParquetChunks(file, "sex", batch_rows=900)
+    return ParquetChunks(file, "sex")
 
 
 @pytest.fixture

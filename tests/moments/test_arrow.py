@@ -30,6 +30,10 @@ def assert_same(first, second, rtol=1e-12):
     assert np.allclose(first.scatters, second.scatters, rtol=rtol, atol=rtol * np.abs(second.scatters).max())
 
 
+def set_batch_rows(monkeypatch, rows):
+    monkeypatch.setattr(arrow, "_BATCH_NUMBERS", rows * len(NAMES))
+
+
 @pytest.fixture
 def people(rng):
     X = rng.normal(size=(3000, 4)) @ rng.normal(size=(4, 4)) + 5
@@ -38,12 +42,13 @@ def people(rng):
 
 
 @pytest.mark.parametrize("row_group_size", [3000, 500])
-@pytest.mark.parametrize("batch_rows", [None, 137])
+@pytest.mark.parametrize("batch_rows", [3000, 137])
 @pytest.mark.parametrize("n_jobs", [1, 2])
-def test_parquet_equals_memory(tmp_path, people, row_group_size, batch_rows, n_jobs):
+def test_parquet_equals_memory(tmp_path, people, monkeypatch, row_group_size, batch_rows, n_jobs):
     X, sex = people
+    set_batch_rows(monkeypatch, batch_rows)
     pq.write_table(table_of(X, sex=sex), tmp_path / "people.parquet", row_group_size=row_group_size)
-    moments = moments_from_parquet(tmp_path / "people.parquet", "sex", batch_rows=batch_rows, n_jobs=n_jobs)
+    moments = moments_from_parquet(tmp_path / "people.parquet", "sex", n_jobs=n_jobs)
     assert_same(moments, group_moments(X, sensitive_features=sex))
 
 
@@ -86,7 +91,7 @@ def test_large_float32_batches_and_integers(tmp_path, rng):
     pq.write_table(table_of(X, g=groups), tmp_path / "narrow.parquet")
     pq.write_table(table_of(X.astype(np.int8), g=groups), tmp_path / "integers.parquet")
     expected = group_moments(X.astype(np.float64), sensitive_features=groups)
-    assert_same(moments_from_parquet(tmp_path / "narrow.parquet", "g", batch_rows=len(X)), expected, rtol=1e-7)
+    assert_same(moments_from_parquet(tmp_path / "narrow.parquet", "g"), expected, rtol=1e-7)
     assert_same(moments_from_parquet(tmp_path / "integers.parquet", "g"), expected)
 
 
@@ -100,16 +105,18 @@ def test_batches_of_any_source_and_the_fit(people):
     assert np.isclose(streamed.objective_, memory.objective_)
 
 
-def test_the_result_does_not_depend_on_timing(tmp_path, people):
+def test_the_result_does_not_depend_on_timing(tmp_path, people, monkeypatch):
     X, sex = people
+    set_batch_rows(monkeypatch, 64)
     pq.write_table(table_of(X, sex=sex), tmp_path / "people.parquet")
-    first, *others = [moments_from_parquet(tmp_path / "people.parquet", "sex", batch_rows=64, n_jobs=2) for _ in "123"]
+    first, *others = [moments_from_parquet(tmp_path / "people.parquet", "sex", n_jobs=2) for _ in "123"]
     for other in others:
         assert np.array_equal(first.scatters, other.scatters)
 
 
-def test_progress_counts_every_row(tmp_path, people):
+def test_progress_counts_every_row(tmp_path, people, monkeypatch):
     X, sex = people
+    set_batch_rows(monkeypatch, 1000)
     weight = (np.arange(len(X)) % 3 > 0).astype(float)  # rows of weight zero are counted as well
     pq.write_table(table_of(X, sex=sex, weight=weight), tmp_path / "people.parquet")
     calls = []
@@ -117,7 +124,6 @@ def test_progress_counts_every_row(tmp_path, people):
         tmp_path / "people.parquet",
         "sex",
         weight="weight",
-        batch_rows=1000,
         progress=lambda *state: calls.append(state),
     )
     assert [done for done, _, _ in calls] == [1000, 2000, 3000]

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Sequence
-from typing import Any, Self
+from typing import Any
 
 from fairpca._arrow import row_index
 
@@ -12,38 +12,36 @@ _LEAVE_OUT = "leave it out by listing the features in columns="
 
 
 class ColumnRoles:
-    """The feature, sensitive and weight columns; their types must be compatible in all files and batches."""
+    """The feature, sensitive and weight columns; their types must be compatible in all files and batches.
 
-    def __init__(self, features: Sequence[str], sensitive: str | Sequence[str], weight: str | None) -> None:
-        self.features, self.sensitive, self.weight = _as_names(features), _as_names(sensitive), weight
+    With None for the features, every column of the first schema is one, except those with another role and the index of
+    a pandas data frame.
+    """
+
+    def __init__(self, features: Sequence[str] | None, sensitive: str | Sequence[str], weight: str | None) -> None:
+        self.sensitive, self.weight = _as_names(sensitive), weight
+        self.features = [] if features is None else _as_names(features)
+        self._others = [*self.sensitive, *([weight] if weight else [])]
         self._kinds: dict[str, tuple[str, str]] = {}  # kind of the labels, and where it was first seen
         if not self.sensitive:
             raise ValueError("sensitive is an empty list; name at least one column that holds the group.")
-        if not self.features:
+        if features is not None and not self.features:
             raise ValueError("columns is an empty list; name at least one feature.")
-        both = [name for name in self.features if name in self._others]
-        if both:
-            raise ValueError(f"Column {both[0]!r} cannot be both a feature and the sensitive feature or weight.")
-
-    @classmethod
-    def from_schema(cls, schema: Any, where: str, sensitive: str | Sequence[str], weight: str | None) -> Self:
-        """Every column is a feature, except those with another role and the index of a pandas data frame."""
-        others = [*_as_names(sensitive), weight, *row_index(schema)]
-        features = [name for name in schema.names if name not in others]
-        if not features:
-            raise ValueError(f"There is no feature column in {where} besides the sensitive one; add the features.")
-        return cls(features, sensitive, weight)
+        for name in self.features:
+            if name in self._others:
+                raise ValueError(f"Column {name!r} cannot be both a feature and the sensitive feature or weight.")
 
     @property
     def all(self) -> list[str]:
         return [*self.features, *self._others]
 
-    @property
-    def _others(self) -> list[str]:
-        return [*self.sensitive, *([self.weight] if self.weight else [])]
-
     def check(self, schema: Any, where: str) -> None:
         """Raise if a schema lacks a column or has the wrong type in one; ``where`` names the source in the error."""
+        if not self.features:
+            others = [*self._others, *row_index(schema)]
+            self.features = [name for name in schema.names if name not in others]
+        if not self.features:
+            raise ValueError(f"There is no feature column in {where} besides the sensitive one; add the features.")
         self._check_present(schema.names, where)
         for name in self.features:
             _check_numbers(schema.field(name), where, f"{_LEAVE_OUT}, or encode it as numbers first")

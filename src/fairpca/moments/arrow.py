@@ -23,8 +23,8 @@ from fairpca.moments._streams import RowBlock, block_moments, merged_in_order
 __all__ = ["ParquetChunks", "feature_columns", "moments_from_batches", "moments_from_parquet"]
 
 
-#: Numbers per batch: enough to hide the overhead of a call, few enough for several batches to share the cache.
-_BATCH_SIZE = 4_000_000
+#: Numbers decoded at a time: enough to hide the overhead of a call, few enough for several batches to be in memory.
+_BATCH_NUMBERS = 4_000_000
 
 
 def moments_from_parquet(
@@ -33,7 +33,6 @@ def moments_from_parquet(
     *,
     columns: Sequence[str] | None = None,
     weight: str | None = None,
-    batch_rows: int | None = None,
     n_jobs: int | None = None,
     progress: Report | None = None,
 ) -> GroupMoments:
@@ -51,8 +50,6 @@ def moments_from_parquet(
         ``weight`` and the index of a pandas data frame. All must be numeric.
     weight : str, optional
         A column of weights, which count like repeated rows.
-    batch_rows : int, optional
-        Number of rows decoded at a time. By default, about 4,000,000 numbers.
     n_jobs : int, optional
         Number of threads. None and -1 mean one per core; -2 leaves one core free.
     progress : callable, optional
@@ -82,19 +79,8 @@ def moments_from_parquet(
     >>> moments.labels, moments.means.tolist()
     (('f', 'm'), [[2.5, 0.5], [2.0, 1.0]])
     """
-    roles, files = _checked_files(path, sensitive, columns, weight)
-    rows, n_rows, done = _rows_of_batch(batch_rows, roles), sum(file.n_rows for file in files), 0
-
-    def batches() -> Iterator[Any]:
-        nonlocal done
-        for file in files:
-            for batch in file.batches(roles.all, rows):
-                yield batch
-                done += batch.num_rows
-                if progress is not None:
-                    progress(done, n_rows, "rows read")
-
-    return _moments(batches(), roles, n_jobs)
+    chunks = ParquetChunks(path, sensitive, columns=columns, weight=weight)
+    return _moments(chunks._batches(progress), chunks._roles, n_jobs)
 
 
 class ParquetChunks:
@@ -105,8 +91,8 @@ class ParquetChunks:
 
     Parameters
     ----------
-    path, sensitive, columns, weight, batch_rows : as in moments_from_parquet
-        The file, the roles of its columns, and the number of rows per batch.
+    path, sensitive, columns, weight : as in moments_from_parquet
+        The file, and the roles of its columns.
 
     See Also
     --------
@@ -136,16 +122,26 @@ class ParquetChunks:
         *,
         columns: Sequence[str] | None = None,
         weight: str | None = None,
-        batch_rows: int | None = None,
     ) -> None:
-        self._roles, self._files = _checked_files(path, sensitive, columns, weight)
-        self._batch_rows = _rows_of_batch(batch_rows, self._roles)
+        self._roles = ColumnRoles(columns, sensitive, weight)
+        self._files = [ArrowFile(file, "Parquet", name=str(file)) for file in _files(path)]
+        for file in self._files:
+            self._roles.check(file.schema, file.name)
 
     def __iter__(self) -> Iterator[tuple[np.ndarray, Groups, np.ndarray | None]]:
+        for batch in self._batches():
+            block = _decode(self._roles, batch)
+            yield np.column_stack(block.columns), block.groups, block.weights
+
+    def _batches(self, progress: Report | None = None) -> Iterator[Any]:
+        rows, done = max(_BATCH_NUMBERS // len(self._roles.features), 1), 0
+        n_rows = sum(file.n_rows for file in self._files)
         for file in self._files:
-            for batch in file.batches(self._roles.all, self._batch_rows):
-                block = _decode(self._roles, batch)
-                yield np.column_stack(block.columns), block.groups, block.weights
+            for batch in file.batches(self._roles.all, rows):
+                yield batch
+                done += batch.num_rows
+                if progress is not None:
+                    progress(done, n_rows, "rows read")
 
 
 def moments_from_batches(
@@ -219,23 +215,7 @@ def feature_columns(
     ...     feature_columns(file, "sex")
     ['a', 'b']
     """
-    return _checked_files(path, sensitive, columns, weight)[0].features
-
-
-def _checked_files(
-    path: Any, sensitive: str | Sequence[str], columns: Sequence[str] | None, weight: str | None
-) -> tuple[ColumnRoles, list[ArrowFile]]:
-    """The roles of the columns, and the files, all of which have these columns."""
-    roles = None if columns is None else ColumnRoles(columns, sensitive, weight)
-    files = []
-    for file in _files(path):
-        opened = ArrowFile(file, "Parquet", name=str(file))
-        if roles is None:
-            roles = ColumnRoles.from_schema(opened.schema, opened.name, sensitive, weight)
-        roles.check(opened.schema, opened.name)
-        files.append(opened)
-    assert roles is not None  # there is a first file
-    return roles, files
+    return ParquetChunks(path, sensitive, columns=columns, weight=weight)._roles.features
 
 
 def _checked_batches(batches: Any, roles: ColumnRoles) -> Iterator[Any]:
@@ -277,10 +257,6 @@ def _moments(batches: Iterable[Any], roles: ColumnRoles, n_jobs: int | None) -> 
     if roles.weight is not None:
         check_sample_weight([moments.total_count], 1)  # a single batch may have little weight, all together may not
     return moments
-
-
-def _rows_of_batch(batch_rows: int | None, roles: ColumnRoles) -> int:
-    return max(_BATCH_SIZE // len(roles.features), 1024) if batch_rows is None else batch_rows
 
 
 def _decode(roles: ColumnRoles, batch: Any) -> RowBlock:
@@ -325,26 +301,20 @@ def _files(path: Any) -> list[Path]:
     paths = [Path(path)] if isinstance(path, str | os.PathLike) else [Path(item) for item in path]
     if not paths:
         raise FileNotFoundError("path is an empty list; give at least one Parquet file.")
-    files = [file for item in paths for file in (_files_in(item) if item.is_dir() else [_existing(item)])]
+    files = [file for item in paths for file in _files_at(item)]
     repeated = [str(file) for file, times in Counter(file.resolve() for file in files).items() if times > 1]
     if repeated:
         warn_user(f"Listed more than once, and counted as often: {', '.join(repeated)}. List each file once.")
     return files
 
 
-def _files_in(folder: Path) -> list[Path]:
-    files = sorted(folder.glob("*.parquet"))
-    if not files and any(folder.glob("*/**/*.parquet")):
-        raise FileNotFoundError(
-            f"There is no *.parquet file in {folder} itself, and subfolders are not searched: list the files, for "
-            f"example sorted(Path({str(folder)!r}).rglob('*.parquet')); values in folder names are not read."
-        )
+def _files_at(path: Path) -> list[Path]:
+    if not path.exists():
+        raise FileNotFoundError(f"There is no file {path}.")
+    files = sorted(path.glob("*.parquet")) if path.is_dir() else [path]
     if not files:
-        raise FileNotFoundError(f"There is no *.parquet file in {folder}; give the files themselves.")
+        raise FileNotFoundError(
+            f"There is no *.parquet file in {path} itself, and subfolders are not searched: list the files, for "
+            f"example sorted(Path({str(path)!r}).rglob('*.parquet')); values in folder names are not read."
+        )
     return files
-
-
-def _existing(file: Path) -> Path:
-    if not file.exists():
-        raise FileNotFoundError(f"There is no file {file}.")
-    return file
