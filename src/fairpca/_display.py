@@ -16,11 +16,15 @@ __all__ = ["TableResult", "fixed", "number", "p_text", "percent", "text_table", 
 class TableResult:
     """Base class of results shown as a table: text cells with headings, sentences above and below, plain records."""
 
-    def _headings(self) -> list[str]:
+    def _cells(self) -> list[dict[str, str]]:
+        """For each row of the table, heading -> cell."""
         raise NotImplementedError
 
+    def _headings(self) -> list[str]:
+        return list(self._cells()[0])
+
     def _rows(self) -> list[list[str]]:
-        raise NotImplementedError
+        return [list(row.values()) for row in self._cells()]
 
     def _sentences(self) -> tuple[list[str], list[str]]:
         """The sentences above the table, and those below it."""

@@ -328,11 +328,11 @@ def test_clusters_widen_the_intervals(rng):
 
 
 def test_many_rows_are_sampled_for_standard_errors_only(two_groups, monkeypatch):
-    from fairpca.inference import _row_sample
+    from fairpca.inference import _blocks
 
     X, groups = two_groups
     all_rows = cross_validate_groups(FairPCA(2), X, sensitive_features=groups)
-    monkeypatch.setattr(_row_sample, "_UNITS_FOR_ERRORS", 60)
+    monkeypatch.setattr(_blocks, "_UNITS_FOR_ERRORS", 60)
     sampled = cross_validate_groups(FairPCA(2), X, sensitive_features=groups)
     for label in "ab":
         exact, part = all_rows.error.by_group[label], sampled.error.by_group[label]

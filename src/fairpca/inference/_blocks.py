@@ -1,4 +1,4 @@
-"""Random blocks of rows within every group, from which folds are made again and again without another pass.
+"""Random blocks of rows within every group: folds are made of them again and again without another pass.
 
 A cell is the rows that a group has in a block: the whole block, unless clusters have rows of several groups.
 """
@@ -11,6 +11,7 @@ from functools import partial
 from typing import Any
 
 import numpy as np
+from scipy import sparse
 
 from fairpca._labels import quoted
 from fairpca._validation import Groups, check_number, rng_for
@@ -27,12 +28,38 @@ from fairpca.moments._sources import (
     spread_evenly,
 )
 
-__all__ = ["Blocks", "make_blocks"]
+__all__ = ["Blocks", "RowSample", "make_blocks"]
 
 #: Blocks per group: the spread between divisions of 40 blocks into ten folds tells how much fits vary (docs/chance.md).
 N_BLOCKS = 40
 #: Moments of all cells of group and block are kept up to this many bytes; beyond that every division takes a pass.
 _CELL_BYTES = 1 << 30
+#: Independent units of each group from which standard errors are found, if it has more: they are then off by 0.7 %.
+_UNITS_FOR_ERRORS = 10_000
+
+
+@dataclass(frozen=True)
+class RowSample:
+    """A random sample of the rows of every group, or all of them: standard errors come from it.
+
+    Attributes
+    ----------
+    X : array or CSR matrix
+    index, group, cell, unit : integer arrays
+        Of each row: its number among all rows of its chunk, its group, its cell of group and block, and the row or
+        cluster that it counts as.
+    weights : ndarray
+    share : ndarray of shape (n_groups,)
+        The share of each group's units that is in the sample.
+    """
+
+    X: Any
+    index: np.ndarray
+    group: np.ndarray
+    cell: np.ndarray
+    unit: np.ndarray
+    weights: np.ndarray
+    share: np.ndarray
 
 
 @dataclass(frozen=True)
@@ -45,6 +72,8 @@ class Blocks:
         Label -> rows of the group.
     sizes : ndarray of shape (n_groups,)
         Independent units of each group: rows, or clusters.
+    clusters : ndarray or None
+        Of each row in memory.
     cells : callable
         Finds the cell of group and block of each row.
     group, block : ndarray of shape (n_cells,)
@@ -55,6 +84,7 @@ class Blocks:
 
     counts: dict[Any, int]
     sizes: np.ndarray
+    clusters: np.ndarray | None
     cells: Cells
     group: np.ndarray
     block: np.ndarray
@@ -93,6 +123,33 @@ class Blocks:
         n_blocks = int(np.bincount(self.stratum).max())
         return (n_blocks / n_folds - 1.0) / (n_blocks - 1.0)
 
+    @property
+    def unit(self) -> str:
+        return "rows" if self.clusters is None else "clusters"
+
+    def sample(self, source: RowSource) -> RowSample:
+        """Draw rows, or all rows of some clusters, that are enough for standard errors, in one pass over the rows."""
+        share, clusters = np.minimum(1.0, _UNITS_FOR_ERRORS / self.sizes), self.clusters
+
+        def draw(number: int, X: Any, groups: Groups, weights: np.ndarray | None) -> list[tuple]:
+            cell = self.cells(number, groups)
+            weights = np.ones(len(cell)) if weights is None else weights
+            drawn = weights > 0
+            if (share < 1.0).any():
+                rng = rng_for(self.seed, f"rows {number}")
+                luck = rng.random(len(cell) if clusters is None else int(clusters.max()) + 1, dtype=np.float32)
+                drawn &= (luck if clusters is None else luck[clusters]) < share[self.group[cell]]
+            chosen = np.flatnonzero(drawn)
+            return [(X if len(chosen) == len(cell) else X[chosen], chosen, cell[chosen], weights[chosen])]
+
+        parts = source.map_reduce(draw, lambda parts: [one for part in parts for one in part])
+        X, *columns = zip(*parts, strict=True)
+        index, cell, weights = map(np.concatenate, columns)
+        rows = X[0] if len(X) == 1 else sparse.vstack(X, format="csr") if sparse.issparse(X[0]) else np.concatenate(X)
+        group, unit = self.group[cell], np.arange(len(cell)) if clusters is None else clusters[index]
+        drawn = np.array([len(np.unique(unit[group == a])) for a in range(len(share))])
+        return RowSample(rows, index, group, cell, unit, weights, np.minimum(drawn / self.sizes, 1.0))
+
 
 def make_blocks(source: RowSource, n_folds: int, clusters: Any, seed: int) -> Blocks:
     """Divide the rows of every group into as many blocks as the folds need, or as it has rows."""
@@ -106,7 +163,7 @@ def make_blocks(source: RowSource, n_folds: int, clusters: Any, seed: int) -> Bl
     if isinstance(source, CountedRows):
         cells = partial(_given, spread_by_group(source.groups, numbers, rng_for(seed, "blocks")))
     group = np.repeat(np.arange(len(counts)), [*numbers.values()])
-    return Blocks(counts, np.array([*counts.values()]), cells, group, np.arange(len(group)), group, seed)
+    return Blocks(counts, np.array([*counts.values()]), None, cells, group, np.arange(len(group)), group, seed)
 
 
 def _numbers_of_blocks(sizes: Mapping[Any, int], n_folds: int, unit: str) -> dict[Any, int]:
@@ -127,8 +184,7 @@ def _given(cells: np.ndarray, number: int, groups: Groups) -> np.ndarray:
 def _of_clusters(source: CountedRows, counts: dict[Any, int], clusters: np.ndarray, n_folds: int, seed: int) -> Blocks:
     """Every cluster lies in one block, formed within the group that most of its rows have."""
     codes, k, rng = source.groups.codes, len(counts), rng_for(seed, "blocks")
-    rows = np.zeros((clusters.max() + 1, k))
-    np.add.at(rows, (clusters, codes), 1.0)
+    rows = np.bincount(clusters * k + codes, minlength=k * (clusters.max() + 1)).reshape(-1, k)
     home = rows.argmax(axis=1)
     homes = dict(zip(counts, np.bincount(home, minlength=k).tolist(), strict=True))
     numbers = [*_numbers_of_blocks(homes, n_folds, "clusters").values()]
@@ -141,4 +197,5 @@ def _of_clusters(source: CountedRows, counts: dict[Any, int], clusters: np.ndarr
     pairs, cell = np.unique(of_cluster[clusters] * k + codes, return_inverse=True)
     block, group = np.divmod(pairs, k)
     cells = partial(_given, cell.reshape(-1))
-    return Blocks(counts, (rows > 0).sum(axis=0), cells, group, block, np.repeat(np.arange(k), numbers), seed)
+    stratum = np.repeat(np.arange(k), numbers)
+    return Blocks(counts, (rows > 0).sum(axis=0), clusters, cells, group, block, stratum, seed)

@@ -8,9 +8,9 @@ from typing import Any
 
 import numpy as np
 
+from fairpca.inference._blocks import RowSample
 from fairpca.inference._fitting import is_projection, n_components_of, reconstruction_errors
 from fairpca.inference._noise import Noise
-from fairpca.inference._row_sample import RowSample
 from fairpca.linalg import top_eigenpairs
 from fairpca.metrics._components import fitted_projection
 from fairpca.moments import GroupMoments
@@ -60,17 +60,15 @@ class Division:
         if n_components <= self.n_components:
             return
         self.n_components = n_components
-        self._own = [_leading(matrix, n_components) for matrix in self.folds.whole.second_moments()]
-        self._own_without, self._ordinary, self._centres = [], [], []
+        own = [_leading(matrix, n_components) for matrix in self.folds.whole.second_moments()]
+        # For each test fold and group: own components of all its rows and of those outside the fold, ordinary ones.
+        self._references, self._centres = [], []
         for training in self.trainings():
             matrices = dict(zip(training.labels, training.second_moments(), strict=True))
-            self._own_without.append([_leading(matrices[label], n_components) for label in self.labels])
-            self._ordinary.append(_leading(training.pooled_covariance(), n_components))
+            ordinary = _leading(training.pooled_covariance(), n_components)
+            known = zip(own, (_leading(matrices[label], n_components) for label in self.labels), strict=True)
+            self._references.append([(*both, ordinary) for both in known])
             self._centres.append(training.pooled_mean)
-
-    def _references(self, j: int, a: int, d: int) -> list[np.ndarray]:
-        """Own components of group a of all its rows and of those outside test fold j, and ordinary ones."""
-        return [basis[:, :d] for basis in (self._own[a], self._own_without[j][a], self._ordinary[j])]
 
     def values(self, fits: Sequence[Any], own_weights: np.ndarray) -> np.ndarray:
         """Means over the test rows by group, of shape (n_groups, 4), for projections fitted to the training rows."""
@@ -82,7 +80,7 @@ class Division:
             matrices = part.second_moments(self._centres[j])
             for label, count, matrix in zip(part.labels, part.counts, matrices, strict=True):
                 a = self.labels.index(label)
-                projections = [*((basis, None) for basis in self._references(j, a, d)), fitted_projection(fitted)]
+                projections = [*((basis[:, :d], None) for basis in self._references[j][a]), fitted_projection(fitted)]
                 captured = [captured_variances(matrix[None], *projection)[0] for projection in projections]
                 squares[a] += count * np.array([np.trace(matrix), *captured])
                 totals[a] += count
@@ -101,7 +99,7 @@ class Division:
                 method = [basis] if encoder is None else [basis, basis - encoder]
             for a in range(len(self.labels)):
                 chosen = np.flatnonzero((fold_of_row == self.tested[j]) & (rows.group == a))
-                bases = [*self._references(j, a, d), *method]
+                bases = [*(basis[:, :d] for basis in self._references[j][a]), *method]
                 squares = row_squares(rows.X, chosen, self._centres[j], np.hstack(bases))
                 captured = squares[:, 1:].reshape(len(chosen), len(bases), d).sum(axis=2)
                 if method:

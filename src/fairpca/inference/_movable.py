@@ -31,28 +31,42 @@ Sums = Callable[[np.ndarray], Sequence[np.ndarray]]
 class Movable:
     """The parts that are moved between groups.
 
-    Attributes
+    Parameters
     ----------
     unit : {"rows", "clusters", "blocks"}
     codes : ndarray
         The true group of each part.
     moments : GroupMoments
         Of the true groups.
+    sums : callable
+    clusters : ndarray, optional
+        The part of each row, where parts are clusters.
+
+    Attributes
+    ----------
+    true : tuple of ndarray and GroupMoments
+        The true division, as :meth:`divide` returns random ones.
     """
 
-    def __init__(self, unit: str, codes: np.ndarray, moments: GroupMoments, sums: Sums) -> None:
-        self.unit, self.codes, self.moments, self._sums = unit, codes, moments, sums
+    def __init__(
+        self, unit: str, codes: np.ndarray, moments: GroupMoments, sums: Sums, clusters: np.ndarray | None = None
+    ) -> None:
+        self.unit, self.moments, self._sums, self._clusters = unit, moments, sums, clusters
         self._whole, self._sizes = sums(np.arange(len(codes))), np.bincount(codes)
+        self.true = self._of_rows(codes), moments
+
+    def _of_rows(self, codes: np.ndarray) -> np.ndarray:
+        return codes if self._clusters is None else codes[self._clusters]
 
     def divide(self, rng: np.random.Generator) -> tuple[np.ndarray, GroupMoments]:
-        """A random division into groups of the true sizes: the group of each part, and the moments of the groups.
+        """A random division into groups of the true sizes: the group of each row or block, and the groups' moments.
 
         Those of the largest group follow from the whole.
         """
-        largest = int(self._sizes.argmax())
+        largest, n_parts = int(self._sizes.argmax()), int(self._sizes.sum())
         smaller = np.delete(self._sizes, largest)
-        drawn = rng.choice(len(self.codes), int(smaller.sum()), replace=False, shuffle=len(smaller) > 1)
-        codes, found, rest = np.full(len(self.codes), largest), [], self._whole
+        drawn = rng.choice(n_parts, int(smaller.sum()), replace=False, shuffle=len(smaller) > 1)
+        codes, found, rest = np.full(n_parts, largest), [], self._whole
         members = np.split(drawn, np.cumsum(smaller)[:-1])
         for a, chosen in zip(np.delete(np.arange(len(self._sizes)), largest), members, strict=True):
             codes[chosen] = a
@@ -62,7 +76,8 @@ class Movable:
         weights, totals, squares = (np.stack(column) for column in zip(*found, strict=True))
         means = totals / weights[:, None]
         scatters = squares - totals[:, :, None] * means[:, None]
-        return codes, GroupMoments(self.moments.labels, weights, means + self.moments.pooled_mean, scatters)
+        moments = GroupMoments(self.moments.labels, weights, means + self.moments.pooled_mean, scatters)
+        return self._of_rows(codes), moments
 
 
 class _RowSums:
@@ -82,11 +97,9 @@ class _RowSums:
         return roots @ roots, roots @ rows, rows.T @ rows
 
 
-def _block_sums(blocks: GroupMoments, center: np.ndarray) -> Sums:
+def _block_sums(sums: Sequence[np.ndarray], chosen: np.ndarray) -> Sequence[np.ndarray]:
     """Sums over blocks of rows, of which only the moments are known."""
-    weights = blocks.counts
-    totals, squares = (blocks.means - center) * weights[:, None], blocks.second_moments(center) * weights[:, None, None]
-    return lambda chosen: [part[chosen].sum(axis=0) for part in (weights, totals, squares)]
+    return [part[chosen].sum(axis=0) for part in sums]
 
 
 def movable_parts(source: RowSource, clusters: Any, seed: int, *, needs_rows: bool) -> Movable:
@@ -102,7 +115,7 @@ def movable_parts(source: RowSource, clusters: Any, seed: int, *, needs_rows: bo
         check_one_group_each(members, source.groups)
         unit, codes = "clusters", codes[np.unique(members, return_index=True)[1]]
     moments = accumulate(source.X, source.groups, source.weights)
-    return Movable(unit, codes, moments, _RowSums(source, members, moments.pooled_mean))
+    return Movable(unit, codes, moments, _RowSums(source, members, moments.pooled_mean), members)
 
 
 def _blocks(source: RowSource, seed: int) -> Movable:
@@ -113,7 +126,10 @@ def _blocks(source: RowSource, seed: int) -> Movable:
     blocks = cell_moments(source, partial(random_cells, n_cells=numbers, seed=seed), len(group))
     codes = group[list(blocks.labels)]
     moments = blocks.merge_by(codes, tuple(counts))
-    return Movable("blocks", codes, moments, _block_sums(blocks, moments.pooled_mean))
+    center, weights = moments.pooled_mean, blocks.counts
+    squares = blocks.second_moments(center) * weights[:, None, None]
+    sums = partial(_block_sums, (weights, (blocks.means - center) * weights[:, None], squares))
+    return Movable("blocks", codes, moments, sums)
 
 
 def _blocks_per_group(counts: dict[Any, int], n_features: int) -> dict[Any, int]:

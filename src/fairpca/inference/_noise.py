@@ -7,10 +7,10 @@ from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
-from scipy import sparse
 
 from fairpca._validation import rng_for
 from fairpca.moments import GroupMoments
+from fairpca.moments._row_squares import row_squares
 
 __all__ = ["Noise", "flow"]
 
@@ -70,18 +70,17 @@ class Noise:
         """Of a random group with this weight, drawn from the rows that this noise comes from, or from more."""
         return flow(self.values, self.kappa, 1.0 / weight - 1.0 / (total or self.total), d)
 
-    def parts(self, X: Any, weights: np.ndarray | None, weight: float, d: int) -> np.ndarray:
-        """The contribution of each row to the expected loss of a random group with this weight."""
+    def rests_on_few_rows(
+        self, X: Any, weights: np.ndarray | None, weight: float, d: int, copies: np.ndarray | float = 1.0
+    ) -> bool:
+        """Whether too few rows dominate the expected loss of a random group; each row stands for so many copies."""
         factors = saturated(self.values, self.kappa, max(1.0 / weight - 1.0 / self.total, 0.0), d)
         found = [
             np.einsum("ri,ri->r", squares[:, :d] @ factors, squares[:, d:])
             for squares in _squared_scores(X, self.mean, self.vectors, weights)
         ]
-        return np.concatenate(found)
-
-    def rests_on_few_rows(self, sums: Sequence[float], weight: float) -> bool:
-        """Whether too few rows dominate, from the sum of the rows' parts and that of their squares."""
-        total, squares = sums
+        parts = np.concatenate(found)
+        total, squares = (copies * parts).sum(), (copies * parts**2).sum()
         effective = total**2 / squares if squares > 0 else np.inf
         return bool(effective * min(weight, self.total - weight) / self.total < _FEW_ROWS)
 
@@ -123,12 +122,9 @@ def _pooled_eigenpairs(moments: GroupMoments) -> tuple[np.ndarray, np.ndarray]:
 def _squared_scores(X: Any, mean: np.ndarray, vectors: np.ndarray, weights: np.ndarray | None) -> Iterator[np.ndarray]:
     """Squared scores of the rows, times their weights, block by block."""
     for start in range(0, X.shape[0], _BLOCK_ROWS):
-        rows = X[start : start + _BLOCK_ROWS]
-        rows = (rows.toarray() if sparse.issparse(rows) else rows) - mean
-        squares = (rows @ vectors) ** 2
-        if weights is not None:
-            squares *= weights[start : start + _BLOCK_ROWS, None]
-        yield squares
+        rows = np.arange(start, min(start + _BLOCK_ROWS, X.shape[0]))
+        squares = row_squares(X, rows, mean, vectors)[:, 1:]
+        yield squares if weights is None else squares * weights[rows, None]
 
 
 def saturated(values: np.ndarray, kappa: np.ndarray, factor: float, d: int) -> np.ndarray:

@@ -11,11 +11,10 @@ from typing import Any
 import numpy as np
 
 from fairpca.inference._blocks import make_blocks
-from fairpca.inference._checks import CountedRows, check_clusters
+from fairpca.inference._checks import CountedRows
 from fairpca.inference._divisions import Division
 from fairpca.inference._fitting import fit_to_moments, is_projection, n_components_of, quietly, reconstruction_errors
 from fairpca.inference._intervals import Spread, influence_by_group
-from fairpca.inference._row_sample import sample_rows
 from fairpca.linalg import threads_for
 from fairpca.metrics._components import fitted_projection
 from fairpca.moments import GroupMoments
@@ -91,8 +90,6 @@ class Study:
     Attributes
     ----------
     source : RowSource
-    unit : {"rows", "clusters"}
-        What is divided at random.
     blocks : Blocks
     n_folds : int
     labels : tuple
@@ -108,10 +105,10 @@ class Study:
     def __init__(
         self, source: RowSource, n_folds: int, clusters: Any, seed: int, moments: GroupMoments | None = None
     ) -> None:
-        self.source, self.unit = source, "rows" if clusters is None else "clusters"
+        self.source = source
         self.blocks = make_blocks(source, n_folds, clusters, seed)
         self.n_folds, self.labels = int(n_folds), self.blocks.labels
-        self.rows = sample_rows(source, self.blocks, check_clusters(clusters, source))
+        self.rows = self.blocks.sample(source)
         cells = self.blocks.moments(source)
         folds = partial(self.blocks.fold_moments, source, cells, self.n_folds)
         self.divisions = [
@@ -144,27 +141,22 @@ class Study:
                 for division in self.divisions
             ]
 
-    def evidence(self, method: str, whole: Any, without: Sequence[Sequence[Any]]) -> Evidence:
-        """From fits without each fold of the first division, or of all divisions."""
-        fold = self.blocks.folds(self.n_folds, 0)[self.rows.cell]
-        same = self.blocks.same_fold(self.n_folds)
-        variation = 3.0 / 8.0 * (1.0 - same) / same if same > 0 else 0.0
-        return self._evaluate(method, whole, self.divisions, fold, without, variation)
-
-    def held_out(self, method: str, whole: Any, fitted: Any, division: Division, tested: np.ndarray) -> Evidence:
-        """From one fit without the rows in memory that ``tested`` marks, which are fold 0 of the division."""
-        return self._evaluate(method, whole, [division], np.where(tested[self.rows.index], 0, -1), [[fitted]], 0.0)
-
-    def _evaluate(
+    def evidence(
         self,
         method: str,
         whole: Any,
-        divisions: Sequence[Division],
-        fold: np.ndarray,
         without: Sequence[Sequence[Any]],
-        variation: float,
+        held_out: tuple[Division, np.ndarray] | None = None,
     ) -> Evidence:
-        fits, rows = without[0], self.rows
+        """From fits without each fold of the first division, or of all divisions; or from one without held-out rows.
+
+        ``held_out`` has the division in which these rows are fold 0, and marks them among the rows in memory.
+        """
+        fits, rows, divisions = without[0], self.rows, self.divisions
+        if held_out is None:
+            fold = self.blocks.folds(self.n_folds, 0)[rows.cell]
+        else:
+            divisions, fold = [held_out[0]], np.where(held_out[1][rows.index], 0, -1)
         d, linear = n_components_of(fits[0]), is_projection(fits[0])
         with threads_for_fits(self.source.n_features):
             own_weights = divisions[0].own_weights(d)
@@ -179,6 +171,7 @@ class Study:
         rounding = np.abs(values).max(axis=0) + np.where(np.isfinite(spread.error), spread.error, 0.0)
         zero = rounding <= ROUNDING * np.einsum("aii->a", self._matrices)[:, None]
         sample_errors, sample_losses = self._in_sample(whole, d)
+        same = self.blocks.same_fold(self.n_folds)
         return Evidence(
             method=method,
             n_components=d,
@@ -190,7 +183,7 @@ class Study:
             n_folds=len(fits),
             n_effective=divisions[0].n_effective,
             own_weights=own_weights,
-            variation=variation,
+            variation=3.0 / 8.0 * (1.0 - same) / same if same > 0 else 0.0,
         )
 
     def _in_sample(self, whole: Any, d: int) -> tuple[np.ndarray, np.ndarray]:
@@ -208,9 +201,8 @@ class Study:
     def few_rows_dominate(self, d: int) -> bool:
         """Whether what chance adds to the losses rests on a few rows."""
         noise, smallest = self.divisions[0].noise, float(self.divisions[0].folds.whole.counts.min())
-        parts = noise.parts(self.rows.X, self.rows.weights, smallest, d)
         copies = 1.0 / self.rows.share[self.rows.group]
-        return noise.rests_on_few_rows((copies @ parts, copies @ parts**2), smallest)
+        return noise.rests_on_few_rows(self.rows.X, self.rows.weights, smallest, d, copies)
 
     def _means(self, values: np.ndarray) -> np.ndarray:
         """By group, over the rows of the sample that have values."""

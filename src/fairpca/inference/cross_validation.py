@@ -116,24 +116,16 @@ class GroupEvaluation(TableResult):
         gap = with_interval(self.corrected_loss.gap.joint)
         return f"On new rows no difference of losses is shown: “{high}” against “{low}” {gap}."
 
-    def _headings(self) -> list[str]:
-        weight = ["weight"] if self._is_weighted else []
-        return ["group", "rows", *weight, "error on new rows", "loss in sample", "corrected loss"]
-
-    @property
-    def _is_weighted(self) -> bool:
-        return any(self.weights[label] != count for label, count in self.counts.items())
-
-    def _rows(self) -> list[list[str]]:
+    def _cells(self) -> list[dict[str, str]]:
+        weighted = any(self.weights[label] != count for label, count in self.counts.items())
         return [
-            [
-                label_text(label),
-                f"{count:,}",
-                *([number(self.weights[label])] if self._is_weighted else []),
-                with_interval(self.error[label]),
-                number(self.loss[label]),
-                with_interval(self.corrected_loss[label]),
-            ]
+            {"group": label_text(label), "rows": f"{count:,}"}
+            | ({"weight": number(self.weights[label])} if weighted else {})
+            | {
+                "error on new rows": with_interval(self.error[label]),
+                "loss in sample": number(self.loss[label]),
+                "corrected loss": with_interval(self.corrected_loss[label]),
+            }
             for label, count in self.counts.items()
         ]
 
@@ -236,8 +228,8 @@ def cross_validate_groups(
     Estimators that need rows are fitted for one division only, so that their intervals leave out the second one.
     ``low`` and ``high`` hold for one value alone. ``joint_low`` and ``joint_high`` hold together: of errors and of
     corrected losses for the differences of all pairs of groups, of changes for all groups, and for all numbers of
-    components of the call. Only they support a claim. The correction of losses leans where a group has few rows for its
-    number of features; intervals of their differences are longer by what was corrected.
+    components of the call. Only they support a claim. The correction of losses is biased where a group has few rows for
+    its number of features; intervals of their differences are longer by what was corrected.
 
     *Cost.* For estimators that need moments only, one pass over the rows gives all folds of all divisions, and another
     one the rows' values; of groups with more than 10,000 rows, these come from a random sample.
@@ -320,9 +312,10 @@ def _summary(study: Study, one: Evidence, confidence: float, critical: dict[int,
     means[:, LOSS], overall[LOSS] = one.sample_losses[:-1], one.sample_losses[-1]
 
     def values(column: int, name: str, **known: Any) -> GroupValues:
-        by_group, pairs = _with_intervals(one, column, means[:, column], confidence, critical, **known)
-        named = {(study.labels[a], study.labels[b]): gap for (a, b), gap in pairs.items()}
-        return GroupValues(dict(zip(study.labels, by_group, strict=True)), overall[column], named, name)
+        joint = critical.get(column, np.nan)
+        return _with_intervals(
+            study.labels, one, column, name, means[:, column], overall[column], confidence, joint, **known
+        )
 
     return GroupEvaluation(
         error=values(ERROR, "error on new rows"),
@@ -332,7 +325,7 @@ def _summary(study: Study, one: Evidence, confidence: float, critical: dict[int,
             "corrected loss",
             extra=uncancelled * np.sqrt(relative / 2.0),
             own=np.abs(regret) * np.sqrt(noise.relative_variance(noise.total, one.n_components)),
-            lean=overfitted,
+            bias=overfitted,
         ),
         change=values(CHANGE, "change of error"),
         sample_error=GroupValues(
@@ -349,41 +342,43 @@ def _summary(study: Study, one: Evidence, confidence: float, critical: dict[int,
 
 
 def _with_intervals(
+    labels: Sequence[Any],
     one: Evidence,
     column: int,
-    means: np.ndarray,
+    name: str,
+    values: np.ndarray,
+    overall: float,
     confidence: float,
-    critical: dict[int, float],
+    joint: float,
     extra: np.ndarray | float = 0.0,
     own: np.ndarray | float = 0.0,
-    lean: np.ndarray | float = 0.0,
-) -> tuple[list[Estimate], dict[tuple[int, int], Estimate]]:
-    """Values of the groups, and the differences of all pairs, the larger value first.
+    bias: np.ndarray | float = 0.0,
+) -> GroupValues:
+    """Values of the groups, and the differences of all pairs; ``joint`` is the critical value for all together.
 
     ``extra`` standard errors of each group belong to its own value and to differences, ``own`` ones to the former only.
-    Differences lean by at most ``lean`` of either group, towards a larger value.
+    Differences bias by at most ``bias`` of either group, towards a larger value.
     """
-    is_change, spread, repeated = column == CHANGE, one.spread[:, column], one.values[:, :, column]
+    spread, repeated = one.spread[:, column], one.values[:, :, column]
     alone = one.with_variation(spread, repeated).plus(Spread(np.hypot(extra, own)))
-    first, second = np.triu_indices(len(means), 1)
-    swapped = means[first] < means[second]
+    first, second = np.triu_indices(len(values), 1)
+    swapped = values[first] < values[second]
     first, second = np.where(swapped, second, first), np.where(swapped, first, second)
-    extra, lean = np.broadcast_to(extra, means.shape), np.broadcast_to(lean, means.shape)
+    extra, bias = np.broadcast_to(extra, values.shape), np.broadcast_to(bias, values.shape)
     both = one.with_variation(spread[first].plus(spread[second]), repeated[:, first] - repeated[:, second])
     both = both.plus(Spread(np.hypot(extra[first], extra[second])))
-    single, joint = float(stats.norm.ppf(0.5 + confidence / 2)), critical.get(column, np.nan)
 
     def estimates(values: np.ndarray, spread: Spread, joint: float, down: Any, up: Any, least: float) -> list[Estimate]:
         columns = [values]
-        for half in (spread.half_width(single), spread.half_width(joint)):
+        for half in (spread.half_width(stats.norm.ppf(0.5 + confidence / 2)), spread.half_width(joint)):
             columns += [np.maximum(values - down - half, least), values + up + half]
         return [Estimate(*row) for row in np.stack(columns, axis=1)]
 
-    least = 0.0 if column == ERROR else -np.inf
-    by_group = estimates(means, alone, joint if is_change else np.nan, 0.0, 0.0, least)
-    gaps = means[first] - means[second]
-    pairs = estimates(gaps, both, np.nan if is_change else joint, lean[first], lean[second], -np.inf)
-    return by_group, dict(zip(zip(first.tolist(), second.tolist(), strict=True), pairs, strict=True))
+    of_groups, of_pairs = (joint, np.nan) if column == CHANGE else (np.nan, joint)
+    by_group = estimates(values, alone, of_groups, 0.0, 0.0, 0.0 if column == ERROR else -np.inf)
+    gaps = estimates(values[first] - values[second], both, of_pairs, bias[first], bias[second], -np.inf)
+    pairs = [(labels[a], labels[b]) for a, b in zip(first.tolist(), second.tolist(), strict=True)]
+    return GroupValues(dict(zip(labels, by_group, strict=True)), overall, dict(zip(pairs, gaps, strict=True)), name)
 
 
 def _remarks(study: Study, d: int) -> Iterator[str]:
@@ -392,6 +387,6 @@ def _remarks(study: Study, d: int) -> Iterator[str]:
     small = {label_text(label): size for label, size in sizes if size < p}
     if small:
         listed = ", ".join(f"“{name}” ({size:,})" for name, size in small.items())
-        yield f"Fewer {study.unit} than the {p} features: {listed}. A corrected loss is then too large."
+        yield f"Fewer {study.blocks.unit} than the {p} features: {listed}. A corrected loss is then too large."
     if d < p and study.few_rows_dominate(d):
         yield "A few rows dominate the losses; intervals may be too short. Look at outliers first."

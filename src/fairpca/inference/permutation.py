@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from functools import partial
 from typing import Any
@@ -14,9 +14,9 @@ from sklearn.base import clone
 from fairpca._display import TableResult, number, p_text
 from fairpca._labels import label_text
 from fairpca._progress import Report, progress_of
-from fairpca._validation import Groups, check_number, seed_from
+from fairpca._validation import check_number, seed_from
 from fairpca._workers import delayed, parallel
-from fairpca.inference._checks import as_source, check_clusters, check_dimensions
+from fairpca.inference._checks import as_source, check_dimensions
 from fairpca.inference._claims import Claim, components_text
 from fairpca.inference._fitting import Fitter, is_fitted, needs_moments_only, quietly, uses_groups
 from fairpca.inference._movable import Movable, movable_parts
@@ -26,8 +26,7 @@ from fairpca.metrics._components import fitted_encoder, fitted_projection
 from fairpca.metrics.reconstruction import check_projector
 from fairpca.moments import GroupMoments
 from fairpca.moments._accumulate import accumulate
-from fairpca.moments._folds import FoldMoments
-from fairpca.moments._sources import MemorySource, RowSource, cell_moments, random_cells, row_counts
+from fairpca.moments._sources import MemorySource, RowSource, row_counts
 from fairpca.problems.evaluation import Projection, leading_projections, losses_by_dimension, without_rounding
 
 __all__ = ["GroupChance", "LossTest", "loss_test"]
@@ -38,8 +37,8 @@ LEVEL = 0.95
 _BATCH = 25
 #: Two statistics closer than this are equal: the same division summed in another order.
 _TIE = 1e-9
-#: Random blocks of rows that show how second moments vary, where rows are not in memory: 6 % off.
-_BLOCKS = 40
+#: By numbers of components, projections or what fits one to every division into groups.
+_Methods = Mapping[int, Projection | Fitter]
 
 
 @dataclass(frozen=True)
@@ -171,28 +170,26 @@ class LossTest(TableResult):
     def _each(self) -> dict[int, LossTest]:
         return self.dimensions or {self.n_components: self}
 
-    @property
-    def _is_weighted(self) -> bool:
-        return any(one.weight != one.rows for one in self.by_group.values())
-
-    def _headings(self) -> list[str]:
-        several = ["components"] if len(self.dimensions) > 1 else []
-        p = ["adjusted p"] if self.n_permutations else []
-        weight = ["weight"] if self._is_weighted else []
-        return ["group", *several, "rows", *weight, "loss", "expected by chance", *p]
-
-    def _rows(self) -> list[list[str]]:
-        rows = []
-        for d, test in self._each.items():
-            several = [str(d)] if len(self.dimensions) > 1 else []
-            for label, one in test.by_group.items():
-                cells = [label_text(label), *several, f"{one.rows:,}"]
-                cells += [number(one.weight)] if self._is_weighted else []
-                cells += [number(one.loss), number(one.expected) + (" *" if one.few_rows else "")]
-                if self.n_permutations:
-                    cells.append(p_text(one.p_value, self.n_permutations).removeprefix("= "))
-                rows.append(cells)
-        return rows
+    def _cells(self) -> list[dict[str, str]]:
+        rows = [(d, label, one) for d, test in self._each.items() for label, one in test.by_group.items()]
+        hidden = {
+            "components": len(self.dimensions) < 2,
+            "weight": all(one.weight == one.rows for _, _, one in rows),
+            "adjusted p": not self.n_permutations,
+        }
+        cells = [
+            {
+                "group": label_text(label),
+                "components": str(d),
+                "rows": f"{one.rows:,}",
+                "weight": number(one.weight),
+                "loss": number(one.loss),
+                "expected by chance": number(one.expected) + (" *" if one.few_rows else ""),
+                "adjusted p": p_text(one.p_value, self.n_permutations).removeprefix("= "),
+            }
+            for d, label, one in rows
+        ]
+        return [{heading: cell for heading, cell in row.items() if not hidden.get(heading)} for row in cells]
 
     def _sentences(self) -> tuple[list[str], list[str]]:
         start = f"Losses of {self.method}, {_listed(self._each)} components"
@@ -255,7 +252,7 @@ def loss_test(
         unchanged: it must not have been fitted with these labels.
     n_permutations : int, default=999
         0 gives the losses of ordinary PCA and those of random groups in closed form, in milliseconds and without a
-        p-value.
+        p-value; for rows in memory.
     clusters : array-like, optional
         The person (household, patient, ...) that each row belongs to; then the labels of persons are permuted. Without
         it, rows of the same person would count as independent, and p-values would be too small. Rows in memory
@@ -292,7 +289,7 @@ def loss_test(
     second moment of N_a rows drawn at random differs from the pooled one by noise of variance ``f kappa``,
     ``f = (N - N_a) / (N_a (N - 1))``, which drives the eigenvalues apart:
     ``d lambda_i / dt = sum_j kappa_ij / (lambda_i - lambda_j)`` for t from 0 to f. The expected loss is what the d
-    leading eigenvalues gain. Where rows are not in memory, kappa comes from 40 random blocks of them.
+    leading eigenvalues gain.
 
     Examples
     --------
@@ -311,36 +308,18 @@ def loss_test(
     check_number("n_permutations", n_permutations, at_least=0, integer=True)
     source, seed = as_source(X, sensitive_features, sample_weight), seed_from(random_state)
     if not n_permutations:
-        return _in_closed_form(source, estimator, check_dimensions(n_components, source.n_features))
+        return _in_closed_form(source, estimator, n_components)
     needs_rows = not (estimator is None or is_fitted(estimator) or needs_moments_only(estimator))
     movable = movable_parts(source, clusters, seed, needs_rows=needs_rows)
-    method, projections = _projections(source, clusters, movable, estimator, n_components)
+    name, methods = _methods(source, movable, estimator, n_components)
     with progress_of(progress) as report:
-        random = _random_losses(projections, movable, n_permutations, seed, n_jobs, report)
-    observed = _losses(projections, movable.codes, movable.moments)
-    return _summarise(method, tuple(projections), observed, random, movable, row_counts(source))
+        random = _random_losses(methods, movable, n_permutations, seed, n_jobs, report)
+    observed = _losses(methods, *movable.true)
+    return _summarise(name, tuple(methods), observed, random, movable, row_counts(source))
 
 
-@dataclass(frozen=True)
-class _Refits:
-    """Estimators, by their numbers of components, that are fitted to every division of rows, or of ``clusters``."""
-
-    fits: dict[int, Fitter]
-    clusters: np.ndarray | None
-
-    def __iter__(self) -> Iterator[int]:
-        return iter(self.fits)
-
-    def projections(self, codes: np.ndarray, moments: GroupMoments) -> dict[int, Projection]:
-        """From the groups of what is moved, and their moments."""
-        codes = codes if self.clusters is None else codes[self.clusters]
-        return {d: fitted_projection(fit(moments, codes=codes)) for d, fit in self.fits.items()}
-
-
-def _projections(
-    source: RowSource, clusters: Any, movable: Movable, estimator: Any, n_components: Any
-) -> tuple[str, dict[int, Projection] | _Refits]:
-    """The name of the method, and its projections by their numbers of components, unless they depend on the groups."""
+def _methods(source: RowSource, movable: Movable, estimator: Any, n_components: Any) -> tuple[str, _Methods]:
+    """The name of the method, and by its numbers of components projections, or what fits one to every division."""
     moments, name = movable.moments, type(estimator).__name__
     if estimator is None:
         dimensions = check_dimensions(n_components, moments.n_features)
@@ -350,11 +329,14 @@ def _projections(
         name = name if hasattr(estimator, "fit") else "the given components"
         return name, {basis.shape[1]: (basis, fitted_encoder(estimator))}
     given = getattr(estimator, "n_components", None) if n_components is None else n_components
-    chosen = dict.fromkeys(check_dimensions(given, moments.n_features), estimator)
-    if n_components is not None:
-        chosen = {d: clone(estimator).set_params(n_components=d) for d in chosen}
-    refits = _Refits({d: Fitter(one, source) for d, one in chosen.items()}, check_clusters(clusters, source))
-    return name, refits if uses_groups(estimator) else refits.projections(movable.codes, moments)
+    dimensions = check_dimensions(given, moments.n_features)
+    fits = {d: Fitter(clone(estimator).set_params(n_components=d), source) for d in dimensions}
+    return name, fits if uses_groups(estimator) else {d: _projection(fit, *movable.true) for d, fit in fits.items()}
+
+
+def _projection(method: Projection | Fitter, codes: np.ndarray, moments: GroupMoments) -> Projection:
+    """Of a division; ``codes`` are the groups of the rows."""
+    return fitted_projection(method(moments, codes=codes)) if isinstance(method, Fitter) else method
 
 
 def _given_basis(estimator: Any, n_components: Any, moments: GroupMoments) -> np.ndarray:
@@ -375,31 +357,30 @@ def _given_basis(estimator: Any, n_components: Any, moments: GroupMoments) -> np
     return basis
 
 
-def _losses(projections: dict[int, Projection] | _Refits, codes: np.ndarray, moments: GroupMoments) -> np.ndarray:
-    """Of one division, of shape (numbers of components, groups); ``codes`` are the groups of what is moved."""
-    if isinstance(projections, _Refits):
-        projections = projections.projections(codes, moments)
+def _losses(methods: _Methods, codes: np.ndarray, moments: GroupMoments) -> np.ndarray:
+    """Of one division, of shape (numbers of components, groups)."""
+    projections = {d: _projection(method, codes, moments) for d, method in methods.items()}
     return losses_by_dimension(moments.second_moments(), projections)
 
 
-def _batch(projections: Any, movable: Movable, count: int, seed: np.random.SeedSequence) -> list[np.ndarray]:
+def _batch(methods: _Methods, movable: Movable, count: int, seed: np.random.SeedSequence) -> list[np.ndarray]:
     rng = np.random.default_rng(seed)
-    return [_losses(projections, *movable.divide(rng)) for _ in range(count)]
+    return [_losses(methods, *movable.divide(rng)) for _ in range(count)]
 
 
 def _random_losses(
-    projections: Any, movable: Movable, count: int, seed: int, n_jobs: int | None, progress: Report
+    methods: _Methods, movable: Movable, count: int, seed: int, n_jobs: int | None, progress: Report
 ) -> np.ndarray:
     """Losses of random divisions, of shape (count, dimensions, groups): in threads, or in processes if they refit."""
     bounds, found = range(0, count, _BATCH), list[np.ndarray]()
     seeds = np.random.SeedSequence([seed, int.from_bytes(b"permutations", "big")]).spawn(len(bounds))
     draw: Any = partial(quietly, _batch)
     options: dict[str, Any] = {"return_as": "generator"}
-    if not isinstance(projections, _Refits):
+    if not any(isinstance(method, Fitter) for method in methods.values()):
         draw, n_jobs, options["prefer"] = _batch, n_jobs or blas_threads(), "threads"
     with single_blas_thread():  # many small problems: threads of the linear algebra would only wait for each other
         tasks = (
-            delayed(draw)(projections, movable, min(_BATCH, count - start), child)
+            delayed(draw)(methods, movable, min(_BATCH, count - start), child)
             for start, child in zip(bounds, seeds, strict=True)
         )
         for batch in parallel(n_jobs, **options)(tasks):
@@ -460,35 +441,20 @@ def _together(tests: dict[int, LossTest]) -> LossTest:
     return replace(min(tests.values(), key=lambda one: one.p_value), dimensions=tests)
 
 
-def _in_closed_form(source: RowSource, estimator: Any, dimensions: tuple[int, ...]) -> LossTest:
-    if estimator is not None:
-        raise ValueError("n_permutations=0 gives the losses of ordinary PCA; leave estimator out, or permute.")
-    counts = row_counts(source)
-    moments, noise = _noise(source, counts)
-
-    def sums(number: int, X: Any, groups: Groups, weights: np.ndarray | None) -> np.ndarray:
-        """What the rows of a chunk add to expected losses, and the squares of that: (dimensions, groups, 2)."""
-        parts = np.array([[noise.parts(X, weights, one, d) for one in moments.counts] for d in dimensions])
-        return np.stack([parts.sum(axis=-1), (parts**2).sum(axis=-1)], axis=-1)
-
-    parts = source.map_reduce(sums, sum)
-    projections = leading_projections(moments.pooled_covariance(), dimensions)
-    losses, found = losses_by_dimension(moments.second_moments(), projections), {}
-    for i, d in enumerate(dimensions):
+def _in_closed_form(source: RowSource, estimator: Any, n_components: Any) -> LossTest:
+    if estimator is not None or not isinstance(source, MemorySource):
+        raise ValueError(
+            "n_permutations=0 gives the losses of ordinary PCA, of rows in memory: leave estimator out and pass a "
+            "random sample of the rows, or permute."
+        )
+    X, weights, counts, found = source.X, source.weights, row_counts(source), {}
+    moments = accumulate(X, source.groups, weights)
+    noise = Noise.from_rows(X, moments, weights)
+    projections = leading_projections(moments.pooled_covariance(), check_dimensions(n_components, X.shape[1]))
+    for d, losses in zip(projections, losses_by_dimension(moments.second_moments(), projections), strict=True):
         by_group = {}
-        for label, weight, loss, part in zip(moments.labels, moments.counts.tolist(), losses[i], parts[i], strict=True):
-            few, expected = noise.rests_on_few_rows(part, weight), noise.expected_loss(weight, d)
-            by_group[label] = GroupChance(counts[label], weight, float(loss), expected, few_rows=few)
-        found[d] = LossTest(math.nan, by_group, float(np.ptp(losses[i])), math.nan, math.nan, d, 0)
+        for label, weight, loss in zip(moments.labels, moments.counts.tolist(), losses.tolist(), strict=True):
+            few, expected = noise.rests_on_few_rows(X, weights, weight, d), noise.expected_loss(weight, d)
+            by_group[label] = GroupChance(counts[label], weight, loss, expected, few_rows=few)
+        found[d] = LossTest(math.nan, by_group, float(np.ptp(losses)), math.nan, math.nan, d, 0)
     return _together(found)
-
-
-def _noise(source: RowSource, counts: dict[Any, int]) -> tuple[GroupMoments, Noise]:
-    """From the rows if they are in memory, otherwise from random blocks of rows."""
-    if isinstance(source, MemorySource):
-        moments = accumulate(source.X, source.groups, source.weights)
-        return moments, Noise.from_rows(source.X, moments, source.weights)
-    n_cells = _BLOCKS * len(counts)
-    cells = cell_moments(source, partial(random_cells, n_cells=dict.fromkeys(counts, _BLOCKS), seed=0), n_cells)
-    folds = FoldMoments(cells, *np.divmod(np.arange(n_cells), _BLOCKS), tuple(counts))
-    return folds.whole, Noise.from_blocks(folds.parts, folds.whole)

@@ -66,17 +66,15 @@ class ComponentStability(TableResult):
     subspace: Estimate
     confidence: float
 
-    def _named(self) -> list[tuple[str, Estimate]]:
-        return [*((str(i + 1), one) for i, one in enumerate(self.components)), ("all together", self.subspace)]
-
-    def _headings(self) -> list[str]:
-        return ["component", "without a block, at most", "from the population's", "interval"]
-
-    def _rows(self) -> list[list[str]]:
-        largest = self.without_block.max(axis=0)
+    def _cells(self) -> list[dict[str, str]]:
         return [
-            [name, number(moved), fixed(one, 1), f"{fixed(one.low, 1)} to {fixed(one.high, 1)}"]
-            for (name, one), moved in zip(self._named(), largest, strict=True)
+            {
+                "component": one["component"],
+                "without a block, at most": number(one["without_block"]),
+                "from the population's": fixed(one["angle"], 1),
+                "interval": f"{fixed(one['low'], 1)} to {fixed(one['high'], 1)}",
+            }
+            for one in self._records()
         ]
 
     def _sentences(self) -> tuple[list[str], list[str]]:
@@ -87,9 +85,11 @@ class ComponentStability(TableResult):
         return [above], [rows]
 
     def _records(self) -> list[dict[str, Any]]:
+        names = [*(str(i + 1) for i in range(len(self.components))), "all together"]
+        found = zip(names, (*self.components, self.subspace), self.without_block.max(axis=0), strict=True)
         return [
             {"component": name, "without_block": float(moved), "angle": float(one), "low": one.low, "high": one.high}
-            for (name, one), moved in zip(self._named(), self.without_block.max(axis=0), strict=True)
+            for name, one, moved in found
         ]
 
 

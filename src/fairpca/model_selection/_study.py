@@ -128,7 +128,7 @@ class Study:
         estimator = method.make(d, self.seed)
         if needs_moments_only(estimator):
             return self.folds.evidence(method.name, whole, self.folds.fit_without_folds(estimator))
-        return self.folds.held_out(method.name, whole, partial, self._held_out, self._tested)
+        return self.folds.evidence(method.name, whole, [[partial]], (self._held_out, self._tested))
 
     def test(self, dimensions: list[int], n_permutations: int) -> LossTest:
         """Permutation test of ordinary PCA, for all numbers of components together."""

@@ -10,9 +10,6 @@ import numpy as np
 
 from fairpca.moments._group_moments import GroupMoments
 
-#: Up to this many features the merged moments of every training set are cached, because they are used several times.
-_FEW_FEATURES = 200
-
 
 class FoldMoments:
     """The moments of each fold, merged from those of cells; those of a training set are merged from the other folds.
@@ -56,12 +53,5 @@ class FoldMoments:
 
     def training(self, fold: int) -> GroupMoments:
         """The moments of all rows except those of one fold."""
-        return self._trainings[fold] if self.whole.n_features <= _FEW_FEATURES else self._without(fold)
-
-    @functools.cached_property
-    def _trainings(self) -> list[GroupMoments]:
-        return [self._without(fold) for fold in range(len(self.parts))]
-
-    def _without(self, fold: int) -> GroupMoments:
         first, *others = (part for number, part in enumerate(self.parts) if number != fold)
         return first.merge(*others)
