@@ -20,12 +20,6 @@ class TableResult:
         """For each row of the table, heading -> cell."""
         raise NotImplementedError
 
-    def _headings(self) -> list[str]:
-        return list(self._cells()[0])
-
-    def _rows(self) -> list[list[str]]:
-        return [list(row.values()) for row in self._cells()]
-
     def _sentences(self) -> tuple[list[str], list[str]]:
         """The sentences above the table, and those below it."""
         raise NotImplementedError
@@ -40,12 +34,15 @@ class TableResult:
 
     def __repr__(self) -> str:
         above, below = self._sentences()
-        return "\n".join([*above, "", *text_table(self._headings(), self._rows()), *below])
+        cells = self._cells()
+        return "\n".join([*above, "", *text_table(list(cells[0]), [list(row.values()) for row in cells]), *below])
 
     def _repr_html_(self) -> str:
         above, below = self._sentences()
-        head = "".join(f"<th>{escape(heading)}</th>" for heading in self._headings())
-        body = "".join("<tr>" + "".join(f"<td>{escape(cell)}</td>" for cell in row) + "</tr>" for row in self._rows())
+        cells = self._cells()
+        head = "".join(f"<th>{escape(heading)}</th>" for heading in cells[0])
+        rows = ("".join(f"<td>{escape(cell)}</td>" for cell in row.values()) for row in cells)
+        body = "".join(f"<tr>{row}</tr>" for row in rows)
         before, after = ("".join(f"<p>{escape(line)}</p>" for line in lines) for lines in (above, below))
         return f"<div>{before}<table><thead><tr>{head}</tr></thead><tbody>{body}</tbody></table>{after}</div>"
 

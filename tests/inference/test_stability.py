@@ -58,7 +58,7 @@ def test_components_that_turn_among_each_other_leave_their_subspace(rng):
     found = component_stability(FairPCA(2, criterion="mean"), X, sensitive_features=np.arange(400) % 2)
     assert found.subspace.high < 5.0
     assert found.components[0].high > 20.0
-    assert [row[0] for row in found._rows()] == ["1", "2", "all together"]
+    assert [row["component"] for row in found._cells()] == ["1", "2", "all together"]
     assert list(found.to_frame()["angle"])[2] == found.subspace
 
 

@@ -57,7 +57,9 @@ def test_variances_are_those_about_the_group_means():
 
 def test_the_table_and_the_frame():
     found = analysed(*table(0), random_state=1)
-    assert [row[-1] for row in found._rows()] == [str(n) for n in (found.needed, *found.needed_alone.values())]
+    assert [row["components"] for row in found._cells()] == [
+        str(n) for n in (found.needed, *found.needed_alone.values())
+    ]
     frame = found.to_frame()
     assert list(frame.columns) == ["n_components", "group", "variance", "level"]
     above = frame[frame.group == "all rows"].set_index("n_components")

@@ -163,12 +163,9 @@ class GroupValues(TableResult, Mapping):
     def _with_intervals(self) -> bool:
         return not any(math.isnan(one.low) for one in self.by_group.values())
 
-    def _headings(self) -> list[str]:
-        return ["group", self.name]
-
-    def _rows(self) -> list[list[str]]:
+    def _cells(self) -> list[dict[str, str]]:
         text = with_interval if self._with_intervals else number
-        return [[label_text(label), text(one)] for label, one in self.by_group.items()]
+        return [{"group": label_text(label), self.name: text(one)} for label, one in self.by_group.items()]
 
     def _sentences(self) -> tuple[list[str], list[str]]:
         return [], [f"all rows: {number(self.overall)}, largest difference: {number(self.gap)}"]

@@ -305,12 +305,11 @@ class Comparison(TableResult):
                 records.append(head | record | chance | {"explained_variance": result.explained_variance})
         return records
 
-    def _headings(self) -> list[str]:
-        return ["method", "components", *self.results[0].new_rows._headings()]
-
-    def _rows(self) -> list[list[str]]:
+    def _cells(self) -> list[dict[str, str]]:
         return [
-            [result.method, str(result.n_components), *row] for result in self.shown for row in result.new_rows._rows()
+            {"method": result.method, "components": str(result.n_components)} | row
+            for result in self.shown
+            for row in result.new_rows._cells()
         ]
 
     def _sentences(self) -> tuple[list[str], list[str]]:

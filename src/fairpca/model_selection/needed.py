@@ -98,20 +98,17 @@ class ComponentsNeeded(TableResult):
     def _curves(self) -> dict[str, np.ndarray]:
         return {"own components": self.own, **self.kept}
 
-    def _headings(self) -> list[str]:
-        return ["group", "rows", *self._curves(), *(f"{name}, new rows" for name in self._new_curves())]
-
     def _new_curves(self) -> dict[str, np.ndarray]:
         return {} if self.new_rows is None else self.new_rows.kept
 
-    def _rows(self) -> list[list[str]]:
-        curves = np.stack([*self._curves().values(), *self._new_curves().values()])  # (curves, dimensions, groups)
-        texts = [*label_texts(self.groups), "every group"]
-        counts = [*self.counts, self.counts.sum()]
-        columns = [*curves.transpose(2, 0, 1), curves.min(axis=2)]
+    def _cells(self) -> list[dict[str, str]]:
+        curves = self._curves() | {f"{name}, new rows": curve for name, curve in self._new_curves().items()}
+        texts, counts = [*label_texts(self.groups), "every group"], [*self.counts, self.counts.sum()]
+        fewest = {name: map(self._first, [*curve.T, curve.min(axis=1)]) for name, curve in curves.items()}
         return [
-            [text, f"{count:,.0f}", *("-" if (d := self._first(curve)) is None else str(d) for curve in column)]
-            for text, count, column in zip(texts, counts, columns, strict=True)
+            {"group": text, "rows": f"{count:,.0f}"}
+            | {name: "-" if (d := next(column)) is None else str(d) for name, column in fewest.items()}
+            for text, count in zip(texts, counts, strict=True)
         ]
 
     def _sentences(self) -> tuple[list[str], list[str]]:

@@ -72,12 +72,12 @@ class ParallelAnalysis(TableResult):
     def _numbers(self) -> list[int]:
         return (self.variances > self.levels * (1.0 + _ROUNDING)).cumprod(axis=0).sum(axis=0).tolist()
 
-    def _headings(self) -> list[str]:
-        return ["group", "rows", "components"]
-
-    def _rows(self) -> list[list[str]]:
+    def _cells(self) -> list[dict[str, str]]:
         given = (["all rows", *label_texts(self.groups)], [self.counts.sum(), *self.counts], self._numbers())
-        return [[text, f"{count:,}", str(number)] for text, count, number in zip(*given, strict=True)]
+        return [
+            {"group": text, "rows": f"{count:,}", "components": str(number)}
+            for text, count, number in zip(*given, strict=True)
+        ]
 
     def _sentences(self) -> tuple[list[str], list[str]]:
         above = "Components whose variance exceeds the 95 % level of columns permuted within each group"
