@@ -463,3 +463,12 @@ def test_bytes_of_a_later_version(monkeypatch):
         content = moments.to_bytes()
     with pytest.raises(ValueError, match=r"format version 2.*Update fairpca"):
         GroupMoments.from_bytes(content)
+
+
+def test_a_group_of_equal_rows_has_valid_moments(rng):
+    """Its scatter is zero up to rounding, which may be negative."""
+    for n_rows in range(4, 40):
+        X = rng.normal(size=(n_rows + 20, 3))
+        X[:n_rows] = X[0]
+        moments = group_moments(X, sensitive_features=np.repeat(["m", "f"], [n_rows, 20]))
+        assert FairPCA(2).fit_moments(moments).converged_

@@ -25,9 +25,12 @@ def in_order(name: str, values: Any, labels: tuple[Any, ...]) -> np.ndarray:
     return array
 
 
-def _is_scatter(matrix: np.ndarray) -> bool:
-    """Whether a matrix is symmetric and positive semidefinite, up to the rounding of sums in single precision."""
-    slack = _SCATTER_ROUNDING * float(np.abs(matrix).max(initial=0.0))
+def _is_scatter(matrix: np.ndarray, rounding: float) -> bool:
+    """Whether a matrix is symmetric and positive semidefinite, up to the rounding of sums in single precision.
+
+    ``rounding`` is that of the scatter of equal rows, whose entries would all be zero.
+    """
+    slack = _SCATTER_ROUNDING * float(np.abs(matrix).max(initial=0.0)) + rounding
     if np.abs(matrix - matrix.T).max(initial=0.0) > slack:
         return False
     try:
@@ -47,8 +50,8 @@ def check_moments(labels: tuple[Any, ...], counts: np.ndarray, means: np.ndarray
     for name, values in (("means", means), ("scatters", scatters)):
         if not np.isfinite(values).all():
             raise ValueError(f"{name} contain missing or infinite values; drop or fill them in before summing.")
-    for label, scatter in zip(labels, scatters, strict=True):
-        if not _is_scatter(scatter):
+    for label, count, mean, scatter in zip(labels, counts, means, scatters, strict=True):
+        if not _is_scatter(scatter, count * (np.finfo(float).eps * np.abs(mean).max(initial=0.0)) ** 2):
             raise ValueError(
                 f"scatters of the group {quoted(label)} are not a valid scatter matrix: it must be symmetric "
                 "without negative eigenvalues. Sum (x - mean)(x - mean)^T over the group's rows."
