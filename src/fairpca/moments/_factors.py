@@ -6,7 +6,6 @@ import functools
 from collections.abc import Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
-from itertools import pairwise
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -27,7 +26,9 @@ class GroupFactors(Reduction):
     """Rows sorted by group, from which ``M_a V = X_a^T (X_a V)`` is computed, with the centring as a rank-one term.
 
     A dense X is copied once unless its rows are already sorted by group; a sparse X stays sparse. The attributes
-    ``labels``, ``counts``, ``means`` and ``pooled_mean`` are those of :class:`~fairpca.moments.GroupMoments`.
+    ``labels``, ``counts``, ``means`` and ``pooled_mean`` are those of :class:`~fairpca.moments.GroupMoments`. ``rows``
+    are the sorted rows of positive weight, with their ``codes`` and ``weights``; mostly nonzero columns of a sparse X
+    are shifted, and ``centre`` with them.
 
     Examples
     --------
@@ -48,9 +49,15 @@ class GroupFactors(Reduction):
         weights = np.ones(X.shape[0]) if sample_weight is None else sample_weight
         order = np.argsort(groups.codes, kind="stable")
         order = order[weights[order] > 0]
-        codes, starts = np.unique(groups.codes[order], return_index=True)
-        shifted, shift = shift_dense_columns(X)
-        self._blocks = _sorted_blocks(shifted, order, np.append(starts, len(order)), weights)
+        self.rows, shift = shift_dense_columns(X)
+        if len(order) < len(weights) or (np.diff(order) < 0).any():
+            self.rows = self.rows[order]
+        codes, self.codes, n_rows = np.unique(groups.codes[order], return_inverse=True, return_counts=True)
+        self.weights, self._blocks = weights[order], []
+        for a, last in enumerate(np.cumsum(n_rows).tolist()):
+            for start in range(last - int(n_rows[a]), last, _BLOCK_ROWS):
+                part = slice(start, min(start + _BLOCK_ROWS, last))
+                self._blocks.append(_Block(a, _rows_of(self.rows, part), self.weights[part]))
         self.labels = tuple(groups.labels[code] for code in codes)
         self.counts, means = np.zeros(len(codes)), np.zeros((len(codes), X.shape[1]))
         for a, rows, given in self._blocks:
@@ -59,8 +66,8 @@ class GroupFactors(Reduction):
         means /= self.counts[:, None]
         if not np.isfinite(means).all() or len(order) < len(weights):
             check_finite(X)  # missing values always reach the mean, so clean data is usually spared this pass
-        self._means, self._centre = means, self.shares @ means
-        self.means, self.pooled_mean = means + shift, self._centre + shift
+        self._means, self.centre = means, self.shares @ means
+        self.means, self.pooled_mean = means + shift, self.centre + shift
         self._within = np.zeros_like(means)
         for block in self._blocks:
             self._within[block.group] += _variation(block, means[block.group])
@@ -76,7 +83,7 @@ class GroupFactors(Reduction):
 
     def pooled_variances(self) -> np.ndarray:
         """The diagonal of ``S``."""
-        offsets = self._means - self._centre
+        offsets = self._means - self.centre
         return self._within.sum(axis=0) / self.total_count + self.shares @ offsets**2
 
     def second_moments(self, center: str = "pooled") -> MomentProducts:
@@ -88,7 +95,7 @@ class GroupFactors(Reduction):
 
     def _centres(self, center: str) -> np.ndarray:
         own = check_choice("center", center, ("pooled", "group")) == "group"
-        return self._means if own else np.broadcast_to(self._centre, self._means.shape)
+        return self._means if own else np.broadcast_to(self.centre, self._means.shape)
 
     def pooled_variance(self) -> float:
         return float(self.pooled_variances().sum())
@@ -109,20 +116,13 @@ class _Block(NamedTuple):
     weights: np.ndarray
 
 
-def _sorted_blocks(X: Any, order: np.ndarray, bounds: np.ndarray, weights: np.ndarray) -> list[_Block]:
-    """The rows in the given order, whose ``bounds`` are those of the groups, in blocks of a group each.
-
-    Dense rows are copied at once, if at all; scipy would copy a part of a sparse matrix at every use.
-    """
-    if not sparse.issparse(X) and (len(order) < X.shape[0] or (np.diff(order) < 0).any()):
-        X = X[order]
-    blocks = []
-    for a, (first, last) in enumerate(pairwise(bounds.tolist())):
-        for start in range(first, last, _BLOCK_ROWS):
-            stop = min(start + _BLOCK_ROWS, last)
-            rows = X[order[start:stop]] if sparse.issparse(X) else X[start:stop]
-            blocks.append(_Block(a, rows, weights[order[start:stop]]))
-    return blocks
+def _rows_of(X: Any, part: slice) -> Any:
+    """Some rows without copying them; scipy would copy a part of a sparse matrix."""
+    if not sparse.issparse(X):
+        return X[part]
+    first, last = X.indptr[part.start], X.indptr[part.stop]
+    pointers = X.indptr[part.start : part.stop + 1] - first
+    return sparse.csr_array((X.data[first:last], X.indices[first:last], pointers), (len(pointers) - 1, X.shape[1]))
 
 
 def _variation(block: _Block, mean: np.ndarray) -> np.ndarray:

@@ -8,11 +8,11 @@ from typing import Any
 import numpy as np
 from scipy import linalg, sparse
 
-from fairpca._validation import Groups, check_finite
+from fairpca._validation import Groups
 from fairpca.linalg import orthonormalise, threads_for
 from fairpca.moments._accumulate import accumulate
-from fairpca.moments._group_moments import GroupMoments, Reduction, fixed_by_group
-from fairpca.moments._sparse_shift import shift_dense_columns
+from fairpca.moments._factors import GroupFactors
+from fairpca.moments._group_moments import GroupMoments, Reduction
 
 #: How many numbers are centred at a time.
 _BLOCK_SIZE = 4_000_000
@@ -53,27 +53,20 @@ class RowSpace(Reduction):
     """
 
     def __init__(self, X: Any, groups: Groups, sample_weight: np.ndarray | None = None, *, n_spare: int = 0) -> None:
-        check_finite(X)
-        weights = np.ones(X.shape[0]) if sample_weight is None else sample_weight
-        if not weights.all():
-            kept = weights > 0
-            X, weights, groups = X[kept], weights[kept], Groups(groups.labels, groups.codes[kept])
-        self._X, shift = shift_dense_columns(X)
-        self._members = np.zeros((len(weights), len(groups)))  # weights in the column of each row's group
-        self._members[np.arange(len(weights)), groups.codes] = weights
-        self._members = self._members[:, self._members.any(axis=0)]
-        self._means = np.asarray(self._X.T @ self._members, dtype=np.float64).T / self._members.sum(axis=0)[:, None]
-        self._centre = self._members.sum(axis=0) @ self._means / weights.sum()
-        self.means, self.pooled_mean = self._means + shift, self._centre + shift
-        with threads_for(len(weights) ** 2 * sum(self._X.shape)):
+        # The statistics of the features do not depend on the coordinates.
+        self._factors = factors = GroupFactors(X, groups, sample_weight)
+        self.labels, self.counts = factors.labels, factors.counts
+        self.means, self.pooled_mean = factors.means, factors.pooled_mean
+        self._X, self._centre = factors.rows, factors.centre
+        n_rows, n_features = self._X.shape
+        with threads_for(n_rows**2 * (n_rows + n_features)):
             squares, vectors = linalg.eigh(self._gram())
         rank = int((squares > _RANK_TOLERANCE * max(squares[-1], 0.0)).sum())
         self._roots = np.sqrt(squares[::-1][:rank])
         self._vectors = np.ascontiguousarray(vectors[:, ::-1][:, :rank])
-        self._spare = self._orthogonal_directions(min(n_spare, X.shape[1] - rank))
-        coordinates = np.hstack([self._vectors * self._roots, np.zeros((len(weights), self._spare.shape[1]))])
-        self._moments = accumulate(coordinates, groups, weights)
-        self.labels, self.counts = self._moments.labels, self._moments.counts
+        self._spare = self._orthogonal_directions(min(n_spare, n_features - rank))
+        coordinates = np.hstack([self._vectors * self._roots, np.zeros((n_rows, self._spare.shape[1]))])
+        self._moments = accumulate(coordinates, Groups(self.labels, factors.codes), factors.weights)
 
     @property
     def moments(self) -> GroupMoments:
@@ -91,7 +84,7 @@ class RowSpace(Reduction):
         return basis * np.sign(np.einsum("ij,ij->j", basis, lifted))
 
     def columns_fixed_by_group(self) -> np.ndarray:
-        return fixed_by_group(self.counts, self.means, self._within())
+        return self._factors.columns_fixed_by_group()
 
     def _blocks(self) -> Iterator[tuple[slice, np.ndarray]]:
         """Yield a few columns of a dense X at a time, in double precision."""
@@ -112,18 +105,6 @@ class RowSpace(Reduction):
             block -= self._centre[columns]
             gram += block @ block.T
         return gram
-
-    def _within(self) -> np.ndarray:
-        """Weighted sum of squares about the group means, for each column."""
-        if sparse.issparse(self._X):
-            squares = self._X.multiply(self._X).T @ self._members.sum(axis=1)
-            return np.maximum(squares - self.counts @ self._means**2, 0.0)
-        within = np.zeros(self.n_features)
-        for columns, block in self._blocks():
-            for members, mean in zip(self._members.T, self._means, strict=True):
-                rows = members > 0
-                within[columns] += members[rows] @ (block[rows] - mean[columns]) ** 2
-        return within
 
     def _spread(self, coefficients: np.ndarray) -> np.ndarray:
         """``X_c^T C``, of shape (p, n_columns of C)."""
