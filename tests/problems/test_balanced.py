@@ -5,7 +5,8 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from fairpca.problems.balanced import CRITERIA, balanced_problem, best_captured, group_errors, group_losses
+from fairpca.problems.balanced import CRITERIA, balanced_problem, best_captured
+from fairpca.problems.evaluation import Evaluation
 
 
 @pytest.fixture
@@ -47,8 +48,8 @@ def test_errors_and_losses_by_definition(case, rng):
     X = rng.normal(size=(80, 6))
     matrices = np.stack([X.T @ X / 80])
     residual = X - X @ basis @ basis.T
-    assert np.isclose(group_errors(matrices, basis)[0], np.square(residual).sum(axis=1).mean())
+    found = Evaluation(matrices, basis)
+    assert np.isclose(found.errors[0], np.square(residual).sum(axis=1).mean())
     singular = np.linalg.svd(X, compute_uv=False)
     best_error = (singular[2:] ** 2).sum() / 80
-    losses = group_losses(matrices, basis, best_captured(matrices, 2))
-    assert np.isclose(losses[0], np.square(residual).sum(axis=1).mean() - best_error)
+    assert np.isclose(found.losses[0], np.square(residual).sum(axis=1).mean() - best_error)

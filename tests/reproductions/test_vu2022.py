@@ -8,7 +8,8 @@ import numpy as np
 import pytest
 
 from fairpca.moments import group_moments
-from fairpca.problems.balanced import best_captured, group_losses
+from fairpca.problems.balanced import best_captured
+from fairpca.problems.evaluation import Evaluation
 from reproductions import reproduce, vu2022
 from reproductions.__main__ import main
 from reproductions._steps import Steps
@@ -147,7 +148,7 @@ def test_port_as_meant_attains_the_optimum_and_has_trace_d(rng):
     meant = errata.port_of_fair_pca(matrices, 2, 0.25, as_meant=True)
     assert np.trace(errata.port_of_fair_pca(matrices, 2, 0.25)) == pytest.approx(2)
     best = best_captured(matrices, 2)
-    exact = group_losses(matrices, protocol.fair(moments, 2), best)
+    exact = Evaluation(matrices, protocol.fair(moments, 2)).losses
     assert max(best - (matrices * meant).sum(axis=(1, 2))) == pytest.approx(exact.max(), rel=1e-2)
 
 

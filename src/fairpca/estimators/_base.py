@@ -51,7 +51,7 @@ from fairpca.moments._factors import GroupFactors
 from fairpca.moments._group_moments import Reduction
 from fairpca.moments._row_space import RowSpace
 from fairpca.moments.dask import as_dask_features, moments_from_dask, sample_of
-from fairpca.problems.balanced import best_captured, group_errors, group_losses
+from fairpca.problems.evaluation import Evaluation
 from fairpca.protocols import SolverResult, Status
 
 __all__ = ["Fit", "LinearProjection", "MomentEstimator", "label_array"]
@@ -182,10 +182,9 @@ class LinearProjection(RowProjector, FloatTransformer, metaclass=ABCMeta):
 
     def _set_groups(self, moments: GroupMoments, matrices: np.ndarray) -> None:
         """Set the group attributes for the returned components; ``matrices`` are the M_a of the chosen centring."""
-        basis = self.components_.T
         self._set_labels(moments)
-        self.group_errors_ = group_errors(matrices, basis)
-        self.group_losses_ = group_losses(matrices, basis, best_captured(matrices, basis.shape[1]))
+        found = Evaluation(matrices, self.components_.T)
+        self.group_errors_, self.group_losses_ = found.errors, found.losses
 
     def _set_labels(self, moments: Reduction) -> None:
         self.groups_ = label_array(moments.labels)

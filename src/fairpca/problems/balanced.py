@@ -87,14 +87,3 @@ def group_scales(totals: np.ndarray, shares: np.ndarray, *, relative: bool) -> t
 def best_captured(matrices: np.ndarray, dimension: int) -> np.ndarray:
     """``b_a``: the most that any projection of this rank can capture of each group alone."""
     return leading_sums(matrices, dimension)[:, -1]
-
-
-def group_errors(matrices: np.ndarray, basis: np.ndarray) -> np.ndarray:
-    """``z_a = tr M_a - <M_a, V V^T>``."""
-    captured = np.einsum("pi,api->a", basis, matrices @ basis)
-    return np.maximum(np.einsum("aii->a", matrices) - captured, 0.0)
-
-
-def group_losses(matrices: np.ndarray, basis: np.ndarray, best: np.ndarray) -> np.ndarray:
-    """``l_a = b_a - <M_a, V V^T>``: what sharing the projection costs each group."""
-    return best - np.einsum("pi,api->a", basis, matrices @ basis)

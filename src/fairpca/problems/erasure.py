@@ -180,7 +180,7 @@ def _coefficients(covariance: np.ndarray, directions: np.ndarray, sizes: np.ndar
     variance of its own to features that vary little far from zero. On the span of the rows any generalised inverse
     gives the same map; the last step restores the one that leaves directions in which the rows do not vary as they are.
     """
-    spreads = np.sqrt(np.diag(covariance))
+    spreads = np.sqrt(np.maximum(np.diag(covariance), 0.0))  # rounding may make a variance negative
     varies = spreads > rounding * sizes
     scales = spreads[varies]
     correlation = covariance[np.ix_(varies, varies)] / np.outer(scales, scales)

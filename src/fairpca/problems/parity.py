@@ -194,9 +194,7 @@ class MomentParity:
         penalty: float,
         tolerance: float,
     ) -> None:
-        self.covariance = covariance
-        # Differences from the last group are enough for all pairs, with one matrix fewer to multiply.
-        self._offsets = group_covariances[:-1] - group_covariances[-1]
+        self.covariance, self.group_covariances = covariance, group_covariances
         self.directions = directions
         self.penalty = penalty
         self.tolerance = tolerance
@@ -206,7 +204,7 @@ class MomentParity:
         """The problem for data divided by ``sqrt(factor)``; values and covariance gaps are divided by ``factor``."""
         scaled = copy.copy(self)
         scaled.covariance = self.covariance / factor
-        scaled._offsets = self._offsets / factor
+        scaled.group_covariances = self.group_covariances / factor
         scaled.directions = self.directions / np.sqrt(factor)
         scaled.tolerance = self.tolerance / np.sqrt(factor)
         return scaled
@@ -215,22 +213,19 @@ class MomentParity:
         """The same problem for subspaces of span(columns), in the coordinates of those orthonormal columns."""
         restricted = copy.copy(self)
         restricted.covariance = columns.T @ self.covariance @ columns
-        restricted._offsets = columns.T @ (self._offsets @ columns)
+        restricted.group_covariances = columns.T @ (self.group_covariances @ columns)
         restricted.directions = self.directions @ columns
         return restricted
 
     def differences(self) -> np.ndarray:
         """``Sigma_a - Sigma_b`` for all pairs, of shape (n_pairs, p, p)."""
-        return pair_differences(np.concatenate([self._offsets, np.zeros_like(self.covariance)[None]]))
+        return pair_differences(self.group_covariances)
 
     def largest_difference(self, basis: np.ndarray) -> np.ndarray:
         """``Sigma_a - Sigma_b`` of the pair whose projected covariances differ most, of shape (p, p)."""
         gaps = np.abs(np.linalg.eigvalsh(pair_differences(self._project(basis)[0]))).max(axis=1)
         pair = int(np.argmax(gaps))
-        first, second = self._first[pair], self._second[pair]
-        if second == len(self._offsets):
-            return self._offsets[first]
-        return self._offsets[first] - self._offsets[second]
+        return self.group_covariances[self._first[pair]] - self.group_covariances[self._second[pair]]
 
     def smoothing_error(self, basis: np.ndarray) -> float:
         """The smooth approximation exceeds the value by at most this times the temperature."""
@@ -257,7 +252,7 @@ class MomentParity:
         np.add.at(groups, self._first, pairs)
         np.subtract.at(groups, self._second, pairs)
         image = self.covariance @ basis
-        gradient = -2 * image + 2 * self.penalty * (images @ groups[:-1]).sum(axis=0)
+        gradient = -2 * image + 2 * self.penalty * (images @ groups).sum(axis=0)
         gap = temperature * (top + np.log(total))
         return float(-np.einsum("pi,pi->", basis, image) + self.penalty * gap), gradient
 
@@ -281,8 +276,6 @@ class MomentParity:
         return float(np.abs(np.linalg.eigvalsh(pair_differences(projected))).max(initial=0.0))
 
     def _project(self, basis: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
-        """``V^T (Sigma_a - Sigma_k) V`` for all groups (zero for the last), and the images of V."""
-        images = self._offsets @ basis
-        projected = np.zeros((len(images) + 1, basis.shape[1], basis.shape[1]))
-        projected[:-1] = basis.T @ images
-        return projected, images
+        """``V^T Sigma_a V`` for all groups, and the images ``Sigma_a V``."""
+        images = self.group_covariances @ basis
+        return basis.T @ images, images

@@ -24,11 +24,10 @@ from typing import NamedTuple
 
 import numpy as np
 
-from fairpca.joint_range import ErrorsView, JointRange, Minimax
+from fairpca.joint_range import JointRange, Minimax
 from fairpca.linalg import extend_basis
 from fairpca.protocols import RangeProblem, RelaxedSolution, SolverResult, Status
 from fairpca.solvers.range.fantope import solve_fantope
-from fairpca.solvers.range.subspace_sqp import refine_subspace
 
 _log = logging.getLogger(__name__)
 
@@ -38,8 +37,6 @@ _FRACTIONAL = 1e-6
 _SHARPNESS = 30.0
 #: The bound of a part is computed to this share of the gap; intervals are split at least this share from their ends.
 _ACCURACY, _MARGIN = 1e-3, 0.2
-#: Every so many parts, the search for a better subspace starts from the optimum of a part.
-_REFINE_EVERY = 10
 
 
 class _Part(NamedTuple):
@@ -57,7 +54,7 @@ def tighten_bound(
 ) -> SolverResult:
     """Raise the lower bound of ``result`` until the gap is at most ``tol`` or there are ``max_parts`` parts.
 
-    ``problem`` must be a largest term, ``max_a offset_a - c_a``. A better subspace replaces the one of ``result``.
+    ``problem`` must be a largest term, ``max_a offset_a - c_a``. The subspace stays that of ``result``.
     """
     if result.converged or result.relaxed is None or not problem.normalised:
         return result
@@ -67,8 +64,6 @@ def tighten_bound(
         _log.info("%d parts: value %.9g, bound %.9g, gap %.3g", search.n_parts, search.value, search.bound, search.gap)
     return dataclasses.replace(
         result,
-        basis=search.basis,
-        objective=search.value,
         lower_bound=max(search.bound, result.lower_bound),
         status=Status.OPTIMAL if search.gap <= tol else Status.GAP,
         n_oracle_calls=result.n_oracle_calls + search.calls,
@@ -76,14 +71,13 @@ def tighten_bound(
 
 
 class _Search:
-    """The open parts, smallest bound first, and the best subspace."""
+    """The open parts, smallest bound first."""
 
     def __init__(
         self, problem: RangeProblem, joint: JointRange, result: SolverResult, relaxed: RelaxedSolution
     ) -> None:
-        self._problem, self._joint, self._known, self._weights = problem, joint, result.lower_bound, result.weights
-        self._in_errors = ErrorsView(problem, joint.traces)
-        self.value, self.basis, self.calls, self._order = result.objective, result.basis, 0, itertools.count()
+        self._problem, self._joint, self._known = problem, joint, result.lower_bound
+        self.value, self.calls, self._order = result.objective, 0, itertools.count()
         fractional = relaxed.eigenvalues < 1 - _FRACTIONAL
         whole, mixed = relaxed.basis[:, ~fractional], relaxed.basis[:, fractional]
         rest = extend_basis(relaxed.basis, np.eye(joint.size))[:, relaxed.basis.shape[1] :]
@@ -140,16 +134,8 @@ class _Search:
         point = joint.point(fantope.weights / fantope.weights.sum())
         optimum = (fantope.vectors * fantope.eigenvalues) @ fantope.vectors.T
         self.calls += joint.calls
-        order = next(self._order)
-        if order % _REFINE_EVERY == 0:
-            self._refine(fantope.vectors[:, : self._joint.dimension])
         entries = np.tensordot(self._entries, optimum, axes=2)
-        return _Part(problem.bound(point.weights, point.support), order, low, high, entries)
-
-    def _refine(self, basis: np.ndarray) -> None:
-        end = refine_subspace(self._in_errors, self._joint, basis, self._weights, to_beat=self.value)
-        if end.value < self.value:
-            self.value, self.basis = end.value, end.basis
+        return _Part(problem.bound(point.weights, point.support), next(self._order), low, high, entries)
 
 
 def _symmetric(left: np.ndarray, right: np.ndarray) -> np.ndarray:

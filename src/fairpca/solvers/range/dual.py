@@ -127,8 +127,7 @@ def _solve_many(
         agreeing = _count_agreeing(agreeing, end.value, found)
         value, gap = min(end.value, found.value), min(end.value, found.value) - found.bound
         _log.info("rounding: value %.9g, best %.9g, bound %.9g, gap %.3g", end.value, value, found.bound, gap)
-        if found.try_basis(end.value, end.basis):
-            try_weights(end.multipliers)
+        found.try_basis(end.value, end.basis)
     return found.result(tol, Status.GAP, relaxed)
 
 

@@ -41,7 +41,6 @@ class OperatorRange(JointRange):
         self._operators, self._scale = operators, np.broadcast_to(scale, operators.n_matrices)
         self.dimension, self.calls = dimension, 0
         self._tol, self._max_iter, self._rng = tol, max_iter, rng
-        self._recent: list[tuple[np.ndarray, Krylov]] = []  # the last points may have to be proven
 
     @property
     def n_matrices(self) -> int:
@@ -60,19 +59,17 @@ class OperatorRange(JointRange):
         return self._operators.images(basis) / self._scale[:, None, None]
 
     def point(self, weights: np.ndarray, *, start: np.ndarray | None = None, whole: bool = False) -> RangePoint:
-        krylov = self._krylov(weights, start)
-        krylov.converge(_POINT * self._tol, self._max_iter)
-        self._recent = [*self._recent[-1:], (weights, krylov)]
+        return self._point(weights, self._converged(weights, start))
+
+    def _point(self, weights: np.ndarray, krylov: Krylov) -> RangePoint:
         values, vectors = krylov.leading()
         basis = np.ascontiguousarray(vectors[:, : self.dimension])
         below, unknown = vectors[:, self.dimension :], np.full(self.n_matrices, np.nan)
         return RangePoint(weights, krylov.support(), unknown, basis, below, values)
 
     def proven_support(self, point: RangePoint) -> float:
-        for weights, krylov in self._recent:
-            if weights is point.weights:
-                return krylov.prove(_PROOF * self._tol, self._max_iter)
-        return self.proven_support(self.point(point.weights, start=np.hstack([point.basis, point.below])))
+        krylov = self._converged(point.weights, np.hstack([point.basis, point.below]))
+        return krylov.prove(_PROOF * self._tol, self._max_iter)
 
     @functools.cached_property
     def _vertices(self) -> dict[int, RangePoint]:
@@ -92,14 +89,12 @@ class OperatorRange(JointRange):
     def _ends(self) -> tuple[dict[int, RangePoint], np.ndarray]:
         points, most = {}, []
         for a, unit in enumerate(np.eye(self.n_matrices)):
-            points[a] = self.point(unit)
-            most.append(self.proven_support(points[a]))
-            points[a] = dataclasses.replace(
-                points[a], support=self._recent[-1][1].support()
-            )  # the proof may have improved it
+            krylov = self._converged(unit, None)
+            most.append(krylov.prove(_PROOF * self._tol, self._max_iter))
+            points[a] = self._point(unit, krylov)
         return points, np.array(most)
 
-    def _krylov(self, weights: np.ndarray, start: np.ndarray | None) -> Krylov:
+    def _converged(self, weights: np.ndarray, start: np.ndarray | None) -> Krylov:
         scaled = weights / self._scale
 
         def apply(vectors: np.ndarray) -> np.ndarray:
@@ -108,6 +103,7 @@ class OperatorRange(JointRange):
 
         krylov = Krylov(apply, self.size, self.dimension, self._rng)
         krylov.begin(start)
+        krylov.converge(_POINT * self._tol, self._max_iter)
         return krylov
 
 
