@@ -128,13 +128,13 @@ def is_categorical(column: Any) -> bool:
 
 def _flat(values: Any) -> np.ndarray:
     """A one- or two-dimensional array; mixed lists stay objects, so that 1 and '1' remain different."""
-    if isinstance(values, list | tuple) and values and not hasattr(values[0], "__len__"):
-        kinds = {type(value) for value in values}
-        array = np.asarray(values) if len(kinds) == 1 else _object_array(values)
-    elif isinstance(values, list | tuple) and values and isinstance(values[0], str | bytes):
-        array = _object_array(values)
-    elif isinstance(values, list | tuple) and values and isinstance(values[0], list | tuple):
+    if not isinstance(values, list | tuple) or not values:
+        array = np.asarray(values)
+    elif isinstance(values[0], list | tuple):
         array = np.array(values, dtype=object)
+    elif isinstance(values[0], str | bytes) or len({type(value) for value in values}) > 1:
+        array = np.empty(len(values), dtype=object)
+        array[:] = values
     else:
         array = np.asarray(values)
     if array.ndim == 0 or array.ndim > 2:
@@ -142,12 +142,6 @@ def _flat(values: Any) -> np.ndarray:
             f"sensitive_features must have one or two dimensions, got {array.ndim}: pass one label per row, or "
             "several columns of labels."
         )
-    return array
-
-
-def _object_array(values: Any) -> np.ndarray:
-    array = np.empty(len(values), dtype=object)
-    array[:] = values
     return array
 
 

@@ -202,7 +202,8 @@ def accumulate_columns(
                 column.take(rows, out=part, mode="clip")
             else:
                 part[:] = column.take(rows)
-        return gathered.T
+        # Rows next to each other give the same sums, bit for bit, as data stored row by row; float32 is rounded anyway.
+        return gathered.T if out.dtype == np.float32 else np.ascontiguousarray(gathered.T)
 
     size = len(columns) * len(columns[0])
     dtype = _type_of_products([column.dtype for column in columns], size)

@@ -79,7 +79,8 @@ class GroupFactors(Reduction):
         return self
 
     def forms(self, basis: np.ndarray, center: str = "pooled") -> np.ndarray:
-        return basis.T @ self.second_moments(center).images(basis)
+        forms = basis.T @ self.second_moments(center).images(basis)
+        return 0.5 * (forms + forms.transpose(0, 2, 1))
 
     def pooled_variances(self) -> np.ndarray:
         """The diagonal of ``S``."""
@@ -96,13 +97,6 @@ class GroupFactors(Reduction):
     def _centres(self, center: str) -> np.ndarray:
         own = check_choice("center", center, ("pooled", "group")) == "group"
         return self._means if own else np.broadcast_to(self.centre, self._means.shape)
-
-    def pooled_variance(self) -> float:
-        return float(self.pooled_variances().sum())
-
-    def pooled_form(self, basis: np.ndarray) -> np.ndarray:
-        form = basis.T @ self.second_moments().combined(self.shares, basis)
-        return 0.5 * (form + form.T)
 
     def columns_fixed_by_group(self) -> np.ndarray:
         return fixed_by_group(self.counts, self.means, self._within.sum(axis=0))

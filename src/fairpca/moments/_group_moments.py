@@ -80,12 +80,12 @@ class Reduction(ABC):
         return self.coordinates.traces(center)
 
     def pooled_variance(self) -> float:
-        """``tr S``, with S the covariance of all rows (divisor N)."""
-        return self.coordinates.pooled_variance()
+        """``tr S``, with S the covariance of all rows (divisor N): the average of the ``M_a``."""
+        return float(self.shares @ self.traces())
 
     def pooled_form(self, basis: np.ndarray) -> np.ndarray:
         """``V^T S V``."""
-        return self.coordinates.pooled_form(basis)
+        return np.tensordot(self.shares, self.forms(basis), axes=1)
 
     @abstractmethod
     def columns_fixed_by_group(self) -> np.ndarray:
@@ -260,19 +260,9 @@ class GroupMoments(Reduction):
         return add_outer(covariance, (offsets * self.shares[:, None]).T, offsets.T)
 
     def forms(self, basis: np.ndarray, center: str = "pooled") -> np.ndarray:
+        offsets = self._offsets(center) @ basis
         within = basis.T @ (self.scatters @ basis) / self.counts[:, None, None]
-        if check_choice("center", center, ("pooled", "group")) == "group":
-            return within
-        offsets = (self.means - self.pooled_mean) @ basis
         return within + offsets[:, :, None] * offsets[:, None, :]
-
-    def pooled_form(self, basis: np.ndarray) -> np.ndarray:
-        offsets = (self.means - self.pooled_mean) @ basis
-        within = basis.T @ (self.scatters @ basis).sum(axis=0) / self.total_count
-        return within + (offsets * self.shares[:, None]).T @ offsets
-
-    def pooled_variance(self) -> float:
-        return float(self.pooled_variances().sum())
 
     def check(self) -> GroupMoments:
         """Return self if these can be the moments of data; raise otherwise.
@@ -295,22 +285,20 @@ class GroupMoments(Reduction):
         Returns a new array of shape (k, p, p).
         """
         moments = self.scatters / self.counts[:, None, None]
-        if isinstance(center, np.ndarray):
-            offsets = self.means - center
-        elif check_choice("center", center, ("pooled", "group")) == "group":
-            return moments
-        else:
-            offsets = self.means - self.pooled_mean
-        for moment, offset in zip(moments, offsets, strict=True):
+        for moment, offset in zip(moments, self._offsets(center), strict=True):
             add_outer(moment, offset[:, None], offset[:, None])
         return moments
 
     def traces(self, center: str = "pooled") -> np.ndarray:
-        within = np.einsum("ajj->a", self.scatters) / self.counts
-        if check_choice("center", center, ("pooled", "group")) == "group":
-            return within
-        offsets = self.means - self.pooled_mean
-        return within + np.einsum("aj,aj->a", offsets, offsets)
+        offsets = self._offsets(center)
+        return np.einsum("ajj->a", self.scatters) / self.counts + np.einsum("aj,aj->a", offsets, offsets)
+
+    def _offsets(self, center: str | np.ndarray) -> np.ndarray:
+        """The means relative to the pooled mean, to themselves, or to a given point."""
+        if isinstance(center, np.ndarray):
+            return self.means - center
+        own = check_choice("center", center, ("pooled", "group")) == "group"
+        return self.means - (self.means if own else self.pooled_mean)
 
     def pooled_variances(self) -> np.ndarray:
         """The diagonal of ``S``."""
