@@ -142,7 +142,7 @@ def stopped_early(moments: GroupMoments, dimension: int) -> np.ndarray:
 
 @dataclass(frozen=True)
 class Rounded:
-    """Algorithm 1: the semidefinite program, then the linear program for few fractional eigenvalues."""
+    """Algorithm 1: the semidefinite program, then an extreme point with few fractional eigenvalues."""
 
     dimension: int
     rank: int

@@ -140,7 +140,7 @@ def _rounded(study: Study) -> Table | None:
     columns = ["d", "rank, Algorithm 1", "loss, Algorithm 1", "rank, FairPCA", "loss, FairPCA", "difference"]
     return Table(
         f"{file_name(study.name)}_algorithm1", f"{study.title}: the paper's Algorithm 1 and FairPCA", columns, rows,
-        "Algorithm 1: semidefinite program (SCS), then the linear program (5)-(9).",
+        "Algorithm 1: semidefinite program (SCS), then an extreme point of its solutions.",
     )  # fmt: skip
 
 

@@ -65,7 +65,7 @@ class FairPCA(MomentEstimator):
         then keep that order, and their scores may be correlated.
     solver : {"auto", "dual", "mw", "sdp"}, default="auto"
         "dual" (= "auto") is exact and certified. "mw" and "sdp" are the algorithms of the 2018 paper, as references:
-        multiplicative weights, and a semidefinite program with LP rounding (needs the extra ``fairpca[sdp]``).
+        multiplicative weights, and a semidefinite program, rounded (needs the extra ``fairpca[sdp]``).
     center : {"pooled", "group"}, default="pooled"
         Whether M_a is taken about the pooled mean or the group's own. ``mean_`` and ``transform`` stay pooled,
         since the group of a new row is not known.

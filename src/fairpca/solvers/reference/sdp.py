@@ -1,8 +1,9 @@
-"""The relaxation as a semidefinite program with a free conic solver, and the paper's LP for an extreme point.
+"""The relaxation as a semidefinite program with a free conic solver, and an extreme point of its solutions.
 
-Algorithm 1 of Samadi et al. (2018): solve ``min F(c(P)), 0 <= P <= I, tr P <= d``, keep the eigenvectors of P, and
-recompute its eigenvalues with a linear program, whose vertices have at most k - 1 fractional ones. A reference for
-tests and benchmarks: it needs the extra ``fairpca[sdp]``, and its cost grows steeply with the number of features.
+Algorithm 1 of Samadi et al. (2018): solve ``min F(c(P)), 0 <= P <= I, tr P <= d``, and move to an extreme point. The
+paper keeps the eigenvectors of P and recomputes its eigenvalues with a linear program, whose vertices have at most
+k - 1 fractional ones; :func:`~fairpca.solvers.range.rounding.reduce_rank` leaves no more of them. A reference for tests
+and benchmarks: it needs the extra ``fairpca[sdp]``, and its cost grows steeply with the number of features.
 """
 
 from __future__ import annotations
@@ -10,11 +11,11 @@ from __future__ import annotations
 import dataclasses
 
 import numpy as np
-from scipy.optimize import linprog
 
 from fairpca._optional import require
 from fairpca.joint_range import Incumbent, JointRange
-from fairpca.protocols import RangeProblem, RelaxedSolution, SolverResult, Status
+from fairpca.protocols import RangeProblem, SolverResult, Status
+from fairpca.solvers.range.rounding import reduce_rank
 
 _CONIC_ACCURACY = 1e-5
 
@@ -36,7 +37,7 @@ def solve_sdp(problem: RangeProblem, joint: JointRange, *, tol: float) -> Solver
     program.solve(solver=cvxpy.SCS, eps_abs=1e-8, eps_rel=1e-8, max_iters=20_000)
     values, vectors = np.linalg.eigh(0.5 * (projector.value + projector.value.T))
     values = np.clip(values, 0.0, 1.0)
-    relaxed = extreme_point(problem, joint, vectors) if problem.normalised else _kept(values, vectors)
+    relaxed = reduce_rank(joint.matrices, vectors, values)
     weights = _dual_weights(problem, joint, terms, vectors, values)
     found = Incumbent(problem, joint)  # the better of the rounded optimum and the subspace at the dual weights
     basis = relaxed.basis[:, : joint.dimension]
@@ -45,29 +46,6 @@ def solve_sdp(problem: RangeProblem, joint: JointRange, *, tol: float) -> Solver
     found.n_iter = int(program.solver_stats.num_iters or 0)
     # A first-order conic solver is at best as accurate as its own tolerance.
     return dataclasses.replace(found.result(max(tol, _CONIC_ACCURACY), Status.GAP), relaxed=relaxed)
-
-
-def extreme_point(problem: RangeProblem, joint: JointRange, vectors: np.ndarray) -> RelaxedSolution:
-    """The LP (5)-(9): new eigenvalues in [0, 1] for given eigenvectors, at a vertex of the feasible set."""
-    size = vectors.shape[1]
-    shares = np.einsum("pi,api->ai", vectors, joint.matrices @ vectors)
-    cost = np.append(np.zeros(size), 1.0)
-    rows = np.hstack([-shares, -np.ones((len(shares), 1))])
-    rows = np.vstack([rows, np.append(np.ones(size), 0.0)])
-    answer = linprog(
-        cost,
-        A_ub=rows,
-        b_ub=np.append(-problem.offsets, joint.dimension),
-        bounds=[(0.0, 1.0)] * size + [(None, None)],
-        method="highs-ds",  # the simplex method, which ends at a vertex
-    )
-    return _kept(np.clip(answer.x[:size], 0.0, 1.0), vectors)
-
-
-def _kept(values: np.ndarray, vectors: np.ndarray) -> RelaxedSolution:
-    order = np.argsort(values)[::-1]
-    order = order[values[order] > 1e-7]
-    return RelaxedSolution(vectors[:, order], values[order])
 
 
 def _dual_weights(
