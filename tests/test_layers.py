@@ -26,7 +26,6 @@ LAYERS = {
     "_labels": 0,
     "_optional": 0,
     "_progress": 0,
-    "_saved": 0,
     "_validation": 0,
     "_values": 0,
     "_workers": 0,

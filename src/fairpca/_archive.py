@@ -8,14 +8,9 @@ import math
 import struct
 import zipfile
 from collections.abc import Mapping
-from pathlib import Path
 from typing import Any, BinaryIO
 
 import numpy as np
-
-from fairpca._files import replace_file
-
-__all__ = ["DAMAGE", "archive_bytes", "read_archive", "write_archive"]
 
 #: Parsed JSON takes about 25 times as much memory as on disk; names and levels of a hundred thousand columns fit.
 _MAX_HEADER_BYTES = 32 * 2**20
@@ -25,44 +20,22 @@ DAMAGE = (ValueError, TypeError, LookupError, AttributeError, RuntimeError, OSEr
           ArithmeticError, struct.error, SyntaxError)  # fmt: skip
 
 
-def write_archive(path: Any, header: dict[str, Any], arrays: dict[str, np.ndarray]) -> Path:
-    """Write the file atomically: it appears complete or not at all."""
-    parts = _parts(header, arrays)
-    return replace_file(path, lambda stream: _write_parts(stream, parts))
-
-
-def archive_bytes(header: dict[str, Any], arrays: dict[str, np.ndarray]) -> bytes:
-    """What :func:`write_archive` would write."""
-    stream = io.BytesIO()
-    _write_parts(stream, _parts(header, arrays))
-    return stream.getvalue()
-
-
-def _parts(header: dict[str, Any], arrays: dict[str, np.ndarray]) -> dict[str, Any]:
+def write_archive(stream: Any, header: dict[str, Any], arrays: Mapping[str, np.ndarray]) -> None:
+    """Write as ``numpy.savez`` does, which leaves the archive open if a write fails before numpy 2."""
     text = json.dumps(header).encode()
     if len(text) > _MAX_HEADER_BYTES - 128:  # room for the .npy header
         raise ValueError(
             f"{header['class']} cannot be saved: its names, labels and extra take more than {_MAX_HEADER_BYTES:,} "
             "bytes."
         )
-    return {"header": np.frombuffer(text, np.uint8), **arrays}
-
-
-def _write_parts(stream: Any, parts: Mapping[str, np.ndarray]) -> None:
-    """As ``numpy.savez`` does, which leaves the archive open if a write fails before numpy 2."""
     with zipfile.ZipFile(stream, "w") as archive:
-        for name, part in parts.items():
+        for name, part in {"header": np.frombuffer(text, np.uint8), **arrays}.items():
             with archive.open(f"{name}.npy", "w", force_zip64=True) as member:
-                np.lib.format.write_array(member, np.asanyarray(part), allow_pickle=False)
+                np.lib.format.write_array(member, part, allow_pickle=False)
 
 
 def read_archive(file: BinaryIO) -> tuple[Any, dict[str, np.ndarray]]:
     """The parsed header, not yet checked, and the arrays by name."""
-    arrays = _read_arrays(file)
-    return json.loads(arrays.pop("header").tobytes()), arrays
-
-
-def _read_arrays(file: BinaryIO) -> dict[str, np.ndarray]:
     found: dict[str, np.ndarray] = {}
     with zipfile.ZipFile(file) as archive:
         entries = archive.infolist()
@@ -70,7 +43,7 @@ def _read_arrays(file: BinaryIO) -> dict[str, np.ndarray]:
         for entry in entries:
             with archive.open(entry) as stream:
                 found[entry.filename.removesuffix(".npy")] = _read_array(stream, entry.file_size)
-    return found
+    return json.loads(found.pop("header").tobytes()), found
 
 
 def _check_entries(entries: list[zipfile.ZipInfo], size: int) -> None:

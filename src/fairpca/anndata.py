@@ -11,6 +11,7 @@ from typing import Any
 
 import numpy as np
 from scipy import sparse
+from sklearn.utils import gen_batches
 
 from fairpca._labels import label_texts
 from fairpca._validation import check_choice, check_number, is_dask
@@ -152,8 +153,7 @@ def _fit_backed(estimator: Any, X: Any, groups: Any, mask: np.ndarray) -> np.nda
     step = max(_BLOCK_NUMBERS // len(mask), 1)
 
     def blocks() -> Iterator[tuple[Any, slice]]:
-        for start in range(0, X.shape[0], step):
-            rows = slice(start, min(start + step, X.shape[0]))
+        for rows in gen_batches(X.shape[0], step):
             yield X[rows][:, mask], rows
 
     moments = group_moments((block, groups.iloc[rows]) for block, rows in blocks())

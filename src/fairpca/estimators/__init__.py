@@ -1,6 +1,7 @@
 """The scikit-learn estimators, which connect data, problems and solvers."""
 
-from fairpca.estimators._base import Fit, LinearProjection, MomentEstimator
+from fairpca.estimators._base import Fit, MomentEstimator
+from fairpca.estimators._linear_projection import LinearProjection
 from fairpca.estimators._sklearn_checks import expected_failed_checks
 from fairpca.estimators.anchor_pca import AnchorPCA
 from fairpca.estimators.fair_pca import FairPCA

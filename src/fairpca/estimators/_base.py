@@ -1,194 +1,63 @@
-"""What all estimators share: projecting rows, and learning from group moments."""
+"""Learning from group moments: what all estimators share that need nothing else of the data."""
 
 from __future__ import annotations
 
-from abc import ABCMeta, abstractmethod
+import functools
+from abc import abstractmethod
+from collections.abc import Callable
 from dataclasses import dataclass, field
 from typing import Any, ClassVar, Self
 
 import numpy as np
-from sklearn.base import BaseEstimator, ClassNamePrefixFeaturesOutMixin, TransformerMixin
 from sklearn.exceptions import ConvergenceWarning
 
-from fairpca._labels import quoted
 from fairpca._progress import printed_steps
-from fairpca._saved import (
-    BOUNDED,
-    FITTED,
-    GROUPED,
-    LINEAR,
-    PER_GROUP,
-    SCORED,
-    SEARCHED,
-    TUPLE,
-    Array,
-    Declared,
-    Record,
-)
 from fairpca._validation import (
+    check_choice,
+    check_flag,
     check_grouped_rows,
     check_matrix,
     check_n_components,
+    check_number,
     check_several_groups,
     check_wanted_components,
     checks_keywords,
     generator,
     is_dask,
     legacy_generator,
-    remember_sensitive_columns,
     split_off_groups,
     warn_of_memory,
     warn_user,
 )
 from fairpca.estimators._adds_rows import AddsRows
-from fairpca.estimators._dimension import all_directions, refuse_share, solve_for_wanted
-from fairpca.estimators._html import fitted_html
-from fairpca.estimators._row_projector import RowProjector
-from fairpca.linalg import fix_signs, orthonormalise, threads_for
+from fairpca.estimators._dimension import SHARE_ROUNDING, all_directions, kept_shares, least_for_own, unreachable
+from fairpca.estimators._linear_projection import LinearProjection
+from fairpca.linalg import threads_for
 from fairpca.moments import GroupMoments
 from fairpca.moments._accumulate import accumulate, chunk_moments
 from fairpca.moments._factors import GroupFactors
 from fairpca.moments._group_moments import Reduction
 from fairpca.moments._row_space import RowSpace
-from fairpca.moments.dask import as_dask_features, moments_from_dask, sample_of
-from fairpca.problems.evaluation import Evaluation
+from fairpca.moments.dask import moments_from_dask
 from fairpca.protocols import SolverResult, Status
-
-__all__ = ["Fit", "LinearProjection", "MomentEstimator", "label_array"]
 
 #: Above this many features, p x p matrices are avoided where possible ...
 MANY_FEATURES = 3000
 #: ... and with at most this many rows, the problem is solved in the space they span.
 FEW_ROWS = 2000
+#: Parameters that mean the same in every estimator that has them, and their checks.
+_COMMON_PARAMETERS: dict[str, Callable[[str, Any], Any]] = {
+    "relative": check_flag,
+    "center": functools.partial(check_choice, choices=("pooled", "group")),
+    "tol": functools.partial(check_number, at_least=0),
+    "max_iter": functools.partial(check_number, at_least=1, integer=True),
+    "verbose": functools.partial(check_number, at_least=0, integer=True),
+}
 #: Estimated multiplications of a search in units of p^3, which decide whether it counts as short.
 _PRODUCTS_OF_A_SEARCH = 5.0
 _CONVERGED = (Status.OPTIMAL, Status.RELAXATION_SOLVED)
 #: These are no failure to be warned of: the search did all that it can, and the gap says what is not known.
 _FINISHED = (Status.STATIONARY, Status.UNCERTIFIED)
-
-
-_MOMENTS: dict[str, Declared] = {
-    "_moments": Record(
-        GroupMoments,
-        {
-            "labels": TUPLE,
-            "counts": Array("g", finite=True),
-            "means": Array("gm", finite=True),  # of the features and, after them, continuous sensitive features
-            "scatters": Array("gmm", finite=True),
-        },
-        or_none=True,
-    )
-}
-
-
-class FloatTransformer(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimator):
-    """A transformer that accepts dense and sparse rows and preserves their precision."""
-
-    _saved_attributes: ClassVar = FITTED
-
-    def _check_transform_parameters(self) -> None:
-        """Raise for parameters with which ``transform`` would fail: a saved model may come from an untrusted source."""
-
-    def _sample_of_features(self, X: Any, sensitive_features: Any) -> Any:
-        """Placeholder rows of a Dask collection without its sensitive columns, which are remembered."""
-        features = as_dask_features(X, sensitive_features)[0]
-        if hasattr(X, "columns"):
-            remember_sensitive_columns(self, [name for name in X.columns if name not in features.columns])
-        return sample_of(features)
-
-    def _repr_html_inner(self) -> str:
-        return super()._repr_html_inner() + fitted_html(self)
-
-    def _repr_mimebundle_(self, **kwargs: Any) -> dict[str, str]:
-        """scikit-learn's diagram, followed by the groups and the certificate of a fitted estimator."""
-        bundle = super()._repr_mimebundle_(**kwargs)
-        if "text/html" in bundle:
-            bundle["text/html"] += fitted_html(self)
-        return bundle
-
-    def __sklearn_tags__(self) -> Any:
-        tags = super().__sklearn_tags__()
-        tags.input_tags.sparse = True
-        tags.transformer_tags.preserves_dtype = ["float64", "float32", "float16"]
-        return tags
-
-
-class LinearProjection(RowProjector, FloatTransformer, metaclass=ABCMeta):
-    """Projection on orthonormal components about the pooled mean; subclasses implement only the fit.
-
-    See Also
-    --------
-    MomentEstimator : For methods that need group moments only.
-
-    Examples
-    --------
-    >>> from fairpca import FairPCA, MMDFairPCA
-    >>> from fairpca.estimators import LinearProjection
-    >>> issubclass(FairPCA, LinearProjection), issubclass(MMDFairPCA, LinearProjection)
-    (True, True)
-    """
-
-    # Pipeline, GridSearchCV and cross_validate pass the groups on without a request by the user.
-    __metadata_request__fit = {"sensitive_features": True}  # noqa: RUF012 (scikit-learn reads a plain dict)
-
-    _saved_attributes: ClassVar = SCORED | LINEAR | GROUPED | {"group_errors_": PER_GROUP, "group_losses_": PER_GROUP}
-
-    components_: np.ndarray
-    mean_: np.ndarray
-
-    def _set_projection(self, basis: np.ndarray, reduction: Reduction, form: np.ndarray | None = None) -> None:
-        """Set the attributes of scikit-learn's PCA from an orthonormal basis, in coordinates of the reduction.
-
-        ``form`` is the covariance of the scores if they are not those of an orthogonal projection.
-        """
-        basis, values = self._oriented(basis, reduction.pooled_form(basis) if form is None else form)
-        basis = fix_signs(reduction.lift(basis))
-        p, d = basis.shape
-        total, count = reduction.pooled_variance(), reduction.total_count
-        captured = np.maximum(values, 0.0)
-        unbiased = count / (count - 1.0) if count > 1 else 1.0
-        self.components_ = np.ascontiguousarray(basis.T)
-        self.mean_ = reduction.pooled_mean.copy()
-        self.explained_variance_ = captured * unbiased
-        self.explained_variance_ratio_ = captured / total if total > 0 else np.zeros(d)
-        left_out = max(total - captured.sum(), 0.0)
-        self.noise_variance_ = left_out * unbiased / (p - d) if p > d else 0.0
-        self.n_components_ = d
-        self.n_samples_seen_ = int(count) if float(count).is_integer() else count
-
-    def _oriented(self, basis: np.ndarray, form: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
-        """The basis with uncorrelated scores, by descending variance, and the variances; ``form`` is ``V^T S V``."""
-        values, rotation = np.linalg.eigh(form)
-        return orthonormalise(basis @ rotation[:, ::-1]), values[::-1]
-
-    def _warn_about(self, moments: Reduction, n_components: int) -> None:
-        small = [
-            f"{quoted(label)} ({count:g})"
-            for label, count in zip(moments.labels, moments.counts, strict=True)
-            if count < n_components
-        ]
-        if small:
-            warn_user(
-                f"Groups smaller than n_components={n_components}: {', '.join(small)}. Their own best projection "
-                "is exact, so their errors and losses say little; merge small groups or lower n_components."
-            )
-        copies = moments.columns_fixed_by_group()
-        if copies.size:
-            names = getattr(self, "feature_names_in_", None)
-            columns = ", ".join(repr(names[j]) if names is not None else f"column {j}" for j in copies[:5])
-            warn_user(
-                f"X contains the sensitive feature or a copy of it: {columns}. Drop it from X unless this is intended."
-            )
-
-    def _set_groups(self, moments: GroupMoments, matrices: np.ndarray) -> None:
-        """Set the group attributes for the returned components; ``matrices`` are the M_a of the chosen centring."""
-        self._set_labels(moments)
-        found = Evaluation(matrices, self.components_.T)
-        self.group_errors_, self.group_losses_ = found.errors, found.losses
-
-    def _set_labels(self, moments: Reduction) -> None:
-        self.groups_ = label_array(moments.labels)
-        self.group_counts_ = moments.counts.copy()
 
 
 @dataclass(frozen=True)
@@ -207,6 +76,8 @@ class Fit:
         The most that any projection of this rank can capture of each group alone.
     score_covariance : ndarray or None
         Needed only where scores are not those of an orthogonal projection.
+    attributes : dict
+        Fitted attributes that only this estimator has, by name.
 
     See Also
     --------
@@ -227,7 +98,8 @@ class Fit:
     totals: np.ndarray
     captured: np.ndarray
     best: np.ndarray
-    score_covariance: np.ndarray | None = field(default=None, kw_only=True)
+    score_covariance: np.ndarray | None = None
+    attributes: dict[str, Any] = field(default_factory=dict)
 
     @property
     def errors(self) -> np.ndarray:
@@ -277,7 +149,7 @@ class MomentEstimator(AddsRows, LinearProjection):
 
     __metadata_request__partial_fit = {"sensitive_features": True}  # noqa: RUF012
 
-    _saved_attributes: ClassVar = SEARCHED | BOUNDED | _MOMENTS
+    _saved_attributes: ClassVar[tuple[str, ...]] = ("_moments",)
 
     _moments: GroupMoments | None  # None after a fit that formed no p x p matrix
 
@@ -301,10 +173,7 @@ class MomentEstimator(AddsRows, LinearProjection):
         -------
         self
         """
-        self._check_parameters()
-        reduction = self._reduce(X, sensitive_features, sample_weight)
-        check_several_groups(reduction.labels, reduction.total_count)
-        return self._learn(reduction)
+        return self._fit_rows(X, y, sensitive_features, None, sample_weight)
 
     @checks_keywords
     def partial_fit(self, X: Any, y: Any = None, *, sensitive_features: Any = None, sample_weight: Any = None) -> Self:
@@ -313,13 +182,9 @@ class MomentEstimator(AddsRows, LinearProjection):
         Adding is cheap: the components are computed when they are asked for, by a fitted attribute, a method such as
         ``transform``, or saving. Parameters as in :meth:`fit`.
         """
-        self._check_parameters()
-        refuse_share(self.n_components)
-        before = self._rows_seen()
-        return self._add(before, self._reduce_chunk(X, sensitive_features, sample_weight, reset=before is None))
+        return self._add_rows(X, y, sensitive_features, None, sample_weight)
 
     def _rows_seen(self) -> Any:
-        """The moments of all rows so far, or None."""
         if vars(self).get("_moments") is None and "_moments" in vars(self):
             raise ValueError(
                 "With this many features, fit keeps no moments that partial_fit could update; use partial_fit from the "
@@ -328,35 +193,24 @@ class MomentEstimator(AddsRows, LinearProjection):
         return vars(self).get("_moments")
 
     def _remember(self, reduction: Any) -> None:
-        """Keep what further rows can be added to."""
         self._moments = reduction if isinstance(reduction, GroupMoments) else None
 
-    def fit_moments(self, moments: GroupMoments) -> Self:
-        """Fit to a summary computed elsewhere, for example merged from chunks or from several sites.
+    def _check_reduction(self, reduction: Any) -> Any:
+        check_several_groups(reduction.labels, reduction.total_count)
+        return reduction
 
-        Examples
-        --------
-        >>> import numpy as np
-        >>> from fairpca import FairPCA
-        >>> from fairpca.moments import group_moments
-        >>> rng = np.random.default_rng(0)
-        >>> X, groups = rng.normal(size=(60, 4)), rng.integers(0, 2, 60)
-        >>> chunks = [(X[:30], groups[:30]), (X[30:], groups[30:])]
-        >>> FairPCA(2).fit_moments(group_moments(chunks)).components_.shape
-        (2, 4)
-        """
-        self._check_parameters()
-        check_several_groups(moments.check().labels, moments.total_count)
-        self.n_features_in_ = moments.n_features
-        if hasattr(self, "feature_names_in_"):
-            del self.feature_names_in_  # those of an earlier fit; moments have none
-        remember_sensitive_columns(self, [])
-        return self._learn(moments)
-
-    def _reduce(self, X: Any, sensitive_features: Any, sample_weight: Any) -> Reduction:
-        """Reduce the data to group statistics, in the form that suits its shape."""
+    def _measure(
+        self, X: Any, y: Any, sensitive_features: Any, continuous: Any, sample_weight: Any, *, part: bool
+    ) -> Reduction:
+        """Reduce the rows to group statistics, in the form that suits their shape."""
+        reset = not part or self._rows_seen() is None
         if is_dask(X):
-            return self._reduce_dask(X, sensitive_features, sample_weight, reset=True)
+            self._check_dask(X, sensitive_features, reset=reset)
+            return moments_from_dask(X, sensitive_features=sensitive_features, sample_weight=sample_weight)
+        if part:
+            X, sensitive_features = split_off_groups(self, X, sensitive_features, reset=reset)
+            X = check_matrix(self, X, reset=reset, min_samples=0, finite=False)
+            return chunk_moments(X, sensitive_features, sample_weight)
         # Finiteness is checked in the reduction.
         X, groups, weights = check_grouped_rows(self, X, sensitive_features, sample_weight, finite=False)
         if X.shape[1] > MANY_FEATURES and X.shape[0] <= FEW_ROWS and self._depends_on_subspace_only():
@@ -370,18 +224,6 @@ class MomentEstimator(AddsRows, LinearProjection):
             "reduce the features first (PCA to a few hundred dimensions keeps nearly all variance), or use FairPCA",
         )
         return accumulate(X, groups, weights)
-
-    def _reduce_chunk(self, X: Any, sensitive_features: Any, sample_weight: Any, *, reset: bool) -> GroupMoments:
-        """The same for one chunk, which may have no rows or no positive weight."""
-        if is_dask(X):
-            return self._reduce_dask(X, sensitive_features, sample_weight, reset=reset)
-        X, sensitive_features = split_off_groups(self, X, sensitive_features, reset=reset)
-        X = check_matrix(self, X, reset=reset, min_samples=0, finite=False)
-        return chunk_moments(X, sensitive_features, sample_weight)
-
-    def _reduce_dask(self, X: Any, sensitive_features: Any, sample_weight: Any, *, reset: bool) -> GroupMoments:
-        check_matrix(self, self._sample_of_features(X, sensitive_features), reset=reset)
-        return moments_from_dask(X, sensitive_features=sensitive_features, sample_weight=sample_weight)
 
     def _depends_on_subspace_only(self) -> bool:
         """Whether nothing in the search depends on the number of features."""
@@ -402,30 +244,41 @@ class MomentEstimator(AddsRows, LinearProjection):
         """The largest possible number of components, which None stands for."""
         return all_directions(reduction)
 
-    def _keeps_more_with_more(self, reduction: Reduction) -> bool:
-        """Whether no group's kept share of variance ever falls as components are added."""
-        return False
-
     def _learn(self, reduction: Reduction) -> Self:
         verbose = getattr(self, "verbose", 0)  # the closed forms have no steps
         with printed_steps(verbose), threads_for(_PRODUCTS_OF_A_SEARCH * reduction.size**3):
-            if self.n_components is None or isinstance(self.n_components, float):
-                n_components, fit = solve_for_wanted(self, reduction)
+            if isinstance(self.n_components, float):
+                n_components, fit = self._solve_for_share(reduction, float(self.n_components))
+            elif self.n_components is None:
+                n_components, fit = self._all_components(reduction), None
             else:
                 n_components, fit = check_n_components(self.n_components, reduction.n_features), None
             self._warn_about(reduction, n_components)
             fit = self._solve(reduction, n_components) if fit is None else fit
             self._store(reduction, fit)
         self._remember(reduction)
-        self.__dict__.pop("_unsolved", None)
         self._warn_unless_converged(fit.result.status)
         return self
+
+    def _solve_for_share(self, reduction: Reduction, share: float) -> tuple[int, Fit]:
+        """The fewest components with which every group keeps the share of its variance, and their fit."""
+        reached, last = {}, self._all_components(reduction)
+        matrices = reduction.second_moments(getattr(self, "center", "pooled"))
+        first = min(least_for_own(matrices, share), last) if isinstance(matrices, np.ndarray) else 1
+        for d in range(first, last + 1):
+            fit = self._solve(reduction, d)
+            reached[d] = float(kept_shares(fit.captured, fit.totals).min())
+            if reached[d] >= share - SHARE_ROUNDING:
+                return d, fit
+        raise unreachable(share, reached)
 
     def _check_parameters(self) -> None:
         """Raise for parameters that are invalid for any data, before any data is read. Subclasses add their own."""
         check_wanted_components(self.n_components)
-        if getattr(self, "random_state", None) is not None:
-            legacy_generator(self.random_state)  # raises if it is not a valid random state
+        for name, check in _COMMON_PARAMETERS.items():
+            if hasattr(self, name):
+                check(name, getattr(self, name))
+        legacy_generator(getattr(self, "random_state", None))  # raises if it is not a valid random state
 
     @abstractmethod
     def _solve(self, reduction: Reduction, n_components: int) -> Fit:
@@ -433,9 +286,10 @@ class MomentEstimator(AddsRows, LinearProjection):
 
     def _store(self, reduction: Reduction, fit: Fit) -> None:
         """Set the fitted attributes. The lower bound never exceeds the objective, not even by rounding."""
+        self._forget()  # what an earlier fit set
         result = fit.result
+        self.__dict__.update(fit.attributes)
         self._set_projection(result.basis, reduction, fit.score_covariance)
-        self._set_labels(reduction)
         self.group_errors_, self.group_losses_ = fit.errors, fit.losses
         self.objective_ = result.objective
         self.lower_bound_ = min(result.lower_bound, result.objective)
@@ -457,12 +311,3 @@ class MomentEstimator(AddsRows, LinearProjection):
             return
         message = f"{type(self).__name__} stopped with a duality gap of {self.duality_gap_:.3g}. {status.value}"
         warn_user(f"{message} {self._advice(status)}".rstrip(), ConvergenceWarning)
-
-
-def label_array(labels: tuple[Any, ...]) -> np.ndarray:
-    """Labels as an array of their own type where they share one, else of objects (tuples always)."""
-    if len({type(label) for label in labels}) == 1 and not isinstance(labels[0], tuple):
-        return np.array(labels)
-    array = np.empty(len(labels), dtype=object)
-    array[:] = labels
-    return array

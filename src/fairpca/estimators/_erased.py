@@ -12,8 +12,6 @@ from fairpca.problems.erasure import Erasure
 from fairpca.protocols import SolverResult, Status
 from fairpca.solvers.range.operator_dual import best_of_operators, leading_of_operator
 
-__all__ = ["group_bests", "leading_of_covariance", "leading_of_erased_rows"]
-
 #: Accuracy of sums of eigenvalues that are computed by products with the rows, relative to the total variance.
 PRODUCT_TOL = 1e-5
 #: Gap of a closed form, relative to the total variance, that counts as closed: far above rounding.
@@ -37,9 +35,12 @@ def leading_of_covariance(covariance: np.ndarray, dimension: int, total: float |
 
 
 def leading_of_erased_rows(
-    reduction: GroupFactors, erasure: Erasure, dimension: int, rng: np.random.Generator
+    reduction: Reduction, erasure: Erasure, dimension: int, rng: np.random.Generator
 ) -> SolverResult:
-    """The same for the covariance ``A S A^T`` of the erased rows, by products with the rows."""
+    """The same for the covariance ``A S A^T`` of the erased rows; by products with the rows if there are too many."""
+    if not isinstance(reduction, GroupFactors):
+        erased = erasure.covariance(reduction.moments.pooled_covariance())
+        return leading_of_covariance(erased, dimension, reduction.pooled_variance())
     products, shares = reduction.second_moments(), reduction.shares
 
     def covariance(vectors: np.ndarray) -> np.ndarray:

@@ -7,8 +7,6 @@ from typing import Any
 
 from fairpca._optional import require
 
-__all__ = ["eraser_module"]
-
 
 @functools.cache
 def eraser_module() -> Any:

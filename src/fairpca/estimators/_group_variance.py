@@ -5,8 +5,6 @@ from __future__ import annotations
 from fairpca._labels import quoted
 from fairpca.moments._group_moments import Reduction
 
-__all__ = ["check_group_variance"]
-
 
 def check_group_variance(reduction: Reduction, center: str, reason: str) -> None:
     """Raise if a group has no variance beyond the rounding of its mean; ``reason`` is the parameter that needs it."""

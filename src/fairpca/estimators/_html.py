@@ -9,8 +9,6 @@ import numpy as np
 
 from fairpca._labels import label_texts
 
-__all__ = ["fitted_html"]
-
 #: A notebook cell shows at most this many groups.
 _MAX_GROUPS = 12
 _COLUMNS = {
@@ -37,13 +35,13 @@ def fitted_html(estimator: Any) -> str:
     """
     if "groups_" not in vars(estimator):  # also after partial_fit, until the components are asked for
         return ""
-    shown = {text: getattr(estimator, name) for name, text in _COLUMNS.items() if _is_per_group(estimator, name)}
+    shown = {text: vars(estimator)[name] for name, text in _COLUMNS.items() if name in vars(estimator)}
     labels = label_texts(estimator.groups_.tolist())
-    lines = [_row("th", ["group", *shown])]
-    for a, label in enumerate(labels[:_MAX_GROUPS]):
-        lines.append(_row("td", [label, *(f"{values[a]:,.6g}" for values in shown.values())]))
+    lines = [_row("th", "group", *shown)]
+    for label, *values in list(zip(labels, *shown.values(), strict=True))[:_MAX_GROUPS]:
+        lines.append(_row("td", label, *(f"{value:,.6g}" for value in values)))
     if len(labels) > _MAX_GROUPS:
-        lines.append(_row("td", [f"and {len(labels) - _MAX_GROUPS} more groups"]))
+        lines.append(_row("td", f"and {len(labels) - _MAX_GROUPS} more groups"))
     table = f'<table style="margin: 0.3em 0; border-spacing: 0.8em 0; text-align: right">{"".join(lines)}</table>'
     sentence = escape(certificate(estimator))
     return f'<div class="fairpca-fit" style="font-size: 0.9em; margin-top: 0.5em">{table}<div>{sentence}</div></div>'
@@ -53,17 +51,11 @@ def certificate(estimator: Any) -> str:
     """How close to the optimum a fitted estimator is known to be, in a sentence."""
     if not hasattr(estimator, "objective_"):
         return ""
-    found = f"Objective {estimator.objective_:.6g}"
-    if hasattr(estimator, "duality_gap_") and np.isfinite(estimator.duality_gap_):
-        found += f": no projection has an objective that is lower by more than {estimator.duality_gap_:.2g}."
-    else:
-        found += "; optimality is not certified."
+    gap = getattr(estimator, "duality_gap_", np.inf)
+    known = f": no projection has an objective that is lower by more than {gap:.2g}."
+    found = f"Objective {estimator.objective_:.6g}{known if np.isfinite(gap) else '; optimality is not certified.'}"
     return found if estimator.converged_ else f"{found} The search did not converge."
 
 
-def _is_per_group(estimator: Any, name: str) -> bool:
-    return getattr(getattr(estimator, name, None), "shape", None) == estimator.groups_.shape
-
-
-def _row(kind: str, cells: list[str]) -> str:
+def _row(kind: str, *cells: str) -> str:
     return f"<tr>{''.join(f'<{kind}>{escape(cell)}</{kind}>' for cell in cells)}</tr>"

@@ -12,8 +12,6 @@ import numpy as np
 from fairpca._containers import as_rows, is_tensor
 from fairpca._validation import warn_user
 
-__all__ = ["detached", "in_kind"]
-
 
 def detached(X: Any) -> Any:
     """The tensor without gradients, with a remark if it requires any."""

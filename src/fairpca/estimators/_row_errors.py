@@ -6,8 +6,7 @@ from typing import Any
 
 import numpy as np
 from scipy import sparse
-
-__all__ = ["row_errors"]
+from sklearn.utils import gen_batches
 
 #: How many numbers of X are centred at a time.
 _BLOCK_NUMBERS = 1_000_000
@@ -26,20 +25,10 @@ def row_errors(X: Any, components: np.ndarray, mean: np.ndarray, encoder: np.nda
     array([16.,  1.])
     """
     encoder = components if encoder is None else encoder
-    if sparse.issparse(X):
-        return _sparse_row_errors(X, components, mean, encoder)
     errors = np.empty(X.shape[0])
-    step = max(_BLOCK_NUMBERS // X.shape[1], 1)
-    for start in range(0, X.shape[0], step):
-        rows = X[start : start + step] - mean  # centred first: means may be large relative to the residuals
+    for block in gen_batches(X.shape[0], max(_BLOCK_NUMBERS // X.shape[1], 1)):
+        rows = X[block].toarray() if sparse.issparse(X) else X[block]
+        rows = rows - mean  # centred first: means may be large relative to the residuals
         rows -= (rows @ encoder.T) @ components
-        errors[start : start + step] = np.einsum("ij,ij->i", rows, rows)
+        errors[block] = np.einsum("ij,ij->i", rows, rows)
     return errors
-
-
-def _sparse_row_errors(X: Any, components: np.ndarray, mean: np.ndarray, encoder: np.ndarray) -> np.ndarray:
-    """``|x|^2 - 2 (V^T x).(T^T x) + |T^T x|^2`` about the mean: no dense matrix of the size of X."""
-    squares = np.asarray(X.multiply(X).sum(axis=1), dtype=np.float64).ravel()
-    distances = squares - 2.0 * (X @ mean) + mean @ mean
-    projected, scores = (X @ matrix.T - mean @ matrix.T for matrix in (components, encoder))
-    return np.maximum(distances - np.einsum("ij,ij->i", scores, 2.0 * projected - scores), 0.0)

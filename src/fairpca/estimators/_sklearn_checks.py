@@ -4,8 +4,6 @@ from __future__ import annotations
 
 from typing import Any
 
-__all__ = ["expected_failed_checks"]
-
 _REASON = "fit requires sensitive_features, which scikit-learn's check does not pass"
 #: The checks that do not need a fit to succeed.
 _WITHOUT_FIT = {
@@ -59,9 +57,5 @@ def expected_failed_checks(estimator: Any) -> dict[str, str]:
     """
     from sklearn.utils.estimator_checks import estimator_checks_generator
 
-    names = {_name(check) for _, check in estimator_checks_generator(estimator)}
+    names = {getattr(check, "func", check).__name__ for _, check in estimator_checks_generator(estimator)}
     return dict.fromkeys(sorted(names - _WITHOUT_FIT), _REASON)
-
-
-def _name(check: Any) -> str:
-    return getattr(check, "func", check).__name__

@@ -1,44 +1,33 @@
-"""What ParityPCA and LeacePCA share: scores uncorrelated with groups and with continuous sensitive features."""
+"""Sensitive features that may be continuous, and scores that are uncorrelated with them: ParityPCA and LeacePCA."""
 
 from __future__ import annotations
 
-from typing import Any, ClassVar, Self
+from typing import Any, Self
 
 import numpy as np
 
 from fairpca._continuous import check_continuous
-from fairpca._saved import LIST, Array, optional
 from fairpca._validation import (
     check_matrix,
     check_sample_weight,
-    check_several_groups,
     checks_keywords,
     is_dask,
     remember_sensitive_columns,
     split_off_groups,
 )
+from fairpca.estimators._adds_rows import AddsRows
 from fairpca.estimators._base import Fit, MomentEstimator
-from fairpca.estimators._dimension import refuse_share
-from fairpca.moments import AttributeMoments, GroupMoments
+from fairpca.moments import AttributeMoments
 from fairpca.moments._attributes import accumulate_attributes
 from fairpca.moments._group_moments import Reduction
-from fairpca.moments.dask import attribute_moments_from_dask, sample_of
-
-__all__ = ["UncorrelatedEstimator", "check_attributes"]
+from fairpca.moments.dask import attribute_moments_from_dask
 
 
-class UncorrelatedEstimator(MomentEstimator):
-    """A moment estimator whose sensitive features may be groups, continuous, or both."""
+class TakesContinuous(AddsRows):
+    """A class whose sensitive features may be groups, continuous, or both."""
 
     __metadata_request__fit = {"sensitive_features": True, "continuous": True}  # noqa: RUF012
     __metadata_request__partial_fit = {"sensitive_features": True, "continuous": True}  # noqa: RUF012
-
-    continuous_: list[str]
-
-    _saved_attributes: ClassVar = {
-        "continuous_": optional(LIST),
-        "continuous_slopes_": optional(Array("z", finite=True)),
-    }
 
     @checks_keywords
     def fit(
@@ -54,8 +43,10 @@ class UncorrelatedEstimator(MomentEstimator):
 
         Parameters
         ----------
-        X : array-like, sparse matrix, or Dask array or data frame of shape (n_samples, n_features)
-        y : ignored
+        X : array-like, sparse matrix, data frame, or Dask array or data frame of shape (n_samples, n_features)
+            :class:`LeaceEraser` also takes arrays and tensors of shape [..., n_features].
+        y : array-like of shape (n_samples,), optional
+            What ``LeaceEraser(preserve="label")`` keeps; ignored otherwise.
         sensitive_features : array-like of shape (n_samples,) or (n_samples, n_columns)
             The group of each row: numbers, strings, booleans, a Series, a categorical. With several columns, every
             combination that occurs is a group. Required, unless ``continuous`` holds values. With a Dask X: a Dask
@@ -72,13 +63,7 @@ class UncorrelatedEstimator(MomentEstimator):
         -------
         self
         """
-        self._check_parameters()
-        if continuous is None:
-            reduction = self._reduce(X, sensitive_features, sample_weight)
-            check_several_groups(reduction.labels, reduction.total_count)
-            return self._learn(reduction)
-        moments = self._measure(X, sensitive_features, continuous, sample_weight, reset=True, part=False)
-        return self._learn(check_attributes(moments))
+        return self._fit_rows(X, y, sensitive_features, continuous, sample_weight)
 
     @checks_keywords
     def partial_fit(
@@ -92,13 +77,34 @@ class UncorrelatedEstimator(MomentEstimator):
     ) -> Self:
         """Add these rows to all rows seen before. A chunk may contain a single group; groups may appear later.
 
-        Adding is cheap: the components are computed when they are asked for, by a fitted attribute, a method such as
+        Adding is cheap: what was fitted is computed when it is asked for, by a fitted attribute, a method such as
         ``transform``, or saving. Every chunk needs the same continuous sensitive features, if any; parameters as in
         :meth:`fit`.
         """
-        self._check_parameters()
-        refuse_share(self.n_components)
-        before = self._rows_seen()
+        return self._add_rows(X, y, sensitive_features, continuous, sample_weight)
+
+    def _split_off_groups(self, X: Any, sensitive_features: Any, continuous: Any, *, reset: bool) -> tuple[Any, Any]:
+        """Separate groups that are columns of X; continuous sensitive features need none beside them."""
+        if sensitive_features is not None or continuous is None:
+            return split_off_groups(self, X, sensitive_features, reset=reset)
+        if reset:
+            remember_sensitive_columns(self, [])
+        return X, None
+
+
+class UncorrelatedEstimator(TakesContinuous, MomentEstimator):
+    """A moment estimator whose scores are uncorrelated with its sensitive features."""
+
+    continuous_: list[str]
+
+    def _check_reduction(self, reduction: Any) -> Any:
+        measured = isinstance(reduction, AttributeMoments)
+        return check_attributes(reduction) if measured else super()._check_reduction(reduction)
+
+    def _measure(
+        self, X: Any, y: Any, sensitive_features: Any, continuous: Any, sample_weight: Any, *, part: bool
+    ) -> Reduction:
+        before = self._rows_seen() if part else None
         if before is not None and isinstance(before, AttributeMoments) != (continuous is not None):
             had = f"had continuous={self.continuous_!r}" if continuous is None else "had no continuous"
             raise ValueError(
@@ -106,41 +112,14 @@ class UncorrelatedEstimator(MomentEstimator):
                 "or use a new estimator."
             )
         if continuous is None:
-            return super().partial_fit(X, y, sensitive_features=sensitive_features, sample_weight=sample_weight)
-        chunk = self._measure(X, sensitive_features, continuous, sample_weight, reset=before is None, part=True)
-        return self._add(before, chunk)
-
-    def fit_moments(self, moments: GroupMoments | AttributeMoments) -> Self:
-        """Fit to a summary computed elsewhere: group moments, or those of groups and continuous sensitive features.
-
-        See Also
-        --------
-        fairpca.moments.group_moments, fairpca.moments.attribute_moments : Compute the summary.
-        """
-        self._check_parameters()
-        if isinstance(moments, AttributeMoments):
-            check_attributes(moments.check())
-        else:
-            check_several_groups(moments.check().labels, moments.total_count)
-        self.n_features_in_ = moments.n_features
-        if hasattr(self, "feature_names_in_"):
-            del self.feature_names_in_  # those of an earlier fit; moments have none
-        return self._learn(moments)
-
-    def _measure(
-        self, X: Any, sensitive_features: Any, continuous: Any, sample_weight: Any, *, reset: bool, part: bool
-    ) -> AttributeMoments:
-        """Moments of these rows; with ``part``, a chunk that may have no rows or no positive weight."""
+            return super()._measure(X, y, sensitive_features, None, sample_weight, part=part)
+        reset = before is None
         if is_dask(X):
-            by_chunk = sample_of(X) if sensitive_features is None else self._sample_of_features(X, sensitive_features)
-            check_matrix(self, by_chunk, reset=reset)
+            self._check_dask(X, sensitive_features, reset=reset)
             return attribute_moments_from_dask(
                 X, sensitive_features=sensitive_features, continuous=continuous, sample_weight=sample_weight
             )
-        if sensitive_features is not None:
-            X, sensitive_features = split_off_groups(self, X, sensitive_features, reset=reset)
-        elif reset:
-            remember_sensitive_columns(self, [])
+        X, sensitive_features = self._split_off_groups(X, sensitive_features, continuous, reset=reset)
         X = check_matrix(self, X, reset=reset, min_samples=0 if part else 2, finite=False)
         groups, measured = check_continuous(sensitive_features, continuous, X.shape[0])
         weights = check_sample_weight(sample_weight, X.shape[0], part=part)

@@ -2,12 +2,8 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-from typing import ClassVar
-
 import numpy as np
 
-from fairpca._saved import Array
 from fairpca._validation import check_number
 from fairpca.estimators._base import Fit, MomentEstimator
 from fairpca.linalg import top_eigenpairs
@@ -20,13 +16,6 @@ __all__ = ["AnchorPCA"]
 #: Agreements that differ by less than min(0.05, n^-0.4 / 2), n the size of the smallest group, count as equal: they
 #: differ by chance even where the population's do not (the defaults of Seiter et al. 2026).
 _LARGEST_TIE, _TIE_FACTOR, _TIE_EXPONENT = 0.05, 0.5, -0.4
-
-
-@dataclass(frozen=True)
-class AnchorFit(Fit):
-    """A fit with the mean of the projections on each group's own components, in coordinates of the reduction."""
-
-    agreement: np.ndarray
 
 
 class AnchorPCA(MomentEstimator):
@@ -98,8 +87,6 @@ feature_names_in_, n_samples_seen_
     True
     """
 
-    _saved_attributes: ClassVar = {"agreement_": Array("d", finite=True)}
-
     def __init__(self, n_components: int | float | None = 2, *, penalty: float = np.inf) -> None:
         self.n_components = n_components
         self.penalty = penalty
@@ -109,7 +96,7 @@ feature_names_in_, n_samples_seen_
         if self.penalty != np.inf:
             check_number("penalty", self.penalty, at_least=0)
 
-    def _solve(self, reduction: Reduction, n_components: int) -> AnchorFit:
+    def _solve(self, reduction: Reduction, n_components: int) -> Fit:
         within, matrices = reduction.second_moments("group"), reduction.second_moments()
         own = [top_eigenpairs(matrix, n_components)[1] for matrix in within]
         agreement = np.mean([basis @ basis.T for basis in own], axis=0)
@@ -119,23 +106,17 @@ feature_names_in_, n_samples_seen_
         else:
             target = within.mean(axis=0) + 2.0 * len(within) * self.penalty * agreement
             basis = top_eigenpairs(target, n_components)[1]
-        objective, bound = (
-            -float(np.sum(basis * (target @ basis))),
-            -float(best_captured(target[None], n_components)[0]),
-        )
+        objective = -float(np.einsum("pi,pi->", basis, target @ basis))
+        bound = -float(best_captured(target[None], n_components)[0])
+        basis, _ = self._oriented(basis, reduction.pooled_form(basis))
         weights = np.full(len(within), 1.0 / len(within))
-        return AnchorFit(
+        return Fit(
             result=SolverResult(basis, objective, bound, weights, Status.OPTIMAL, n_iter=1, n_oracle_calls=1),
             totals=reduction.traces(),
             captured=np.einsum("pi,api->a", basis, matrices @ basis),
             best=best_captured(matrices, n_components),
-            agreement=agreement,
+            attributes={"agreement_": np.einsum("pi,pi->i", basis, agreement @ basis)},
         )
-
-    def _store(self, reduction: Reduction, fit: AnchorFit) -> None:  # type: ignore[override]
-        super()._store(reduction, fit)
-        basis = self._oriented(fit.result.basis, reduction.pooled_form(fit.result.basis))[0]
-        self.agreement_ = np.einsum("pi,pi->i", basis, fit.agreement @ basis)
 
 
 def _in_order_of_agreement(agreement: np.ndarray, variance: np.ndarray, count: int, tie: float) -> np.ndarray:

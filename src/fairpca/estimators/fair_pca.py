@@ -3,14 +3,13 @@
 from __future__ import annotations
 
 import dataclasses
+import functools
 from typing import Any, ClassVar
 
 import numpy as np
 
-from fairpca._saved import PER_GROUP, Array, optional
 from fairpca._validation import check_choice, check_flag, check_number
-from fairpca.estimators._balanced_fit import RELAXED, BalancedFit, RelaxedProjection
-from fairpca.estimators._base import MomentEstimator
+from fairpca.estimators._base import Fit, MomentEstimator
 from fairpca.estimators._erased import leading_of_covariance
 from fairpca.estimators._group_variance import check_group_variance
 from fairpca.joint_range import JointRange
@@ -34,6 +33,41 @@ _OPERATOR_TOL = 1e-5
 _CERTIFY_PARTS = 500
 #: A direction captures nothing if its weighted variance is below this share of the largest.
 _NOTHING = 1e-12
+
+
+@dataclasses.dataclass(frozen=True)
+class RelaxedProjection:
+    """The solution of the 2018 paper: an optimum of the relaxation, of rank d or slightly more.
+
+    Attributes
+    ----------
+    components : ndarray of shape (rank, n_features)
+    eigenvalues : ndarray of shape (rank,)
+        Eigenvalues of P, in (0, 1]; they sum to n_components.
+    shrinkage : ndarray of shape (rank,)
+        ``1 - sqrt(1 - eigenvalue)``, the factors of Algorithm 1.
+    group_losses : ndarray of shape (n_groups,)
+    objective : float
+    """
+
+    components: np.ndarray
+    eigenvalues: np.ndarray
+    shrinkage: np.ndarray
+    group_losses: np.ndarray
+    objective: float
+    mean: np.ndarray
+
+    @property
+    def rank(self) -> int:
+        return len(self.eigenvalues)
+
+    def transform(self, X: Any) -> np.ndarray:
+        """The paper's embedding, with ``rank`` coordinates."""
+        return (np.asarray(X) - self.mean) @ self.components.T * self.shrinkage
+
+    def inverse_transform(self, X: Any) -> np.ndarray:
+        """Rows reconstructed from the embedding; their errors are those of the relaxation."""
+        return np.asarray(X) @ self.components + self.mean
 
 
 class FairPCA(MomentEstimator):
@@ -184,11 +218,7 @@ feature_names_in_, n_samples_seen_
     True
     """
 
-    _saved_attributes: ClassVar = {
-        "group_weights_": PER_GROUP, "group_variances_": optional(PER_GROUP), "relaxed_": RELAXED,
-        "prefix_objectives_": Array("d", optional=True), "prefix_lower_bounds_": Array("d", optional=True),
-        "_score_covariance": Array("dd", finite=True, optional=True),
-    }  # fmt: skip
+    _saved_attributes: ClassVar[tuple[str, ...]] = ("_moments", "_score_covariance")
 
     def __init__(
         self,
@@ -230,13 +260,8 @@ feature_names_in_, n_samples_seen_
     def _check_parameters(self) -> None:
         super()._check_parameters()
         check_choice("criterion", self.criterion, (*CRITERIA, "mean"))
-        check_flag("relative", self.relative)
         check_flag("nested", self.nested)
         check_choice("solver", self.solver, _SOLVERS)
-        check_choice("center", self.center, ("pooled", "group"))
-        check_number("tol", self.tol, at_least=0)
-        check_number("max_iter", self.max_iter, at_least=1, integer=True)
-        check_number("verbose", self.verbose, at_least=0, integer=True)
         if self.nested and (self.criterion != "loss" or self.solver not in ("auto", "dual")):
             raise ValueError(
                 f"nested=True is for criterion='loss' with solver='auto', got criterion={self.criterion!r} and "
@@ -251,13 +276,6 @@ feature_names_in_, n_samples_seen_
         if self.solver == "mw" and self.criterion == "nash":
             raise ValueError("solver='mw' minimises a largest term; use solver='dual' for criterion='nash'.")
 
-    def _keeps_more_with_more(self, reduction: Reduction) -> bool:
-        # For two groups by interlacing: the best projection of rank d can be extended by a direction that gives one
-        # group its (d + 1)-th eigenvalue and takes nothing from the other. Not so for "nash" or more groups. Nested
-        # components and leading eigenvectors are only added to.
-        exact = self.solver in ("auto", "dual") and self.criterion != "nash"
-        return self.nested or self.criterion == "mean" or (exact and len(reduction.labels) == 2)
-
     def _spare_directions(self, n_rows: int, n_features: int) -> int:
         share = isinstance(self.n_components, float)  # has no use for directions without variance
         return 1 if share else super()._spare_directions(n_rows, n_features)
@@ -269,7 +287,7 @@ feature_names_in_, n_samples_seen_
         """The parameter that needs variance in every group, if there is one."""
         return "relative=True" if self.relative else "criterion='nash'" if self.criterion == "nash" else ""
 
-    def _solve(self, reduction: Reduction, n_components: int) -> BalancedFit:
+    def _solve(self, reduction: Reduction, n_components: int) -> Fit:
         if reason := self._needs_variance():
             check_group_variance(reduction, self.center, reason)
         totals = reduction.traces(self.center)
@@ -279,12 +297,13 @@ feature_names_in_, n_samples_seen_
             return balanced_problem(self.criterion, totals / scales, best)
 
         matrices = reduction.second_moments(self.center)
+        prefixes: dict[str, np.ndarray] = {}
         if isinstance(matrices, np.ndarray):
             matrices /= scales[:, None, None]  # in place: the array was made for this search
-            if self.nested:
-                return self._solve_nested(make_problem, matrices, n_components, totals, scales, unit)
         if self.criterion == "mean":
             solution = self._solve_mean(reduction, matrices, scales, n_components)
+        elif self.nested:
+            solution, prefixes = self._solve_nested(make_problem, matrices, n_components)
         elif isinstance(matrices, np.ndarray):
             solution = self._solve_on_matrices(make_problem, JointRange(matrices, n_components))
         else:
@@ -292,17 +311,35 @@ feature_names_in_, n_samples_seen_
             solution = minimise_on_operators(
                 make_problem, matrices, n_components, scale=scales, tol=tol, max_iter=self.max_iter, rng=rng
             )
-        return _in_units(solution, make_problem(solution.best), totals, scales, unit)
+        result, problem, k = solution.result, make_problem(solution.best), len(totals)
+        relaxed = result.relaxed or RelaxedSolution(result.basis, np.ones(n_components))
+        return Fit(  # in the units of the data
+            result=dataclasses.replace(
+                result,
+                objective=problem.rescale(result.objective, unit, k),
+                lower_bound=problem.rescale(result.lower_bound, unit, k),
+            ),
+            totals=totals,
+            captured=solution.captured * scales,
+            best=solution.best * scales,
+            attributes={
+                "group_variances_": totals,
+                "group_weights_": result.weights / (1.0 if problem.normalised else unit),
+                "relaxed_": RelaxedProjection(
+                    components=reduction.lift(relaxed.basis).T.copy(),
+                    eigenvalues=relaxed.eigenvalues,
+                    shrinkage=1.0 - np.sqrt(np.clip(1.0 - relaxed.eigenvalues, 0.0, None)),
+                    group_losses=(solution.best - solution.relaxed_captured) * scales,
+                    objective=problem.rescale(problem.value(solution.relaxed_captured), unit, k),
+                    mean=reduction.pooled_mean.copy(),
+                ),
+                **{name: values * unit for name, values in prefixes.items()},
+            },
+        )
 
     def _solve_nested(
-        self,
-        make_problem: MakeProblem,
-        matrices: np.ndarray,
-        n_components: int,
-        totals: np.ndarray,
-        scales: np.ndarray,
-        unit: float,
-    ) -> BalancedFit:
+        self, make_problem: MakeProblem, matrices: np.ndarray, n_components: int
+    ) -> tuple[RangeSolution, dict[str, np.ndarray]]:
         """One component at a time; weights, bounds and relaxation are those of the joint problem of each dimension."""
         joint = [self._solve_on_matrices(make_problem, JointRange(matrices, d)) for d in range(1, n_components + 1)]
 
@@ -319,28 +356,20 @@ feature_names_in_, n_samples_seen_
             n_iter=sum(one.n_iter for one in results),
             n_oracle_calls=sum(one.n_oracle_calls for one in results),
         )
-        solution = dataclasses.replace(joint[-1], result=result, captured=found.captured)
         bounds = np.minimum([one.result.lower_bound for one in joint], found.objectives)
-        return dataclasses.replace(
-            _in_units(solution, make_problem(solution.best), totals, scales, unit),
-            prefix_objectives=found.objectives * unit,
-            prefix_lower_bounds=bounds * unit,
-        )
+        prefixes = {"prefix_objectives_": found.objectives, "prefix_lower_bounds_": bounds}
+        return dataclasses.replace(joint[-1], result=result, captured=found.captured), prefixes
 
     def _solve_mean(self, reduction: Reduction, matrices: Any, scales: np.ndarray, n_components: int) -> RangeSolution:
         """Leading eigenvectors of the mean of the M_a, which are already divided by ``scales`` if they are formed."""
         weights = np.full(len(scales), 1.0 / len(scales))
         if isinstance(matrices, np.ndarray):
-            result, best = (
-                leading_of_covariance(matrices.mean(axis=0), n_components),
-                best_captured(matrices, n_components),
-            )
+            result = leading_of_covariance(matrices.mean(axis=0), n_components)
+            best = best_captured(matrices, n_components)
         else:
             tol, rng = max(self.tol, _OPERATOR_TOL), self._rng()
-            result = leading_of_operator(
-                lambda vectors: matrices.combined(weights / scales, vectors), reduction.size, n_components,
-                tol=tol, rng=rng,
-            )  # fmt: skip
+            mean = functools.partial(matrices.combined, weights / scales)
+            result = leading_of_operator(mean, reduction.size, n_components, tol=tol, rng=rng)
             best = best_of_operators(matrices, n_components, tol=tol * float(scales.min()), rng=rng) / scales
         captured = np.einsum("aii->a", reduction.forms(result.basis, self.center)) / scales
         total = float((reduction.traces(self.center) / scales).mean())
@@ -367,55 +396,17 @@ feature_names_in_, n_samples_seen_
         max_parts = _CERTIFY_PARTS if self.certify is True else self.certify
         return tighten_bound(problem, joint, result, tol=self.tol, max_parts=max_parts)
 
-    def _store(self, reduction: Reduction, fit: BalancedFit) -> None:  # type: ignore[override]
-        super()._store(reduction, fit)
-        self._store_nested(reduction, fit)
-        self.group_variances_ = fit.totals
-        self.group_weights_ = fit.result.weights
-        self.relaxed_ = RelaxedProjection(
-            components=reduction.lift(fit.relaxed.basis).T.copy(),
-            eigenvalues=fit.relaxed.eigenvalues,
-            shrinkage=1.0 - np.sqrt(np.clip(1.0 - fit.relaxed.eigenvalues, 0.0, None)),
-            group_losses=fit.best - fit.relaxed_captured,
-            objective=fit.relaxed_objective,
-            mean=self.mean_,
-        )
-
     def _oriented(self, basis: np.ndarray, form: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
         return (basis, np.diag(form)) if self.nested else super()._oriented(basis, form)
 
-    def _store_nested(self, reduction: Reduction, fit: BalancedFit) -> None:
-        """Set what only nested components have, or remove what an earlier fit left."""
-        for name in ("prefix_objectives_", "prefix_lower_bounds_", "_score_covariance"):
-            self.__dict__.pop(name, None)
-        if not self.nested:
-            return
-        self.prefix_objectives_, self.prefix_lower_bounds_ = fit.prefix_objectives, fit.prefix_lower_bounds
-        basis, count = fit.result.basis, reduction.total_count
-        signs = np.sign(np.einsum("pi,ip->i", reduction.lift(basis), self.components_))
-        unbiased = count / (count - 1.0) if count > 1 else 1.0
-        self._score_covariance = reduction.pooled_form(basis * signs) * unbiased
-
-
-def _in_units(
-    solution: RangeSolution, problem: RangeProblem, totals: np.ndarray, scales: np.ndarray, unit: float
-) -> BalancedFit:
-    """Convert a solution for matrices divided by ``scales`` to the units of the data, and its objective to ``unit``."""
-    result, k = solution.result, len(totals)
-    return BalancedFit(
-        result=dataclasses.replace(
-            result,
-            objective=problem.rescale(result.objective, unit, k),
-            lower_bound=problem.rescale(result.lower_bound, unit, k),
-            weights=result.weights / (1.0 if problem.normalised else unit),
-        ),
-        totals=totals,
-        captured=solution.captured * scales,
-        best=solution.best * scales,
-        relaxed=result.relaxed or RelaxedSolution(result.basis, np.ones(result.basis.shape[1])),
-        relaxed_captured=solution.relaxed_captured * scales,
-        relaxed_objective=problem.rescale(problem.value(solution.relaxed_captured), unit, k),
-    )
+    def _store(self, reduction: Reduction, fit: Fit) -> None:
+        super()._store(reduction, fit)
+        self._score_covariance = None
+        if self.nested:
+            basis, count = fit.result.basis, reduction.total_count
+            signs = np.sign(np.einsum("pi,ip->i", reduction.lift(basis), self.components_))
+            unbiased = count / (count - 1.0) if count > 1 else 1.0
+            self._score_covariance = reduction.pooled_form(basis * signs) * unbiased
 
 
 def complete_basis(problem: RangeProblem, joint: JointRange, result: SolverResult) -> SolverResult:

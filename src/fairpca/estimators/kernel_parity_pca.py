@@ -3,14 +3,14 @@
 from __future__ import annotations
 
 import numbers
-from typing import Any, Self
+from typing import Any, ClassVar, Self
 
 import numpy as np
 from scipy import sparse
 from sklearn.metrics.pairwise import pairwise_kernels
+from sklearn.utils import gen_batches
 from sklearn.utils.validation import check_is_fitted
 
-from fairpca._saved import GROUPED, NUMBER, SCORED, Array
 from fairpca._validation import (
     Groups,
     check_choice,
@@ -23,9 +23,9 @@ from fairpca._validation import (
     generator,
     legacy_generator,
 )
-from fairpca.estimators._base import FloatTransformer, label_array
 from fairpca.estimators._dimension import fewest_of_nested
 from fairpca.estimators._kinds import in_kind
+from fairpca.estimators._linear_projection import FloatTransformer
 from fairpca.linalg import canonical_basis, fix_signs, threads_for
 from fairpca.moments import GroupMoments
 from fairpca.moments._accumulate import accumulate
@@ -123,10 +123,7 @@ class KernelParityPCA(FloatTransformer):
     # Pipeline, GridSearchCV and cross_validate pass the groups on without a request by the user.
     __metadata_request__fit = {"sensitive_features": True}  # noqa: RUF012 (scikit-learn reads a plain dict)
 
-    _saved_attributes = SCORED | GROUPED | {
-        "landmarks_": Array("mp", finite=True), "dual_coef_": Array("md", finite=True),
-        "_shift": Array("d", finite=True), "mean_difference_": NUMBER,
-    }  # fmt: skip
+    _saved_attributes: ClassVar = ("_shift",)
 
     def __init__(
         self,
@@ -186,28 +183,19 @@ class KernelParityPCA(FloatTransformer):
         check_is_fitted(self)
         X = check_matrix(self, X, reset=False)
         with threads_for(X.shape[0] * self.landmarks_.size):
-            blocks = [
-                self._centred_kernel(X[start : start + _BLOCK_ROWS]) @ self.dual_coef_
-                for start in range(0, X.shape[0], _BLOCK_ROWS)
-            ]
+            batches = gen_batches(X.shape[0], _BLOCK_ROWS)
+            blocks = [self._centred_kernel(X[rows]) @ self.dual_coef_ for rows in batches]
         return (np.concatenate(blocks) - self._shift).astype(X.dtype, copy=False)
-
-    def _check_transform_parameters(self) -> None:
-        self.check_kernel()
-
-    def check_kernel(self) -> None:
-        """Raise if the parameters do not define a valid kernel."""
-        check_choice("kernel", self.kernel, _KERNELS)
-        gamma: Any = self.gamma
-        number = isinstance(gamma, numbers.Real) and not isinstance(gamma, bool)
-        if gamma is not None and not (number and 0 < float(gamma) < np.inf):
-            raise ValueError(f"gamma={gamma!r} must be a positive number, or None for 1 / n_features.")
-        check_number("degree", self.degree, at_least=1, integer=True)
-        check_number("coef0", self.coef0, at_least=0)
 
     def _check_parameters(self) -> None:
         check_wanted_components(self.n_components)
-        self.check_kernel()
+        check_choice("kernel", self.kernel, _KERNELS)
+        gamma: Any = self.gamma
+        number = isinstance(gamma, numbers.Real) and not isinstance(gamma, bool)
+        if gamma is not None and not (number and 0 < gamma < np.inf):
+            raise ValueError(f"gamma={gamma!r} must be a positive number, or None for 1 / n_features.")
+        check_number("degree", self.degree, at_least=1, integer=True)
+        check_number("coef0", self.coef0, at_least=0)
         if self.n_landmarks is not None:
             check_number("n_landmarks", self.n_landmarks, at_least=2, integer=True)
         legacy_generator(self.random_state)  # raises if it is not a valid random state
@@ -267,14 +255,10 @@ class KernelParityPCA(FloatTransformer):
     ) -> GroupMoments:
         """Moments of the features, a block of rows at a time."""
         moments = GroupMoments.empty(whitening.shape[1])
-        for start in range(0, X.shape[0], _BLOCK_ROWS):
-            rows = slice(start, start + _BLOCK_ROWS)
-            block_weights = None if weights is None else weights[rows]
-            if block_weights is not None and not block_weights.any():
-                continue
-            present, codes = np.unique(groups.codes[rows], return_inverse=True)
-            block = Groups(tuple(groups.labels[code] for code in present), codes.reshape(-1))
-            moments = moments.merge(accumulate(self._centred_kernel(X[rows]) @ whitening, block, block_weights))
+        for rows in gen_batches(X.shape[0], _BLOCK_ROWS):
+            members = Groups(groups.labels, groups.codes[rows])
+            features = self._centred_kernel(X[rows]) @ whitening
+            moments = moments.merge(accumulate(features, members, None if weights is None else weights[rows]))
         return moments
 
     def _check_dimension(self, moments: GroupMoments, rounding: np.ndarray) -> int:
@@ -303,8 +287,6 @@ class KernelParityPCA(FloatTransformer):
         self._shift = moments.pooled_mean @ basis
         self.explained_variance_ = captured * total_count / (total_count - 1.0)
         self.explained_variance_ratio_ = captured / total if total > 0 else np.zeros_like(captured)
-        self.groups_ = label_array(moments.labels)
-        self.group_counts_ = moments.counts.copy()
+        self._set_labels(moments.labels, moments.counts)
         self.mean_difference_ = float(mean_gaps(moments, basis).max())
         self.n_components_ = basis.shape[1]
-        self.n_samples_seen_ = int(total_count) if float(total_count).is_integer() else total_count

@@ -15,28 +15,23 @@ from fairpca._continuous import check_beside, columns_by_name
 from fairpca._files import replace_file
 from fairpca._frames import is_frame
 from fairpca._optional import require
-from fairpca._saved import GROUPED, LIST, NUMBER, TUPLE, Array, Record, optional
 from fairpca._validation import (
     check_choice,
     check_matrix,
     check_sample_weight,
     check_several_groups,
-    checks_keywords,
     is_dask,
-    remember_sensitive_columns,
-    split_off_groups,
     warn_user,
     without_sensitive_columns,
 )
 from fairpca._values import Packer, Unpacker
-from fairpca.estimators._adds_rows import AddsRows
-from fairpca.estimators._base import FloatTransformer, label_array
 from fairpca.estimators._eraser_module import eraser_module
 from fairpca.estimators._kinds import detached, in_kind
-from fairpca.estimators._uncorrelated import check_attributes
-from fairpca.moments import GroupMoments
+from fairpca.estimators._linear_projection import label_array
+from fairpca.estimators._restored import check_restored
+from fairpca.estimators._uncorrelated import TakesContinuous, check_attributes
 from fairpca.moments._attributes import JointMoments, accumulate_joint
-from fairpca.moments.dask import joint_moments_from_dask, rows_lazily, sample_of
+from fairpca.moments.dask import joint_moments_from_dask, rows_lazily
 from fairpca.problems.erasure import Erasure, least_squares_erasure
 
 __all__ = ["LeaceEraser"]
@@ -46,7 +41,7 @@ _MAP = {"mean": "mean_", "directions": "erased_directions_", "coefficients": "er
 _ABOUT = ("groups_", "group_counts_", "n_samples_seen_", "continuous_", "preserved_", "distortion_", "map_norm_")
 
 
-class LeaceEraser(OneToOneFeatureMixin, AddsRows, FloatTransformer):
+class LeaceEraser(OneToOneFeatureMixin, TakesContinuous):
     """Erasure of everything that predicts the group linearly, in the space of the rows: embeddings, for example.
 
     Every row x is replaced by ``r(x) = x - D C^T (x - m)``, where m is the mean and D spans the differences between the
@@ -125,78 +120,10 @@ class LeaceEraser(OneToOneFeatureMixin, AddsRows, FloatTransformer):
     True
     """
 
-    __metadata_request__fit = {"sensitive_features": True, "continuous": True}  # noqa: RUF012
-    __metadata_request__partial_fit = {"sensitive_features": True, "continuous": True}  # noqa: RUF012
-
-    _saved_attributes: ClassVar = GROUPED | {
-        "mean_": Array("p", finite=True),
-        "erased_directions_": Array("ep", finite=True),
-        "erased_coefficients_": Array("ep", finite=True),
-        "distortion_": NUMBER,
-        "map_norm_": NUMBER,
-        "continuous_": LIST,
-        "preserved_": LIST,
-        "_columns": optional(TUPLE),
-        "_moments": Record(
-            GroupMoments,
-            {"labels": TUPLE, "counts": Array("a"), "means": Array("am", finite=True), "scatters": Array("amm")},
-            optional=True,
-        ),
-    }
+    _saved_attributes: ClassVar = ("_columns", "_moments")
 
     def __init__(self, *, preserve: str | None = None) -> None:
         self.preserve = preserve
-
-    @checks_keywords
-    def fit(
-        self,
-        X: Any,
-        y: Any = None,
-        *,
-        sensitive_features: Any = None,
-        continuous: Any = None,
-        sample_weight: Any = None,
-    ) -> Self:
-        """Fit to data.
-
-        Parameters
-        ----------
-        X : array-like, sparse matrix, data frame, tensor, or Dask array or data frame
-            Rows of shape (n_samples, n_features), or an array or tensor of shape [..., n_features].
-        y : array-like of shape (n_samples,), optional
-            What ``preserve="label"`` keeps; ignored otherwise.
-        sensitive_features : array-like of shape (n_samples,) or (n_samples, n_columns)
-            The group of each row; with several columns, every combination that occurs is a group. Required, unless
-            ``continuous`` holds values. If X is a data frame: or names of its columns, which are then not features.
-        continuous : str, list of str, or array-like of shape (n_samples,) or (n_samples, n_columns), optional
-            Sensitive features that are measurements rather than groups, such as age, as in :class:`LeacePCA`.
-        sample_weight : array-like of shape (n_samples,), optional
-            Counts like repeated rows.
-
-        Returns
-        -------
-        self
-        """
-        self._check_parameters()
-        return self._learn(self._measure(X, y, sensitive_features, continuous, sample_weight, part=False))
-
-    @checks_keywords
-    def partial_fit(
-        self,
-        X: Any,
-        y: Any = None,
-        *,
-        sensitive_features: Any = None,
-        continuous: Any = None,
-        sample_weight: Any = None,
-    ) -> Self:
-        """Add these rows to all rows seen before; parameters as in :meth:`fit`.
-
-        A batch may contain a single group; groups may appear later. The map is computed once it is asked for.
-        """
-        self._check_parameters()
-        before = self._rows_seen()
-        return self._add(before, self._measure(X, y, sensitive_features, continuous, sample_weight, part=True))
 
     def transform(self, X: Any) -> Any:
         """The rows without linear traces of the group: same shape, kind, type and device; lazy for Dask."""
@@ -261,53 +188,25 @@ class LeaceEraser(OneToOneFeatureMixin, AddsRows, FloatTransformer):
                 found = {source: file.get_tensor(name) for name, source in _MAP.items()}
             about = Unpacker({}, {}).unpack(header)
             eraser = cls(preserve=about.pop("preserve"))
-            eraser._check_parameters()
-            mean, directions, coefficients = found.values()
-            fitting = mean.ndim == 1 and directions.shape == coefficients.shape == (len(directions), len(mean))
-            if not (fitting and all(np.isfinite(values).all() for values in found.values())):
-                raise ValueError("its numbers are not finite, or do not fit together")
-            about |= {"groups_": label_array(about["groups_"]), "group_counts_": np.array(about["group_counts_"])}
-            found |= {name: about[name] for name in _ABOUT} | {"n_features_in_": len(mean)}
+            found |= {name: about[name] for name in _ABOUT} | {"n_features_in_": len(found["mean_"])}
+            found |= {"groups_": label_array(about["groups_"]), "group_counts_": np.array(about["group_counts_"])}
             if "feature_names_in_" in about:
                 found["feature_names_in_"] = np.array(about["feature_names_in_"], dtype=object)
+            eraser.__dict__.update(found)
+            check_restored(eraser)
         except FileNotFoundError:
             raise
         except (safetensors.SafetensorError, *DAMAGE) as problem:
             raise ValueError(f"{path} is not what LeaceEraser.save writes, or it is damaged: {problem}") from None
-        eraser.__dict__.update(found)
         return eraser
 
-    def fit_moments(self, moments: Any) -> Self:
-        """Fit to group or attribute moments computed elsewhere, such as those of files or of several sites.
-
-        Examples
-        --------
-        >>> import numpy as np
-        >>> from fairpca import LeaceEraser
-        >>> from fairpca.moments import group_moments
-        >>> X, groups = np.random.default_rng(0).normal(size=(60, 4)), np.arange(60) % 2
-        >>> LeaceEraser().fit_moments(group_moments(X, sensitive_features=groups)).erased_directions_.shape
-        (1, 4)
-        """
-        self._check_parameters()
-        if self.preserve is not None:
+    def _check_reduction(self, reduction: Any) -> Any:
+        if self.preserve is not None and not isinstance(reduction, JointMoments):
             raise ValueError("preserve='label', but moments hold no label; use fit or partial_fit.")
-        self.n_features_in_ = moments.check().n_features
-        remember_sensitive_columns(self, [])
-        for name in ("feature_names_in_", "_columns", "_moments"):  # of an earlier fit
-            self.__dict__.pop(name, None)
-        names = list(getattr(moments, "names", ()))
-        return self._solve(moments, None, moments.labels, moments.counts.copy(), continuous_=names, preserved_=[])
+        return reduction
 
     def _measure(
-        self,
-        X: Any,
-        y: Any,
-        sensitive_features: Any,
-        continuous: Any,
-        sample_weight: Any,
-        *,
-        part: bool,
+        self, X: Any, y: Any, sensitive_features: Any, continuous: Any, sample_weight: Any, *, part: bool
     ) -> JointMoments:
         """The moments of these rows beside their groups, continuous sensitive features and label."""
         reset = not part or "_columns" not in vars(self)
@@ -316,14 +215,9 @@ class LeaceEraser(OneToOneFeatureMixin, AddsRows, FloatTransformer):
         elif y is None:
             raise ValueError("preserve='label' needs y, the label of each row: fit(X, y, sensitive_features=...).")
         if is_dask(X):
-            sample = sample_of(X) if sensitive_features is None else self._sample_of_features(X, sensitive_features)
-            check_matrix(self, sample, reset=reset)
+            self._check_dask(X, sensitive_features, reset=reset)
             return joint_moments_from_dask(X, sensitive_features, continuous, y, sample_weight)
-        features = X
-        if sensitive_features is not None or continuous is None:
-            features, sensitive_features = split_off_groups(self, X, sensitive_features, reset=reset)
-        elif reset:
-            remember_sensitive_columns(self, [])
+        features, sensitive_features = self._split_off_groups(X, sensitive_features, continuous, reset=reset)
         y, sensitive_features, sample_weight = (
             one_per_row(name, values, X)
             for name, values in (("y", y), ("sensitive_features", sensitive_features), ("sample_weight", sample_weight))
@@ -345,37 +239,36 @@ class LeaceEraser(OneToOneFeatureMixin, AddsRows, FloatTransformer):
             raise ValueError("This eraser holds its map but no sums to which rows could be added; use a new one.")
         return None
 
-    def _remember(self, moments: JointMoments) -> None:
-        self._columns, self._moments = moments.columns, moments.joint
+    def _remember(self, moments: Any) -> None:
+        for name in ("_columns", "_moments"):  # of an earlier fit
+            self.__dict__.pop(name, None)
+        if isinstance(moments, JointMoments):
+            self._columns, self._moments = moments.columns, moments.joint
 
-    def _learn(self, moments: JointMoments) -> Self:
-        names, preserved = list(moments.named("continuous")), [*moments.named("class"), *moments.named("number")]
-        erased, kept = moments.beside("group", "continuous"), moments.beside("class", "number")
-        if self.preserve is not None and kept is None:
-            raise ValueError(f"y has a single class, {preserved[0]!r}: there is no covariance with it to be kept.")
-        self._solve(erased, kept, moments.labels, moments.counts(), continuous_=names, preserved_=preserved)
-        self._remember(moments)
-        return self
-
-    def _solve(self, erased: Any, kept: Any, labels: tuple[Any, ...], counts: np.ndarray, **about: list[Any]) -> Self:
-        total = float(counts.sum())
-        if about["continuous_"]:
-            check_attributes(erased)
+    def _learn(self, moments: Any) -> Self:
+        if not isinstance(moments, JointMoments):
+            erased, kept, counts = moments, None, moments.counts
+            names, preserved = list(getattr(moments, "names", ())), []
         else:
-            check_several_groups(labels, total)
+            erased, kept = moments.beside("group", "continuous"), moments.beside("class", "number")
+            counts = moments.counts()
+            names, preserved = list(moments.named("continuous")), [*moments.named("class"), *moments.named("number")]
+            if self.preserve is not None and kept is None:
+                raise ValueError(f"y has a single class, {preserved[0]!r}: there is no covariance with it to be kept.")
+        check_attributes(erased) if names else check_several_groups(moments.labels, float(counts.sum()))
         erasure = least_squares_erasure(erased, kept)
         if erasure.directions.shape[1] == erased.n_features:
             warn_user(
                 f"All {erased.n_features} dimensions of X differ between the groups: every row becomes the mean, and "
                 "nothing is left. Use more features, or fewer groups."
             )
+        self._forget()  # what an earlier fit set
         self.mean_ = erased.pooled_mean.copy()
         self.erased_directions_, self.erased_coefficients_ = erasure.directions.T.copy(), erasure.coefficients.T.copy()
         self.distortion_, self.map_norm_ = erasure.distortion(erased.moments.pooled_covariance()), erasure.norm
-        self.groups_, self.group_counts_ = label_array(labels), counts
-        self.n_samples_seen_ = int(total) if total.is_integer() else total
-        self.__dict__.update(about)
-        self.__dict__.pop("_unsolved", None)
+        self.continuous_, self.preserved_ = names, preserved
+        self._set_labels(moments.labels, counts)
+        self._remember(moments)
         return self
 
     def _check_parameters(self) -> None:
@@ -388,14 +281,13 @@ class LeaceEraser(OneToOneFeatureMixin, AddsRows, FloatTransformer):
 
     @in_kind
     def _erase(self, X: Any) -> Any:
-        features = without_sensitive_columns(self, X)
+        rows = self._checked_rows(X)
         if is_dask(X):
-            check_matrix(self, sample_of(features), reset=False)
-            return rows_lazily(features, self._erasure.of_rows, self.mean_, width=len(self.mean_))
-        erased = self._erasure.of_rows(check_matrix(self, features, reset=False), self.mean_)
+            return rows_lazily(rows, self._erasure.of_rows, self.mean_, width=len(self.mean_))
+        erased = self._erasure.of_rows(rows, self.mean_)
         if not is_frame(X):
             return erased
-        names = list(features.columns)
+        names = list(without_sensitive_columns(self, X).columns)
         return type(X)(erased, index=X.index, columns=names) if hasattr(X, "iloc") else type(X)(erased, schema=names)
 
     def _erase_on_device(self, X: Any) -> Any:

@@ -2,32 +2,22 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-from typing import Any, ClassVar
+from typing import Any
 
 import numpy as np
 from sklearn.utils.validation import check_is_fitted
 
-from fairpca._saved import Array
 from fairpca._validation import check_matrix, generator
 from fairpca.estimators._base import Fit
-from fairpca.estimators._dimension import all_directions, is_number
-from fairpca.estimators._erased import group_bests, leading_of_covariance, leading_of_erased_rows
+from fairpca.estimators._dimension import all_directions
+from fairpca.estimators._erased import group_bests, leading_of_erased_rows
 from fairpca.estimators._kinds import in_kind
 from fairpca.estimators._uncorrelated import UncorrelatedEstimator
-from fairpca.moments._factors import GroupFactors
 from fairpca.moments._group_moments import Reduction
 from fairpca.problems.erasure import Erasure, least_squares_erasure
 from fairpca.problems.parity import check_available
 
 __all__ = ["LeacePCA"]
-
-
-@dataclass(frozen=True)
-class LeaceFit(Fit):
-    """A fit with the map that precedes the projection, in coordinates of the reduction."""
-
-    erasure: Erasure
 
 
 class LeacePCA(UncorrelatedEstimator):
@@ -125,12 +115,6 @@ class LeacePCA(UncorrelatedEstimator):
     True
     """
 
-    _saved_attributes: ClassVar = {
-        "projection_": Array("dp", finite=True),
-        "erased_directions_": Array("ep", finite=True),
-        "erased_coefficients_": Array("ep", finite=True),
-    }
-
     def __init__(self, n_components: int | float | None = 2) -> None:
         self.n_components = n_components
 
@@ -174,36 +158,28 @@ class LeacePCA(UncorrelatedEstimator):
         return max(all_directions(reduction) - erased, 1)
 
     def _takes_operators(self) -> bool:
-        return is_number(self.n_components)
+        return isinstance(self.n_components, int | np.integer)
 
-    def _solve(self, reduction: Reduction, n_components: int) -> LeaceFit:
+    def _solve(self, reduction: Reduction, n_components: int) -> Fit:
         erasure, rng = least_squares_erasure(reduction), generator(None, "LeacePCA")
         check_available(erasure.directions, n_components, "lower n_components")
-        if isinstance(reduction, GroupFactors):
-            result = leading_of_erased_rows(reduction, erasure, n_components, rng)
-        else:
-            covariance = erasure.covariance(reduction.moments.pooled_covariance())
-            result = leading_of_covariance(covariance, n_components, reduction.pooled_variance())
+        result = leading_of_erased_rows(reduction, erasure, n_components, rng)
         encoder = erasure.transpose(result.basis)
         # What is captured is that of the orthogonal projection without the oblique part of the map.
         captured, oblique = (
             np.einsum("aii->a", reduction.forms(columns)) for columns in (result.basis, result.basis - encoder)
         )
-        return LeaceFit(
+        return Fit(
             result=result,
             totals=reduction.traces(),
             captured=captured - oblique,
             best=group_bests(reduction, n_components, rng),
             score_covariance=reduction.coordinates.pooled_form(encoder),
-            erasure=erasure,
+            attributes={
+                "erased_directions_": _lifted(reduction, erasure.directions).T.copy(),
+                "erased_coefficients_": _lifted(reduction, erasure.coefficients).T.copy(),
+            },
         )
-
-    def _store(self, reduction: Reduction, fit: LeaceFit) -> None:  # type: ignore[override]
-        directions, coefficients = (
-            _lifted(reduction, part) for part in (fit.erasure.directions, fit.erasure.coefficients)
-        )
-        self.erased_directions_, self.erased_coefficients_ = directions.T.copy(), coefficients.T.copy()
-        super()._store(reduction, fit)
 
     def _set_projection(self, basis: np.ndarray, reduction: Reduction, form: np.ndarray | None = None) -> None:
         super()._set_projection(basis, reduction, form)

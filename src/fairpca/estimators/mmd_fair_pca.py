@@ -11,11 +11,9 @@ import numpy as np
 from sklearn.exceptions import ConvergenceWarning
 
 from fairpca._progress import printed_steps
-from fairpca._saved import LIST, NUMBER, NUMBERS, SEARCHED, Array, optional
 from fairpca._validation import (
     check_choice,
     check_grouped_rows,
-    check_matrix,
     check_n_components,
     check_number,
     check_several_groups,
@@ -27,9 +25,9 @@ from fairpca._validation import (
     seed_from,
     warn_user,
 )
-from fairpca.estimators._base import LinearProjection
 from fairpca.estimators._compared_rows import compared_cells, compared_pairs
 from fairpca.estimators._dimension import all_directions, kept_shares, least_for_own, unreachable
+from fairpca.estimators._linear_projection import LinearProjection
 from fairpca.estimators._mmd_search import DiscrepancySearch, Scores, SearchSettings
 from fairpca.linalg import threads_for
 from fairpca.moments import GroupMoments
@@ -162,11 +160,6 @@ feature_names_in_, n_samples_seen_
     (400, 1)
     """
 
-    _saved_attributes = SEARCHED | {
-        "mmd2_": NUMBER, "pair_mmd2_": Array("q"), "pairs_": LIST, "random_level_": NUMBER, "bandwidth_": NUMBERS,
-        "penalty_": NUMBER, "tolerance_": optional(NUMBER), "pair_tolerance_": Array("q", optional=True),
-    }  # fmt: skip
-
     def __init__(
         self,
         n_components: int | float | None = 2,
@@ -222,7 +215,7 @@ feature_names_in_, n_samples_seen_
         """The same; ``fewer`` is a solution with fewer columns to start from."""
         self._check_parameters()
         if is_dask(X):
-            check_matrix(self, self._sample_of_features(X, sensitive_features), reset=True)
+            self._check_dask(X, sensitive_features, reset=True)
             y = None if self.notion == "demographic_parity" else y
             X, groups, weights, y = gather_rows(X, sensitive_features, sample_weight, y, seed_from(self.random_state))
         else:

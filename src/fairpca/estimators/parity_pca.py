@@ -3,16 +3,15 @@
 from __future__ import annotations
 
 import dataclasses
-from typing import Any, ClassVar
+from typing import Any
 
 import numpy as np
 
-from fairpca._saved import NUMBER
 from fairpca._validation import check_choice, check_number
 from fairpca.estimators._base import Fit
-from fairpca.estimators._dimension import all_directions, is_number
+from fairpca.estimators._dimension import all_directions
 from fairpca.estimators._erased import group_bests, leading_of_covariance, leading_of_erased_rows
-from fairpca.estimators._parity import largest_dimension, solve_parity
+from fairpca.estimators._parity import ParitySearch
 from fairpca.estimators._uncorrelated import UncorrelatedEstimator
 from fairpca.linalg import orthonormalise
 from fairpca.moments import AttributeMoments
@@ -34,14 +33,6 @@ __all__ = ["ParityPCA"]
 _SOLVERS = ("auto", "sdp")
 
 
-@dataclasses.dataclass(frozen=True)
-class ParityFit(Fit):
-    """A fit with the largest distances between the means and between the covariances of two groups."""
-
-    mean_difference: float
-    covariance_difference: float
-
-
 class ParityPCA(UncorrelatedEstimator):
     """Principal components that reveal little about the group: equal means and, optionally, similar covariances.
 
@@ -58,9 +49,9 @@ class ParityPCA(UncorrelatedEstimator):
     n_components : int, float or None, default=2
         Number of dimensions kept. With ``mean_tolerance=0`` at most n_features minus the number of independent
         mean differences (one less than the number of groups) and of continuous sensitive features; None keeps that
-        many. A share between 0 and 1: the fewest components with which every group keeps that share of its variance
-        about the pooled mean (``partial_fit`` needs an integer). An error names the largest share reached if it is
-        out of reach.
+        many, whatever the tolerance. A share between 0 and 1: the fewest components, up to that many, with which every
+        group keeps that share of its variance about the pooled mean (``partial_fit`` needs an integer). An error names
+        the largest share reached if it is out of reach.
     mean_tolerance : float, default=0.0
         delta: the largest accepted distance between two group means after projection, in the units of the data.
         With 0 the means are equal up to rounding. Of a continuous sensitive feature: the largest accepted change of the
@@ -158,8 +149,6 @@ feature_names_in_, n_samples_seen_
     True
     """
 
-    _saved_attributes: ClassVar = {"mean_difference_": NUMBER, "covariance_difference_": NUMBER}
-
     def __init__(
         self,
         n_components: int | float | None = 2,
@@ -192,47 +181,37 @@ feature_names_in_, n_samples_seen_
         if self.covariance_penalty is not None:
             check_number("covariance_penalty", self.covariance_penalty, at_least=0)
         check_choice("solver", self.solver, _SOLVERS)
-        check_number("tol", self.tol, at_least=0)
-        check_number("max_iter", self.max_iter, at_least=1, integer=True)
-        check_number("verbose", self.verbose, at_least=0, integer=True)
 
     def _all_components(self, reduction: Reduction) -> int:
-        moments, tolerance = reduction.moments, float(self.mean_tolerance)
-        problem, frame = parity_problem(reduction, 1, penalty=0.0, tolerance=tolerance)
-        scale = moments.pooled_variance() or 1.0
-        possible = largest_dimension(problem.rescale(scale), tol=self.tol, max_iter=self.max_iter, rng=self._rng())
-        excluded = reduction.size - min(possible, frame.shape[1])
-        return max(all_directions(reduction) - excluded, 1)
-
-    def _keeps_more_with_more(self, reduction: Reduction) -> bool:
-        # Leading eigenvectors in the null space of the mean differences: more of them contain the fewer.
-        return self.solver == "auto" and not self.mean_tolerance and not self.covariance_penalty
+        return max(all_directions(reduction) - mean_differences(reduction).shape[1], 1)
 
     def _has_closed_form(self) -> bool:
         return self.solver == "auto" and not self.mean_tolerance and not self.covariance_penalty
 
     def _takes_operators(self) -> bool:
-        return self._has_closed_form() and is_number(self.n_components)
+        return self._has_closed_form() and isinstance(self.n_components, int | np.integer)
 
-    def _solve(self, reduction: Reduction, n_components: int) -> ParityFit:
+    def _solve(self, reduction: Reduction, n_components: int) -> Fit:
         penalty = float(self.covariance_penalty or 0.0)
         if penalty > 0 and isinstance(reduction, AttributeMoments) and len(reduction.labels) < 2:
             raise ValueError(
                 f"covariance_penalty={self.covariance_penalty!r} compares the covariances of groups, but all sensitive "
                 "features are continuous: leave it out, or add a column of groups."
             )
-        solve = self._solve_in_closed_form if self._has_closed_form() else self._search
+        solve = self._solve_in_closed_form if self._has_closed_form() else self._solve_by_search
         result = solve(reduction, n_components)
         basis, coordinates = result.basis, reduction.coordinates
         gap = float(covariance_gaps(coordinates, basis).max(initial=0.0))
         objective = penalty * gap - float(np.trace(coordinates.pooled_form(basis)))
-        return ParityFit(
+        return Fit(
             result=dataclasses.replace(result, objective=objective),
             totals=reduction.traces(),
             captured=np.einsum("aii->a", reduction.forms(basis)),
             best=group_bests(reduction, n_components, self._rng()),
-            mean_difference=float(mean_gaps(coordinates, basis).max(initial=0.0)),
-            covariance_difference=gap,
+            attributes={
+                "mean_difference_": float(mean_gaps(coordinates, basis).max(initial=0.0)),
+                "covariance_difference_": gap,
+            },
         )
 
     def _solve_in_closed_form(self, reduction: Reduction, n_components: int) -> SolverResult:
@@ -247,22 +226,10 @@ feature_names_in_, n_samples_seen_
         basis = orthonormalise(result.basis - directions @ (directions.T @ result.basis))
         return dataclasses.replace(result, basis=basis)
 
-    def _search(self, reduction: Reduction, n_components: int) -> SolverResult:
+    def _solve_by_search(self, reduction: Reduction, n_components: int) -> SolverResult:
         penalty, tolerance = float(self.covariance_penalty or 0.0), float(self.mean_tolerance)
         problem, frame = parity_problem(reduction, n_components, penalty=penalty, tolerance=tolerance)
-        total = reduction.pooled_variance()
-        scale = total if total > 0 else 1.0
-        result = solve_parity(
-            problem.rescale(scale),
-            n_components,
-            solver=self.solver,
-            tol=self.tol,
-            max_iter=self.max_iter,
-            rng=self._rng(),
-        )
+        scale = reduction.pooled_variance() or 1.0  # the search is for a total variance of 1
+        search = ParitySearch(problem.rescale(scale), self.tol, self.max_iter, self._rng())
+        result = (search.solve_by_sdp if self.solver == "sdp" else search.solve)(n_components)
         return dataclasses.replace(result, basis=frame @ result.basis, lower_bound=result.lower_bound * scale)
-
-    def _store(self, reduction: Reduction, fit: ParityFit) -> None:  # type: ignore[override]
-        super()._store(reduction, fit)
-        self.mean_difference_ = fit.mean_difference
-        self.covariance_difference_ = fit.covariance_difference

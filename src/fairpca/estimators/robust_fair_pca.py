@@ -3,12 +3,11 @@
 from __future__ import annotations
 
 import dataclasses
-from typing import Any, ClassVar
+from typing import Any
 
 import numpy as np
 
-from fairpca._saved import LIST, PER_GROUP, optional
-from fairpca._validation import check_choice, check_flag, check_number
+from fairpca._validation import check_choice, check_number
 from fairpca.estimators._base import Fit, MomentEstimator
 from fairpca.estimators._group_variance import check_group_variance
 from fairpca.joint_range import JointRange
@@ -23,14 +22,6 @@ from fairpca.solvers.reference.subgradient import descend_subgradient
 __all__ = ["RobustFairPCA"]
 
 _SOLVERS = ("auto", "spectral", "subgradient")
-
-
-@dataclasses.dataclass(frozen=True)
-class RobustFit(Fit):
-    """A fit with the eps_a and the largest error of each group within its radius."""
-
-    radii: np.ndarray
-    worst_case_errors: np.ndarray
 
 
 class RobustFairPCA(MomentEstimator):
@@ -145,11 +136,6 @@ feature_names_in_, n_samples_seen_
     True
     """
 
-    _saved_attributes: ClassVar = {
-        "group_weights_": PER_GROUP, "radii_": PER_GROUP, "worst_case_group_errors_": PER_GROUP, "history_": LIST,
-        "group_variances_": optional(PER_GROUP),
-    }  # fmt: skip
-
     def __init__(
         self,
         n_components: int | float | None = 2,
@@ -181,18 +167,13 @@ feature_names_in_, n_samples_seen_
         super()._check_parameters()
         check_radius(self.radius)
         check_number("penalty", self.penalty, at_least=0)
-        check_flag("relative", self.relative)
         check_choice("solver", self.solver, _SOLVERS)
-        check_choice("center", self.center, ("pooled", "group"))
         check_number("n_init", self.n_init, at_least=0, integer=True)
-        check_number("max_iter", self.max_iter, at_least=1, integer=True)
-        check_number("verbose", self.verbose, at_least=0, integer=True)
-        check_number("tol", self.tol, at_least=0)
 
     def _depends_on_subspace_only(self) -> bool:
         return self.solver != "subgradient"  # its step length, that of the paper, depends on p
 
-    def _solve(self, reduction: Reduction, n_components: int) -> RobustFit:
+    def _solve(self, reduction: Reduction, n_components: int) -> Fit:
         if self.relative:
             check_group_variance(reduction, self.center, "relative=True")
         totals = reduction.traces(self.center)
@@ -205,18 +186,22 @@ feature_names_in_, n_samples_seen_
         captured = joint.captured(result.basis) * scales
         problem = RobustGap(reduction.shares, radii, self.penalty, totals * (unit / scales))
         errors = np.maximum(totals - captured, 0.0) * (unit / scales)
-        return RobustFit(
-            result=dataclasses.replace(
-                result,
-                objective=problem.value(errors),
-                lower_bound=result.lower_bound * unit,
-                history=[_in_units(record, unit) for record in result.history],
-            ),
+        history = [
+            {key: value * unit if key in ("objective", "lower_bound") else value for key, value in record.items()}
+            for record in result.history
+        ]
+        return Fit(
+            result=dataclasses.replace(result, objective=problem.value(errors), lower_bound=result.lower_bound * unit),
             totals=totals,
             captured=captured,
             best=best_captured(matrices, n_components) * scales,
-            radii=radii,
-            worst_case_errors=problem.worst_case_errors(errors) * (scales / unit),
+            attributes={
+                "group_variances_": totals,
+                "radii_": radii,
+                "worst_case_group_errors_": problem.worst_case_errors(errors) * (scales / unit),
+                "group_weights_": result.weights,
+                "history_": history,
+            },
         )
 
     def _run(self, problem: RobustGap, joint: JointRange) -> SolverResult:
@@ -231,15 +216,3 @@ feature_names_in_, n_samples_seen_
         if joint.n_matrices == 2:
             return sweep_range(problem, joint, tol=self.tol, max_iter=self.max_iter)
         return descend_pieces(problem, joint, problem.shares, tol=self.tol, max_iter=self.max_iter, rng=self._rng())
-
-    def _store(self, reduction: Reduction, fit: RobustFit) -> None:  # type: ignore[override]
-        super()._store(reduction, fit)
-        self.group_variances_ = fit.totals
-        self.radii_ = fit.radii
-        self.worst_case_group_errors_ = fit.worst_case_errors
-        self.group_weights_ = fit.result.weights
-        self.history_ = fit.result.history
-
-
-def _in_units(record: dict[str, Any], scale: float) -> dict[str, Any]:
-    return {key: value * scale if key in ("objective", "lower_bound") else value for key, value in record.items()}

@@ -17,7 +17,7 @@ from sklearn.utils import _safe_indexing
 from sklearn.utils.metadata_routing import get_routing_for_object
 from sklearn.utils.validation import check_is_fitted, has_fit_parameter
 
-from fairpca.estimators._base import LinearProjection, label_array
+from fairpca.estimators._linear_projection import LinearProjection, label_array
 from fairpca.inference._checks import CountedRows
 from fairpca.linalg import fix_signs, top_eigenpairs
 from fairpca.moments import GroupMoments

@@ -11,7 +11,7 @@ from sklearn.utils import check_array
 
 from fairpca._labels import label_texts
 from fairpca._validation import Groups, check_groups, check_several_groups, seed_from
-from fairpca.estimators._base import label_array
+from fairpca.estimators._linear_projection import label_array
 from fairpca.inference import LossTest, loss_test
 from fairpca.inference._checks import CountedRows, check_clusters, in_memory_rows
 from fairpca.inference._divisions import Division

@@ -11,7 +11,7 @@ from typing import Any
 
 import numpy as np
 
-from fairpca._archive import DAMAGE, archive_bytes, read_archive
+from fairpca._archive import DAMAGE, read_archive, write_archive
 from fairpca._validation import check_choice, ordered_labels
 from fairpca._values import Packer, Unpacker
 from fairpca.linalg import add_outer
@@ -219,7 +219,9 @@ class GroupMoments(Reduction):
         """
         labels = Packer({}).pack(self.labels, "labels")
         header = {"class": "GroupMoments", "format": _FORMAT, "version": _VERSION, "labels": labels}
-        return archive_bytes(header, {"counts": self.counts, "means": self.means, "scatters": self.scatters})
+        stream = io.BytesIO()
+        write_archive(stream, header, {"counts": self.counts, "means": self.means, "scatters": self.scatters})
+        return stream.getvalue()
 
     @classmethod
     def from_bytes(cls, content: bytes) -> GroupMoments:

@@ -1,26 +1,37 @@
-"""Saving and loading fitted models."""
+"""Fitted models on disk: arrays and JSON, nothing that is executed when it is loaded.
+
+The file is an uncompressed zip archive of ``.npy`` arrays, as ``numpy.savez`` writes it. One of them, ``header``, holds
+JSON: the format and its version, the class, its parameters and its fitted attributes. Only classes known to the caller
+are restored: fairpca's own, scikit-learn's PCA, and those passed as ``classes``. Pickle is neither written nor read.
+"""
 
 from __future__ import annotations
 
 import dataclasses
 from collections.abc import Iterable
 from pathlib import Path
-from typing import Any, BinaryIO
+from typing import Any
 
+import numpy as np
+from sklearn.decomposition import PCA
 from sklearn.utils.validation import check_is_fitted
 
 from fairpca._archive import DAMAGE, read_archive, write_archive
+from fairpca._files import replace_file
 from fairpca._values import Packer, Unpacker
-from fairpca.persistence._checks import (
-    check_model,
-    check_savable,
-    declared_attributes,
-    fitted_attributes,
-    known_classes,
-    record_types,
-)
+from fairpca.estimators import ESTIMATORS
+from fairpca.estimators._linear_projection import FloatTransformer
+from fairpca.estimators._restored import check_restored
+from fairpca.estimators.fair_pca import RelaxedProjection
+from fairpca.moments import GroupMoments
+
+__all__ = ["SavedModel", "load_model", "read_model", "save_model"]
 
 _FORMAT, _VERSION = "fairpca model", 1
+_CLASSES: dict[str, Any] = {**ESTIMATORS, "PCA": PCA}
+_PRIVATE_OF_PCA = ("_fit_svd_solver",)
+#: Attributes that are neither numbers, texts, arrays nor collections of these.
+_RECORDS = {one.__name__: one for one in (GroupMoments, RelaxedProjection)}
 
 
 @dataclasses.dataclass(frozen=True)
@@ -65,11 +76,10 @@ def save_model(estimator: Any, path: Any, *, extra: Any = None) -> Path:
     Parameters
     ----------
     estimator : fitted estimator
-        Its class and parameters are stored by name and value. A class of your own is a subclass of
-        ``fairpca.estimators.MomentEstimator`` or ``LinearProjection`` that declares the attributes it adds to theirs in
-        ``_saved_attributes``, using the kinds in :mod:`fairpca.persistence`. A ``random_state`` must be an integer or
-        None. A ``callback`` is not saved, nor is anything that ``fit`` does not set, such as the choice made with
-        ``set_output``.
+        Its class, parameters and fitted attributes (names that end with an underscore) are stored by name and value. A
+        class of your own is a subclass of ``fairpca.estimators.MomentEstimator`` or ``LinearProjection``; if it has
+        private attributes that a fitted model needs, it names them in ``_saved_attributes``. A ``random_state`` must
+        be an integer or None. A ``callback`` is not saved, nor is the choice made with ``set_output``.
     path : path-like
         The file appears complete or not at all.
     extra : JSON-able, optional
@@ -101,23 +111,25 @@ def save_model(estimator: Any, path: Any, *, extra: Any = None) -> Path:
     from fairpca import __version__
 
     name = type(estimator).__name__
-    check_savable(type(estimator))
+    _check_class(type(estimator))
     check_is_fitted(estimator)
-    packer = Packer(record_types(type(estimator)))
+    getattr(estimator, "groups_", None)  # after partial_fit, asking is what computes the attributes
+    fitted = {key: value for key, value in vars(estimator).items() if _is_fitted_attribute(type(estimator), key)}
+    packer = Packer(_RECORDS)
     header = {
         "format": _FORMAT,
         "version": _VERSION,
         "fairpca": __version__,
         "class": name,
         "parameters": packer.parameters(estimator),
-        "attributes": {key: packer.pack(value, key) for key, value in sorted(fitted_attributes(estimator).items())},
+        "attributes": {key: packer.pack(value, key) for key, value in sorted(fitted.items())},
         "extra": extra,
     }
     try:
-        check_model(estimator)
+        check_restored(estimator)
     except (ValueError, TypeError) as problem:
         raise ValueError(f"{name} cannot be saved: {str(problem).rstrip('.')}; fit it again.") from None
-    return write_archive(path, header, packer.arrays)
+    return replace_file(path, lambda stream: write_archive(stream, header, packer.arrays))
 
 
 def load_model(path: Any, *, classes: Iterable[type] = ()) -> Any:
@@ -191,50 +203,65 @@ def read_model(path: Any, *, classes: Iterable[type] = ()) -> SavedModel:
     >>> type(model.estimator).__name__, model.extra
     ('FairPCA', None)
     """
-    path, known = Path(path), known_classes(classes)
+    path, known = Path(path), _known_classes(classes)
     if not path.exists():
         raise FileNotFoundError(f"{path} does not exist.")
     if path.is_dir():
         raise IsADirectoryError(f"{path} is a folder; give a model file that save_model or `fairpca fit` wrote.")
     with path.open("rb") as stream:  # outside the try: a file that cannot be opened is not a damaged one
         try:
-            return _read(stream, path, known)
-        except _VersionError as problem:
-            raise ValueError(str(problem)) from None
+            header, arrays = read_archive(stream)
+            if not isinstance(header, dict) or header.get("format") != _FORMAT:
+                raise ValueError("the header is missing")
+            if header.get("version") == _VERSION:
+                return _restore(header, arrays, known)
         except DAMAGE as problem:
             detail = str(problem) or type(problem).__name__
             raise ValueError(f"{path} is not a fairpca model, or it is damaged: {detail}") from None
+    raise ValueError(
+        f"{path} has format version {header.get('version')!r}; this fairpca reads version {_VERSION}. Update fairpca."
+    )
 
 
-def _read(stream: BinaryIO, path: Path, known: dict[str, Any]) -> SavedModel:
-    header, arrays = read_archive(stream)
-    _check_header(header, path, known)
-    found = known[header["class"]]
-    declared, unpacker = declared_attributes(found), Unpacker(arrays, record_types(found))
-    parameters = {str(name): unpacker.unpack(value) for name, value in header["parameters"].items()}
-    estimator = found(**parameters)
-    for name, value in header["attributes"].items():
-        if name not in declared:
-            raise ValueError(f"it sets {name!r}, which fit never sets")
-        setattr(estimator, name, unpacker.unpack(value))
-    check_model(estimator)
-    return SavedModel(estimator, str(header.get("fairpca", "")), header.get("extra"))
-
-
-class _VersionError(Exception):
-    """The file has a format version that this release cannot read."""
-
-
-def _check_header(header: Any, path: Path, known: dict[str, Any]) -> None:
-    if not isinstance(header, dict) or header.get("format") != _FORMAT:
-        raise ValueError("the header is missing")
-    if header.get("version") != _VERSION:
-        raise _VersionError(
-            f"{path} has format version {header.get('version')!r}; this fairpca reads version {_VERSION}. "
-            "Update fairpca."
-        )
+def _restore(header: dict[str, Any], arrays: dict[str, np.ndarray], known: dict[str, Any]) -> SavedModel:
     if header.get("class") not in known:
         raise ValueError(
             f"it holds a {header.get('class')!r}, which is not one of fairpca's estimators; pass a class of your own "
             "as classes=[...]"
         )
+    found, unpacker = known[header["class"]], Unpacker(arrays, _RECORDS)
+    parameters = {str(name): unpacker.unpack(value) for name, value in header["parameters"].items()}
+    estimator = found(**parameters)
+    for name, value in header["attributes"].items():
+        if not _is_fitted_attribute(found, name):
+            raise ValueError(f"it sets {name!r}, which fit never sets")
+        setattr(estimator, name, unpacker.unpack(value))
+    check_restored(estimator)
+    return SavedModel(estimator, str(header.get("fairpca", "")), header.get("extra"))
+
+
+def _known_classes(classes: Iterable[Any]) -> dict[str, Any]:
+    """fairpca's estimators, scikit-learn's PCA and the caller's classes, by name."""
+    found = dict(_CLASSES)
+    for one in classes:
+        _check_class(one)
+        if found.setdefault(one.__name__, one) is not one:
+            raise ValueError(f"classes holds two classes named {one.__name__}; rename one of them.")
+    return found
+
+
+def _check_class(estimator_class: Any) -> None:
+    """Reject classes that are no estimators of this kind, and names that would be loaded as another class."""
+    name = getattr(estimator_class, "__name__", repr(estimator_class))
+    if not isinstance(estimator_class, type) or not issubclass(estimator_class, FloatTransformer | PCA):
+        raise TypeError(
+            f"{name} cannot be saved; save one of {', '.join(sorted(_CLASSES))}, or a subclass of "
+            "fairpca.estimators.MomentEstimator or LinearProjection."
+        )
+    if _CLASSES.get(name, estimator_class) is not estimator_class:
+        raise TypeError(f"{name} cannot be saved: fairpca already has a class of this name; rename yours.")
+
+
+def _is_fitted_attribute(estimator_class: Any, name: str) -> bool:
+    public = name.endswith("_") and not name.startswith("_")
+    return public or name in getattr(estimator_class, "_saved_attributes", _PRIVATE_OF_PCA)
