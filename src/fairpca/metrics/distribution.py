@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -18,7 +17,7 @@ from fairpca._validation import (
     split_off_groups,
 )
 from fairpca.moments._grouped_sample import GroupedSample
-from fairpca.moments.bandwidths import Bandwidth, check_bandwidth, halved_bandwidths, squared_distance_median
+from fairpca.moments.bandwidths import Bandwidth, bandwidth_by_rule, check_bandwidth, squared_distance_median
 from fairpca.moments.kernel_means import kernel_matrix, kernel_means
 from fairpca.problems.mmd import all_pairs, pair_discrepancies, random_level
 
@@ -232,25 +231,18 @@ def _permutation_draws(
     """Largest MMD^2 over the pairs for each random assignment, with one kernel matrix and one product per batch."""
     part = sample.subsample(_MATRIX_ROWS, rng)
     kernel = kernel_matrix(part.rows, sigma)
-    codes = np.repeat(np.arange(len(part.labels)), part.counts)
+    labels, codes = np.arange(len(part.labels)), np.repeat(np.arange(len(part.labels)), part.counts)
     sums, draws = kernel.sum(axis=1), []
     for start in range(0, count, _BATCH):
         assigned = [rng.permutation(codes) for _ in range(min(_BATCH, count - start))]
-        draws += [pair_discrepancies(means, pairs).max() for means in _assigned_means(kernel, sums, assigned, part)]
+        indicators = [(shuffled[:, None] == labels) / part.counts for shuffled in assigned]
+        products = kernel @ np.hstack([indicator[:, :-1] for indicator in indicators])
+        for indicator, others in zip(indicators, np.hsplit(products, len(assigned)), strict=True):
+            last = (sums - others @ part.counts[:-1]) / part.counts[-1]  # what is left of the row sums
+            values = indicator.T @ np.column_stack([others, last])
+            draws.append(pair_discrepancies(values, pairs).max())
     shrink = (1.0 / sample.counts).sum() / (1.0 / part.counts).sum()
     return np.array(draws) * shrink
-
-
-def _assigned_means(
-    kernel: np.ndarray, sums: np.ndarray, assigned: list[np.ndarray], part: GroupedSample
-) -> Iterator[np.ndarray]:
-    """Mean kernels between groups for each assignment; those of the last group are what is left of the row sums."""
-    labels = np.arange(len(part.labels))
-    indicators = [(codes[:, None] == labels) / part.counts for codes in assigned]
-    products = kernel @ np.concatenate([indicator[:, :-1] for indicator in indicators], axis=1)
-    for indicator, others in zip(indicators, np.hsplit(products, len(assigned)), strict=True):
-        last = (sums - others @ part.counts[:-1]) / part.counts[-1]
-        yield indicator.T @ np.column_stack([others, last])
 
 
 def _prepare(
@@ -262,7 +254,4 @@ def _prepare(
     sample = GroupedSample.from_rows(rows, check_groups(sensitive_features, len(rows)), weights)
     check_several_groups(sample.labels, len(rows))
     chosen = check_bandwidth(getattr(bandwidth, "bandwidth_", bandwidth))
-    if not isinstance(chosen, str):
-        return sample, chosen
-    sigma = median_bandwidth(rows, sample_weight=weights, random_state=random_state)
-    return sample, halved_bandwidths(sigma) if chosen == "multiscale" else sigma
+    return sample, bandwidth_by_rule(chosen, rows, generator(random_state, "bandwidth"), weights)

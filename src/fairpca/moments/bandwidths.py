@@ -24,6 +24,16 @@ _LARGEST_RATIO = 1e6
 _MOST_PAIRS = 2_000_000
 
 
+def bandwidth_by_rule(
+    bandwidth: str | Bandwidth, scores: np.ndarray, rng: np.random.Generator, weights: np.ndarray | None = None
+) -> Bandwidth:
+    """The widths themselves, or those that "median" or "multiscale" takes from the distances between rows."""
+    if not isinstance(bandwidth, str):
+        return bandwidth
+    sigma = float(np.sqrt(0.5 * squared_distance_median(scores, rng, weights)))
+    return halved_bandwidths(sigma) if bandwidth == "multiscale" else sigma
+
+
 def halved_bandwidths(sigma: float) -> tuple[float, ...]:
     """The widths of the multiscale kernel: sigma, sigma / 2, sigma / 4, sigma / 8."""
     return tuple(sigma / 2.0**scale for scale in range(_N_SCALES))
@@ -81,28 +91,13 @@ class KernelScales:
         yield 1.0, exponents
         before, factor = exponents, 1.0
         for power in self._powers:
-            _raise(before, power, spare)
+            if power == 4.0:
+                np.square(before, out=spare)
+                np.square(spare, out=spare)
+            else:
+                np.power(before, power, out=spare)
             before, factor = spare, factor * power
             yield factor, spare
-
-    def mean(self, exponents: np.ndarray, spare: np.ndarray | None = None) -> np.ndarray:
-        """The mean of the kernels, in the place of the exponents."""
-        if self.count == 1:
-            return np.exp(exponents, out=exponents)
-        kernels = self.kernels(exponents, np.empty_like(exponents) if spare is None else spare)
-        _, total = next(kernels)
-        for _, kernel in kernels:
-            total += kernel
-        total /= self.count
-        return total
-
-
-def _raise(kernel: np.ndarray, power: float, out: np.ndarray) -> None:
-    if power != 4.0:
-        np.power(kernel, power, out=out)
-        return
-    np.square(kernel, out=out)
-    np.square(out, out=out)
 
 
 def squared_distance_median(scores: np.ndarray, rng: np.random.Generator, weights: np.ndarray | None = None) -> float:
@@ -128,33 +123,23 @@ def squared_distance_median(scores: np.ndarray, rng: np.random.Generator, weight
 def _squared_distances(
     scores: np.ndarray, rng: np.random.Generator, weights: np.ndarray | None
 ) -> tuple[np.ndarray, np.ndarray | None]:
-    """Of pairs of rows, and how often each counts (None: once)."""
-    if weights is None and len(scores) * (len(scores) - 1) // 2 <= _MOST_PAIRS:
-        return pdist(scores, "sqeuclidean"), None
-    first, second, multiplicity = _row_pairs(len(scores), rng, weights)
-    squares = np.zeros(len(first))
-    for column in scores.T:
-        squares += (column[first] - column[second]) ** 2
-    return squares, multiplicity
-
-
-def _row_pairs(
-    n: int, rng: np.random.Generator, weights: np.ndarray | None
-) -> tuple[np.ndarray, np.ndarray, np.ndarray | None]:
-    """Index pairs and how often each counts; a row of weight w is w (w - 1) / 2 pairs with itself."""
+    """Of pairs of rows, and how often each counts (None: once): a row of weight w is w (w - 1) / 2 pairs by itself."""
+    n = len(scores)
     if n * (n - 1) // 2 <= _MOST_PAIRS:
-        assert weights is not None  # without weights, all distances are computed at once
+        squares = pdist(scores, "sqeuclidean")
+        if weights is None:
+            return squares, None
         first, second = np.triu_indices(n, 1)
-        own = np.arange(n)
         repeats = np.maximum(0.5 * weights * (weights - 1.0), 0.0)
-        multiplicity = np.r_[weights[first] * weights[second], repeats]
-        return np.r_[first, own], np.r_[second, own], multiplicity
+        return np.r_[squares, np.zeros(n)], np.r_[weights[first] * weights[second], repeats]
     if weights is None:
         first = rng.integers(0, n, _MOST_PAIRS)
-        return first, (first + rng.integers(1, n, _MOST_PAIRS)) % n, None
-    first, second = rng.choice(n, (2, _MOST_PAIRS), p=weights / weights.sum())
-    genuine = (first != second) | (rng.random(_MOST_PAIRS) < 1.0 - 1.0 / weights[first])
-    return first[genuine], second[genuine], None
+        second = (first + rng.integers(1, n, _MOST_PAIRS)) % n
+    else:
+        first, second = rng.choice(n, (2, _MOST_PAIRS), p=weights / weights.sum())
+        genuine = (first != second) | (rng.random(_MOST_PAIRS) < 1.0 - 1.0 / weights[first])
+        first, second = first[genuine], second[genuine]
+    return sum(((column[first] - column[second]) ** 2 for column in scores.T), np.zeros(len(first))), None
 
 
 def _median(values: np.ndarray, multiplicity: np.ndarray | None) -> float:
