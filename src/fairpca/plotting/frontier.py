@@ -65,7 +65,8 @@ class FrontierDisplay(Display):
         of = of or ("loss" if getattr(estimator, "criterion", None) == "loss" else "error")
         given: dict[str, Any] = {"sensitive_features": sensitive_features, "n_components": d, "of": of} | options
         curve = frontier(X, **given)
-        own = frontier(X, **given | {"methods": {type(estimator).__name__: estimator}})
+        located = {"methods": {type(estimator).__name__: estimator}, "n_points": 2, "penalties": []}  # no second curve
+        own = frontier(X, **given | located)
         return cls(curve, curve.methods | own.methods, kind).plot(ax)
 
     @classmethod
