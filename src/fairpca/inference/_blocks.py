@@ -15,11 +15,12 @@ from scipy import sparse
 
 from fairpca._labels import quoted
 from fairpca._validation import Groups, check_number, rng_for
-from fairpca.inference._checks import CountedRows, check_clusters
+from fairpca.inference._checks import check_clusters
 from fairpca.moments import GroupMoments
 from fairpca.moments._folds import FoldMoments
 from fairpca.moments._sources import (
     Cells,
+    MemorySource,
     RowSource,
     cell_moments,
     random_cells,
@@ -156,11 +157,11 @@ def make_blocks(source: RowSource, n_folds: int, clusters: Any, seed: int) -> Bl
     check_number("cv", n_folds, at_least=2, integer=True)
     members, counts = check_clusters(clusters, source), row_counts(source)
     if members is not None:
-        assert isinstance(source, CountedRows)
+        assert isinstance(source, MemorySource)
         return _of_clusters(source, counts, members, n_folds, seed)
     numbers = _numbers_of_blocks(counts, n_folds, "rows")
     cells: Cells = partial(random_cells, n_cells=numbers, seed=seed)
-    if isinstance(source, CountedRows):
+    if isinstance(source, MemorySource):
         cells = partial(_given, spread_by_group(source.groups, numbers, rng_for(seed, "blocks")))
     group = np.repeat(np.arange(len(counts)), [*numbers.values()])
     return Blocks(counts, np.array([*counts.values()]), None, cells, group, np.arange(len(group)), group, seed)
@@ -181,7 +182,7 @@ def _given(cells: np.ndarray, number: int, groups: Groups) -> np.ndarray:
     return cells
 
 
-def _of_clusters(source: CountedRows, counts: dict[Any, int], clusters: np.ndarray, n_folds: int, seed: int) -> Blocks:
+def _of_clusters(source: MemorySource, counts: dict[Any, int], clusters: np.ndarray, n_folds: int, seed: int) -> Blocks:
     """Every cluster lies in one block, formed within the group that most of its rows have."""
     codes, k, rng = source.groups.codes, len(counts), rng_for(seed, "blocks")
     rows = np.bincount(clusters * k + codes, minlength=k * (clusters.max() + 1)).reshape(-1, k)

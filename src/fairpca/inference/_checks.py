@@ -3,11 +3,9 @@
 from __future__ import annotations
 
 from collections.abc import Iterable
-from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
-from sklearn.utils import _safe_indexing
 
 from fairpca._validation import (
     Groups,
@@ -25,7 +23,6 @@ from fairpca.moments._sources import ChunkSource, MemorySource, RowSource
 from fairpca.moments.dask import DaskSource
 
 __all__ = [
-    "CountedRows",
     "as_source",
     "check_clusters",
     "check_dimensions",
@@ -59,23 +56,7 @@ def _yields_tuples(X: Any) -> bool:
     return not isinstance(X, list | tuple) or (len(X) > 0 and isinstance(X[0], tuple) and len(X[0]) in (2, 3))
 
 
-@dataclass(frozen=True)
-class CountedRows(MemorySource):
-    """Validated rows in memory with positive weight; ``kept`` is the mask of these among the input rows."""
-
-    kept: np.ndarray | None = None
-
-    def select(self, values: Any) -> Any:
-        """Select the entries of a column that belong to rows with positive weight."""
-        return values if values is None or self.kept is None else _safe_indexing(values, self.kept)
-
-    @property
-    def n_given(self) -> int:
-        """Number of input rows."""
-        return self.X.shape[0] if self.kept is None else len(self.kept)
-
-
-def in_memory_rows(X: Any, sensitive_features: Any, sample_weight: Any) -> CountedRows:
+def in_memory_rows(X: Any, sensitive_features: Any, sample_weight: Any) -> MemorySource:
     X, sensitive_features = split_off_groups(None, X, sensitive_features)
     X = check_plain_matrix(X, min_samples=2, finite=False)  # finiteness is checked in accumulate
     groups = check_groups(sensitive_features, X.shape[0])
@@ -86,14 +67,14 @@ def in_memory_rows(X: Any, sensitive_features: Any, sample_weight: Any) -> Count
         kept = weights > 0
         X, weights, groups = X[kept], weights[kept], groups_from_codes(groups.codes[kept], groups.labels)
     check_several_groups(groups.labels, X.shape[0])
-    return CountedRows(X, groups, weights, kept)
+    return MemorySource(X, groups, weights, kept)
 
 
 def check_clusters(clusters: Any, source: RowSource) -> np.ndarray | None:
     """Codes from 0, one per row with positive weight."""
     if clusters is None:
         return None
-    if not isinstance(source, CountedRows):
+    if not isinstance(source, MemorySource):
         raise ValueError("clusters are supported for rows in memory only; pass a random sample of the clusters.")
     try:
         codes = check_groups(clusters, source.n_given).codes.astype(np.intp)

@@ -18,10 +18,9 @@ from sklearn.utils.metadata_routing import get_routing_for_object
 from sklearn.utils.validation import check_is_fitted, has_fit_parameter
 
 from fairpca.estimators._linear_projection import LinearProjection, label_array
-from fairpca.inference._checks import CountedRows
 from fairpca.linalg import fix_signs, top_eigenpairs
 from fairpca.moments import GroupMoments
-from fairpca.moments._sources import RowSource
+from fairpca.moments._sources import MemorySource, RowSource
 
 __all__ = [
     "Fitter",
@@ -94,7 +93,7 @@ class Fitter:
     y: Any = None
 
     def __post_init__(self) -> None:
-        if not (needs_moments_only(self.estimator) or isinstance(self.source, CountedRows)):
+        if not (needs_moments_only(self.estimator) or isinstance(self.source, MemorySource)):
             raise ValueError(
                 f"{type(self.estimator).__name__} needs rows in memory; pass a random sample of the rows, or an "
                 "estimator with fit_moments."
@@ -105,7 +104,7 @@ class Fitter:
         if needs_moments_only(self.estimator):
             assert moments is not None
             return fit_to_moments(self.estimator, moments)
-        assert isinstance(self.source, CountedRows)
+        assert isinstance(self.source, MemorySource)
         source, y = self.source, self.source.select(self.y)
         return fit_rows(
             self.estimator,

@@ -10,10 +10,10 @@ import numpy as np
 from scipy import sparse
 
 from fairpca._labels import quoted
-from fairpca.inference._checks import CountedRows, check_clusters, check_one_group_each
+from fairpca.inference._checks import check_clusters, check_one_group_each
 from fairpca.moments import GroupMoments
 from fairpca.moments._accumulate import accumulate
-from fairpca.moments._sources import RowSource, cell_moments, random_cells, row_counts
+from fairpca.moments._sources import MemorySource, RowSource, cell_moments, random_cells, row_counts
 
 __all__ = ["Movable", "movable_parts"]
 
@@ -80,21 +80,14 @@ class Movable:
         return self._of_rows(codes), moments
 
 
-class _RowSums:
-    """Sums over rows, or over all rows of some clusters."""
-
-    def __init__(self, source: CountedRows, clusters: np.ndarray | None, center: np.ndarray) -> None:
-        X = source.X.toarray() if sparse.issparse(source.X) else source.X
-        self._rows = np.ascontiguousarray(X, dtype=np.float64) - center  # rows are gathered a thousand times
-        self._roots = np.ones(len(X)) if source.weights is None else np.sqrt(source.weights)
-        self._rows *= self._roots[:, None]
-        self._clusters = clusters
-
-    def __call__(self, chosen: np.ndarray) -> Sequence[np.ndarray]:
-        if self._clusters is not None:
-            chosen = np.flatnonzero(np.isin(self._clusters, chosen))
-        rows, roots = self._rows.take(chosen, axis=0), self._roots[chosen]
-        return roots @ roots, roots @ rows, rows.T @ rows
+def _row_sums(
+    rows: np.ndarray, roots: np.ndarray, clusters: np.ndarray | None, chosen: np.ndarray
+) -> Sequence[np.ndarray]:
+    """Sums over rows, or over all rows of some clusters; the rows are multiplied by the roots of their weights."""
+    if clusters is not None:
+        chosen = np.flatnonzero(np.isin(clusters, chosen))
+    rows, roots = rows.take(chosen, axis=0), roots[chosen]
+    return roots @ roots, roots @ rows, rows.T @ rows
 
 
 def _block_sums(sums: Sequence[np.ndarray], chosen: np.ndarray) -> Sequence[np.ndarray]:
@@ -105,7 +98,7 @@ def _block_sums(sums: Sequence[np.ndarray], chosen: np.ndarray) -> Sequence[np.n
 def movable_parts(source: RowSource, clusters: Any, seed: int, *, needs_rows: bool) -> Movable:
     """Rows or clusters in memory, unless blocks of rows save time and are enough; otherwise blocks."""
     members = check_clusters(clusters, source)
-    if not isinstance(source, CountedRows):
+    if not isinstance(source, MemorySource):
         return _blocks(source, seed)
     many = source.X.shape[0] * source.n_features > MANY_NUMBERS
     if members is None and not needs_rows and many and _MIN_BLOCKS * source.n_features**2 * 8 <= _BLOCK_BYTES:
@@ -115,7 +108,11 @@ def movable_parts(source: RowSource, clusters: Any, seed: int, *, needs_rows: bo
         check_one_group_each(members, source.groups)
         unit, codes = "clusters", codes[np.unique(members, return_index=True)[1]]
     moments = accumulate(source.X, source.groups, source.weights)
-    return Movable(unit, codes, moments, _RowSums(source, members, moments.pooled_mean), members)
+    X = source.X.toarray() if sparse.issparse(source.X) else source.X
+    roots = np.ones(len(X)) if source.weights is None else np.sqrt(source.weights)
+    rows = np.ascontiguousarray(X, dtype=np.float64) - moments.pooled_mean  # they are gathered a thousand times
+    rows *= roots[:, None]
+    return Movable(unit, codes, moments, partial(_row_sums, rows, roots, members), members)
 
 
 def _blocks(source: RowSource, seed: int) -> Movable:

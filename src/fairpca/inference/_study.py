@@ -11,14 +11,13 @@ from typing import Any
 import numpy as np
 
 from fairpca.inference._blocks import make_blocks
-from fairpca.inference._checks import CountedRows
 from fairpca.inference._divisions import Division
 from fairpca.inference._fitting import fit_to_moments, is_projection, n_components_of, quietly, reconstruction_errors
 from fairpca.inference._intervals import Spread, influence_by_group
 from fairpca.linalg import threads_for
 from fairpca.metrics._components import fitted_projection
 from fairpca.moments import GroupMoments
-from fairpca.moments._sources import RowSource
+from fairpca.moments._sources import MemorySource, RowSource
 from fairpca.problems.balanced import best_captured
 from fairpca.problems.evaluation import ROUNDING, Evaluation
 
@@ -130,7 +129,7 @@ class Study:
 
     def fold_of_rows(self, number: int = 0) -> np.ndarray:
         """The fold of each row in memory, in one of the divisions."""
-        assert isinstance(self.source, CountedRows)
+        assert isinstance(self.source, MemorySource)
         return self.blocks.folds(self.n_folds, number)[self.blocks.cells(0, self.source.groups)]
 
     def fit_without_folds(self, estimator: Any) -> list[list[Any]]:

@@ -8,7 +8,8 @@ from typing import Any
 
 import numpy as np
 
-from fairpca._validation import Groups, check_grouped_rows, check_n_components, check_several_groups
+from fairpca._validation import Groups, check_n_components
+from fairpca.inference._checks import in_memory_rows
 from fairpca.linalg import top_eigenpairs
 from fairpca.moments import GroupMoments
 from fairpca.moments._accumulate import accumulate
@@ -100,11 +101,10 @@ def dominant_parts(
     >>> [(one.group, one.feature, one.rows) for one in found if one.feature]
     [('a', 'column 4', 4), ('b', 'column 4', 4)]
     """
-    X, groups, _ = check_grouped_rows(None, X, sensitive_features)
-    check_several_groups(groups.labels, X.shape[0])
-    d = check_n_components(n_components, X.shape[1])
-    names = [f"column {j}" for j in range(X.shape[1])] if feature_names is None else feature_names
-    return dominant_parts_by_dimension(X, groups, [d], names)[d]
+    rows = in_memory_rows(X, sensitive_features, None)
+    d = check_n_components(n_components, rows.n_features)
+    names = [f"column {j}" for j in range(rows.n_features)] if feature_names is None else feature_names
+    return dominant_parts_by_dimension(rows.X, rows.groups, [d], names)[d]
 
 
 def dominant_parts_by_dimension(

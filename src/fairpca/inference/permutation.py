@@ -144,6 +144,8 @@ class LossTest(TableResult):
     @property
     def sentence(self) -> str:
         """A sentence that states the result of the test."""
+        if not self.n_permutations:
+            return "Without permutations there is no p-value."
         verb = "would not show this" if self.rejected else "could show this as well"
         moved = " of the clusters" if self.unit == "clusters" else ""
         adjusted = f", adjusted over {_listed(self.tested)} components" if len(self.tested) > 1 else ""

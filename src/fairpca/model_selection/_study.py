@@ -10,10 +10,10 @@ import numpy as np
 from sklearn.utils import check_array
 
 from fairpca._labels import label_texts
-from fairpca._validation import Groups, check_groups, check_several_groups, seed_from
+from fairpca._validation import Groups, seed_from
 from fairpca.estimators._linear_projection import label_array
 from fairpca.inference import LossTest, loss_test
-from fairpca.inference._checks import CountedRows, check_clusters, in_memory_rows
+from fairpca.inference._checks import check_clusters, in_memory_rows
 from fairpca.inference._divisions import Division
 from fairpca.inference._fitting import is_projection, needs_moments_only
 from fairpca.inference._noise import Noise
@@ -27,6 +27,7 @@ from fairpca.model_selection.methods import Method
 from fairpca.moments import GroupMoments
 from fairpca.moments._accumulate import accumulate
 from fairpca.moments._folds import FoldMoments
+from fairpca.moments._sources import MemorySource
 from fairpca.problems.evaluation import ROUNDING, Evaluation, captured_variances
 
 __all__ = ["Study"]
@@ -171,16 +172,11 @@ class Study:
         return float(explained_variance_ratio(self.X, estimator, mean=mean, sample_weight=weights))  # type: ignore[arg-type]
 
 
-def _given_rows(X: Any, sensitive_features: Any, sample_weight: Any, moments: GroupMoments | None) -> CountedRows:
+def _given_rows(X: Any, sensitive_features: Any, sample_weight: Any, moments: GroupMoments | None) -> MemorySource:
     """The rows of positive weight."""
-    X = check_array(X, dtype=np.float64)
-    if sample_weight is not None:
-        if moments is not None:
-            raise ValueError("sample_weight cannot be combined with moments, which describe rows of unknown weights.")
-        return in_memory_rows(X, sensitive_features, sample_weight)
-    groups = check_groups(sensitive_features, len(X))
-    check_several_groups(groups.labels, len(X))
-    return CountedRows(X, groups)
+    if sample_weight is not None and moments is not None:
+        raise ValueError("sample_weight cannot be combined with moments, which describe rows of unknown weights.")
+    return in_memory_rows(check_array(X, dtype=np.float64), sensitive_features, sample_weight)
 
 
 def _check_label(y: Any, n_samples: int) -> np.ndarray | None:

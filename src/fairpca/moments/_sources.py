@@ -13,6 +13,7 @@ from dataclasses import dataclass
 from typing import Any, Protocol
 
 import numpy as np
+from sklearn.utils import _safe_indexing
 
 from fairpca._validation import Groups, check_several_groups, code_type, ordered_labels, rng_for
 from fairpca.moments._accumulate import accumulate, checked_chunks
@@ -40,16 +41,25 @@ class RowSource(Protocol):
 
 @dataclass(frozen=True)
 class MemorySource:
-    """Validated rows in memory, as a single chunk."""
+    """Validated rows in memory with positive weight, as a single chunk; ``kept`` marks these among the rows given."""
 
     X: Any
     groups: Groups
     weights: np.ndarray | None = None
+    kept: np.ndarray | None = None
     owns_threads = True
 
     @property
     def n_features(self) -> int:
         return self.X.shape[1]
+
+    @property
+    def n_given(self) -> int:
+        return self.X.shape[0] if self.kept is None else len(self.kept)
+
+    def select(self, values: Any) -> Any:
+        """Of a column with an entry for every row given, those of these rows."""
+        return values if values is None or self.kept is None else _safe_indexing(values, self.kept)
 
     def map_reduce(self, function: ChunkFunction, merge: Callable[[Sequence[Any]], Any]) -> Any:
         return function(0, self.X, self.groups, self.weights)
