@@ -19,6 +19,8 @@ from fairpca.persistence import read_model
 class EqualWeightPCA(MomentEstimator):
     """PCA in which every group counts the same, whatever its size: all that a new estimator needs."""
 
+    _saved_attributes = ("_seen",)
+
     def __init__(self, n_components: int = 2, *, power: float = 0.0) -> None:
         self.n_components = n_components
         self.power = power
@@ -31,7 +33,13 @@ class EqualWeightPCA(MomentEstimator):
         best = np.array([top_eigenpairs(matrix, n_components)[0].sum() for matrix in matrices])
         objective = -float(values.sum())  # an eigenproblem: the value is its own bound
         result = SolverResult(basis, objective, objective, shares, Status.OPTIMAL, n_iter=1, n_oracle_calls=1)
-        return Fit(result, np.einsum("aii->a", matrices), captured, best, attributes={"group_shares_": shares})
+        return Fit(
+            result,
+            np.einsum("aii->a", matrices),
+            captured,
+            best,
+            attributes={"group_shares_": shares, "_seen": len(shares)},
+        )
 
     def _shares(self, reduction):
         shares = reduction.counts**self.power

@@ -264,4 +264,4 @@ def _check_class(estimator_class: Any) -> None:
 
 def _is_fitted_attribute(estimator_class: Any, name: str) -> bool:
     public = name.endswith("_") and not name.startswith("_")
-    return public or name in getattr(estimator_class, "_saved_attributes", _PRIVATE_OF_PCA)
+    return public or any(name in getattr(one, "_saved_attributes", _PRIVATE_OF_PCA) for one in estimator_class.__mro__)

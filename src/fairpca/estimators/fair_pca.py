@@ -218,7 +218,7 @@ feature_names_in_, n_samples_seen_
     True
     """
 
-    _saved_attributes: ClassVar[tuple[str, ...]] = ("_moments", "_score_covariance")
+    _saved_attributes: ClassVar = ("_score_covariance",)
 
     def __init__(
         self,
