@@ -54,7 +54,6 @@ class ArrowFile:
         self.path = Path(path)
         self.name = name or self.path.name
         self._kind = kind or _KINDS[self.path.suffix.lower()]
-        self._metadata: Any = None
         import_pyarrow(self.name)
         with readable(self.name, self._kind):
             self.schema = self._read_schema()
@@ -67,28 +66,28 @@ class ArrowFile:
         import pyarrow.ipc
 
         with pyarrow.memory_map(str(self.path)) as source:
-            return pyarrow.ipc.open_file(source).schema
+            return pyarrow.ipc.open_file(source).schema  # that of a dataset must not have two columns of one name
 
     @cached_property
     def n_rows(self) -> int:
         """Number of rows in the whole file, from its metadata."""
         if self._kind == "Parquet":
             return self._metadata.num_rows
-        import pyarrow.dataset
-
         with readable(self.name, self._kind):
-            return pyarrow.dataset.dataset(str(self.path), format="feather").count_rows()
+            return self._feather.count_rows()
 
     def batches(self, columns: Sequence[str], rows: int) -> Iterator[Any]:
         """Record batches of at most ``rows`` rows, in file order; Parquet decodes texts directly to codes."""
         names = list(dict.fromkeys(columns))
         texts = [name for name in names if str(self.schema.field(name).type) in ("string", "large_string")]
         with readable(self.name, self._kind):
-            if self._kind == "Feather":
-                yield from self._feather_batches(names, rows)
-                return
-            with self._parquet(texts) as file:
-                yield from file.iter_batches(rows, columns=names)
+            if self._kind == "Parquet":
+                with self._parquet(texts) as file:
+                    yield from file.iter_batches(rows, columns=names)
+            else:
+                yield from self._feather.to_batches(
+                    columns=names, batch_size=rows, batch_readahead=1, fragment_readahead=1
+                )
 
     def sha256(self) -> str:
         """Checksum of the file, read block by block."""
@@ -102,16 +101,11 @@ class ArrowFile:
         options = {"pre_buffer": False, "buffer_size": _READ_BYTES, "read_dictionary": list(categories)}
         return pyarrow.parquet.ParquetFile(self.path, **options)
 
-    def _feather_batches(self, columns: list[str], rows: int) -> Iterator[Any]:
-        import pyarrow.ipc
+    @property
+    def _feather(self) -> Any:
+        import pyarrow.dataset
 
-        positions = [self.schema.get_field_index(name) for name in columns]
-        options = pyarrow.ipc.IpcReadOptions(included_fields=positions)
-        with pyarrow.memory_map(str(self.path)) as source:
-            reader = pyarrow.ipc.open_file(source, options=options)
-            for i in range(reader.num_record_batches):
-                batch = reader.get_batch(i)
-                yield from (batch.slice(start, rows) for start in range(0, batch.num_rows, rows))
+        return pyarrow.dataset.dataset(str(self.path), format="feather")
 
 
 @contextmanager

@@ -16,10 +16,8 @@ from fairpca.linalg import blas_threads
 from fairpca.moments._group_moments import Reduction, fixed_by_group
 from fairpca.moments._sparse_shift import shift_dense_columns
 
-#: Numbers centred at a time while the variances are summed.
-_BLOCK_SIZE = 4_000_000
-#: Rows multiplied at a time, so that their scores take little memory.
-_BLOCK_ROWS = 4096
+#: Numbers centred or multiplied at a time: few enough to take little memory, enough rows for fast products.
+_BLOCK_NUMBERS, _BLOCK_MIN_ROWS = 4_000_000, 512
 
 
 class GroupFactors(Reduction):
@@ -54,9 +52,10 @@ class GroupFactors(Reduction):
             self.rows = self.rows[order]
         codes, self.codes, n_rows = np.unique(groups.codes[order], return_inverse=True, return_counts=True)
         self.weights, self._blocks = weights[order], []
+        step = max(_BLOCK_NUMBERS // X.shape[1], _BLOCK_MIN_ROWS)
         for a, last in enumerate(np.cumsum(n_rows).tolist()):
-            for start in range(last - int(n_rows[a]), last, _BLOCK_ROWS):
-                part = slice(start, min(start + _BLOCK_ROWS, last))
+            for start in range(last - int(n_rows[a]), last, step):
+                part = slice(start, min(start + step, last))
                 self._blocks.append(_Block(a, _rows_of(self.rows, part), self.weights[part]))
         self.labels = tuple(groups.labels[code] for code in codes)
         self.counts, means = np.zeros(len(codes)), np.zeros((len(codes), X.shape[1]))
@@ -125,13 +124,8 @@ def _variation(block: _Block, mean: np.ndarray) -> np.ndarray:
     if sparse.issparse(rows):
         squares = np.square(rows.data, dtype=np.float64) * np.repeat(weights, np.diff(rows.indptr))
         return np.bincount(rows.indices, squares, minlength=len(mean))
-    total = np.zeros(len(mean))
-    step = max(_BLOCK_SIZE // len(mean), 1)
-    for start in range(0, len(rows), step):
-        part = rows[start : start + step] - mean
-        np.square(part, out=part)
-        total += weights[start : start + step] @ part
-    return total
+    centred = rows - mean
+    return weights @ np.square(centred, out=centred)
 
 
 @dataclass(frozen=True, eq=False)
