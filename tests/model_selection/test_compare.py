@@ -122,6 +122,9 @@ def test_clusters_are_permuted_and_stay_together(rng):
     groups = (np.arange(60) % 3 == 0)[persons]
     found = compare(X, sensitive_features=groups, n_components=2, methods=["PCA"], clusters=persons, n_permutations=99)
     assert found.test.unit == "clusters"
+    held_out = json.loads(json.dumps(found.as_dict(), allow_nan=False))["results"][0]["held_out"]
+    assert held_out["mmd2_random"] is None  # shuffled rows say nothing about persons
+    assert held_out["adversary_random"] > 0
     assert found.test.p_value > 0.05
     plain = compare(X, sensitive_features=groups, n_components=2, methods=["PCA"], n_permutations=99)
     assert plain.test.rejected  # rows of the same person, taken for independent

@@ -20,10 +20,11 @@ from fairpca.metrics import (
 )
 from fairpca.model_selection import compare
 from fairpca.model_selection._held_out import HeldOutRows
+from fairpca.moments._sources import MemorySource
 
 
 def divided(X, codes, y, weights=None):
-    return HeldOutRows(X, Groups((0, 1), codes), y, weights, None, test_size=0.3, seed=0)
+    return HeldOutRows(MemorySource(X, Groups((0, 1), codes), weights), y, None, test_size=0.3, seed=0)
 
 
 def held_out(fitted, rows):

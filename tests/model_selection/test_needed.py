@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 from sklearn.decomposition import PCA
 
-from fairpca import FairPCA, ParityPCA
+from fairpca import FairPCA, LeacePCA, ParityPCA
 from fairpca._validation import seed_from
 from fairpca.inference._checks import as_source
 from fairpca.inference._study import Study
@@ -66,12 +66,12 @@ def test_relative_errors_need_the_fewest_components(two_groups):
 
 def test_a_method_that_cannot_keep_the_share(two_groups):
     X, groups = two_groups
-    found = components_needed(X, sensitive_features=groups, share=0.9, methods=["PCA", "ParityPCA"])
-    assert found.needed["ParityPCA"] is None
-    assert np.isnan(found.kept["ParityPCA"][6:]).all()
-    parity = ParityPCA(6).fit(X, sensitive_features=groups)
-    kept = explained_variance_ratio(X, parity, sensitive_features=groups)
-    assert np.allclose(found.kept["ParityPCA"][5], [kept["a"], kept["b"]])
+    found = components_needed(X, sensitive_features=groups, share=0.9, methods=["PCA", "ParityPCA", "LeacePCA"])
+    for name, method in (("ParityPCA", ParityPCA), ("LeacePCA", LeacePCA)):
+        assert found.needed[name] is None
+        assert np.isnan(found.kept[name][6:]).all()
+        kept = explained_variance_ratio(X, method(6).fit(X, sensitive_features=groups), sensitive_features=groups)
+        assert np.allclose(found.kept[name][5], [kept["a"], kept["b"]])
     assert "-" in repr(found)
 
 

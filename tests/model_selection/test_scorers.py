@@ -55,32 +55,6 @@ def test_weights_count_like_repeated_rows(two_groups, rng):
         assert np.isclose(weighted, ALL[name](pca, np.repeat(X, weights, axis=0), **options), rtol=1e-6), name
 
 
-def test_corrected_losses_of_random_groups_are_equal_on_average(rng):
-    """Own components of a small group fit worse; comparing at equal sizes keeps that from looking like a difference."""
-    spread, differences = np.linspace(2, 0.5, 12), []
-    for _ in range(24):
-        X = rng.normal(size=(300, 12)) * spread
-        groups = np.where(np.arange(300) % 10 < 2, "few", "many")
-        pca = PCA(3).fit(rng.normal(size=(500, 12)) * spread)
-        losses = scorers._corrected_losses(pca, X, groups, None)
-        differences.append(losses[0] - losses[1])
-        gap = scorers.corrected_loss_gap(pca, X, sensitive_features=groups)
-        assert gap == -abs(differences[-1])
-        assert scorers.worst_corrected_loss(pca, X, sensitive_features=groups) == -losses.max()
-    assert abs(np.mean(differences)) < 3 * np.std(differences) / np.sqrt(len(differences))
-
-
-def test_corrected_losses_show_a_group_that_is_served_worse(rng):
-    X = rng.normal(size=(800, 8))
-    groups = np.repeat(["a", "b"], 400)
-    X[:400] *= [3, 3, 1, 1, 1, 1, 1, 1]
-    X[400:] *= [1, 1, 3, 3, 1, 1, 1, 1]
-    of_a, shared = np.eye(8)[:2], FairPCA(2).fit(X, sensitive_features=groups)
-    assert scorers.corrected_loss_gap(of_a, X, sensitive_features=groups) < -12
-    assert scorers.corrected_loss_gap(shared, X, sensitive_features=groups) > -4
-    assert scorers.worst_corrected_loss(of_a, X, sensitive_features=groups) < -12
-
-
 def test_cross_validation_with_routing(routing, two_groups):
     X, groups = two_groups
     cv = StratifiedKFold(3, shuffle=True, random_state=0)
@@ -162,5 +136,3 @@ def test_clear_errors(two_groups):
             scorer(pca, X)
         assert scorer.__doc__
         assert repr(pickle.loads(pickle.dumps(scorer))) == name
-    with pytest.raises(ValueError, match="at least two groups with at least two rows each"):
-        scorers.corrected_loss_gap(pca, X, sensitive_features=["a"] + ["b"] * 299)

@@ -45,7 +45,7 @@ def displays_of(X, groups):
     """Every class method that draws, as a function of the axes."""
     pca, robust = FairPCA(2).fit(X, sensitive_features=groups), RobustFairPCA(2).fit(X, sensitive_features=groups)
     given = {"sensitive_features": groups}
-    curve = frontier(X, sensitive_features=groups, n_components=2, penalties=[0.0, 1.0])
+    curve = frontier(X, sensitive_features=groups, n_components=2)
     found = compare(X, sensitive_features=groups, n_components=[1], methods=["PCA"])
     return {
         "biplot": lambda ax: BiplotDisplay.from_estimator(pca, X, **given, ax=ax),
@@ -116,7 +116,7 @@ def test_frontier(two_groups):
         assert "better" in ax.get_ylabel()
     with pytest.raises(ValueError, match="kind='pie'"):
         FrontierDisplay.from_estimator(estimator, X, sensitive_features=groups, kind="pie")
-    three = frontier(X, sensitive_features=np.arange(len(X)) % 3, n_components=2, penalties=[0.0, 1.0])
+    three = frontier(X, sensitive_features=np.arange(len(X)) % 3, n_components=2)
     drawn(FrontierDisplay.from_frontier(three).plot())
     with pytest.raises(ValueError, match="exactly two groups"):
         FrontierDisplay.from_frontier(three, kind="groups")

@@ -1,7 +1,6 @@
 """Metrics of a projection, a representation or a classifier, by group."""
 
 from fairpca.metrics._group_values import Estimate, GroupValues
-from fairpca.metrics.adversary import adversary_gap
 from fairpca.metrics.communality import communality
 from fairpca.metrics.decisions import (
     GroupRates,
@@ -11,7 +10,7 @@ from fairpca.metrics.decisions import (
     group_rates,
 )
 from fairpca.metrics.distribution import MMDTest, median_bandwidth, mmd2, mmd2_test
-from fairpca.metrics.readability import Readability, Reading, proxies, readability
+from fairpca.metrics.readability import Readability, Reading, adversary_gap, proxies, readability
 from fairpca.metrics.reconstruction import (
     explained_variance_ratio,
     reconstruction_error,

@@ -8,9 +8,9 @@ from itertools import combinations
 from typing import Any
 
 import numpy as np
-from scipy import sparse
 from scipy.optimize import brentq
 from scipy.special import expit, logit, ndtri
+from scipy.stats import ks_2samp
 from sklearn.model_selection import StratifiedShuffleSplit
 from sklearn.utils import check_array
 from threadpoolctl import threadpool_limits
@@ -41,8 +41,6 @@ _COORDINATE_ROUNDING = 1e-10
 _PAIRED_GROUPS = 4
 #: Number of random assignments for the level; of 199, the 190th is exceeded by chance in at most 5 % of cases.
 _DRAWS, _LEVEL = 199, 0.95
-#: Entries of a block of random assignments.
-_BLOCK_ENTRIES = 4_000_000
 #: With fewer misordered units than this, DeLong's variance is not reliable.
 _FEW = 3.0
 
@@ -164,8 +162,7 @@ class Reader:
 
     def judge(self, codes: np.ndarray, units: np.ndarray) -> tuple[float, float, int]:
         """AUC, its standard error, and the number of clusters in the smaller group."""
-        first = codes == self.contrast[0]
-        second = ~first if self.contrast[1] is None else codes == self.contrast[1]
+        first, second = self._members(codes)
         below, above = self.scores[first], self.scores[second]
         of_second = share_below(below, above)
         of_first = 1.0 - share_below(above, below)
@@ -177,6 +174,15 @@ class Reader:
             influence[members] = (shares - auc) / len(shares) * np.sqrt(counts[-1] / max(counts[-1] - 1, 1))
         error = float(np.sqrt((np.bincount(units, influence) ** 2).sum()))
         return auc, error, min(counts)
+
+    def distance(self, codes: np.ndarray) -> float:
+        """How far the first group's distribution function of the scores is above that of the second, at most."""
+        first, second = (self.scores[members] for members in self._members(codes))
+        return float(ks_2samp(first, second, alternative="greater", method="asymp").statistic)
+
+    def _members(self, codes: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+        first = codes == self.contrast[0]
+        return first, ~first if self.contrast[1] is None else codes == self.contrast[1]
 
 
 def share_below(values: np.ndarray, thresholds: np.ndarray) -> np.ndarray:
@@ -214,29 +220,21 @@ def random_aucs(readers: Sequence[Reader], codes: np.ndarray, units: np.ndarray,
     The assignments depend on the seed and the clusters only, so that they are the same for other scores of these rows.
     """
     rng, of_unit = rng_for(seed, "random groups"), _codes_of_units(codes, units)
-    at_scores = [_rows_at_scores(reader.scores) for reader in readers]
-    size = max(_BLOCK_ENTRIES // (len(codes) * (int(codes.max()) + 1)), 1)
-    found = []
-    for start in range(0, _DRAWS, size):
-        drawn = np.stack([rng.permutation(of_unit)[units] for _ in range(min(size, _DRAWS - start))], axis=1)
+    positions = [np.unique(reader.scores, return_inverse=True)[1] for reader in readers]
+    found = np.empty((len(readers), _DRAWS))
+    for i in range(_DRAWS):
+        drawn = rng.permutation(of_unit)[units]
         members = [(drawn == a).astype(float) for a in range(int(codes.max()) + 1)]
-        found.append([_aucs(at, members, *one.contrast) for at, one in zip(at_scores, readers, strict=True)])
-    return np.concatenate(found, axis=1)
+        for j, (reader, position) in enumerate(zip(readers, positions, strict=True)):
+            first, second = reader.contrast
+            others = 1.0 - members[first] if second is None else members[second]
+            found[j, i] = _auc(np.bincount(position, members[first]), np.bincount(position, others))
+    return found
 
 
-def _rows_at_scores(scores: np.ndarray) -> sparse.csr_array:
-    """Which rows have each of the different scores, in ascending order."""
-    different, position = np.unique(scores, return_inverse=True)
-    entries = (np.ones(len(scores)), (position, np.arange(len(scores))))
-    return sparse.csr_array(entries, shape=(len(different), len(scores)))
-
-
-def _aucs(at_scores: sparse.csr_array, members: list[np.ndarray], first: int, second: int | None) -> np.ndarray:
-    """AUC for each column of memberships: ties count half."""
-    of_first = at_scores @ members[first]
-    of_second = at_scores @ (1.0 - members[first] if second is None else members[second])
-    below = np.cumsum(of_first, axis=0) - 0.5 * of_first
-    return (below * of_second).sum(axis=0) / (of_first.sum(axis=0) * of_second.sum(axis=0))
+def _auc(first: np.ndarray, second: np.ndarray) -> float:
+    """From how many rows of each group have each of the different scores, in ascending order; ties count half."""
+    return float((np.cumsum(first) - 0.5 * first) @ second / (first.sum() * second.sum()))
 
 
 def joint_levels(observed: np.ndarray, draws: np.ndarray) -> np.ndarray:

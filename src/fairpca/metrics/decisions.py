@@ -13,7 +13,6 @@ from scipy.special import ndtri
 
 from fairpca._labels import quoted
 from fairpca._validation import (
-    check_choice,
     check_groups,
     check_number,
     check_sample_weight,
@@ -191,16 +190,13 @@ class GroupedDecisions:
         overall = np.average(self._predictions[among], weights=self._weights[among]) if among.any() else math.nan
         return GroupValues(by_group, float(overall), pairs, "share of positive decisions")
 
-    def difference(self, label: int | None, method: str) -> float:
-        """The largest difference between groups, or the largest distance of a group from all rows."""
-        check_choice("method", method, ("between_groups", "to_overall"))
+    def difference(self, label: int | None) -> float:
+        """The largest difference between groups."""
         rates = self.rates(label)
         for group, rate in rates.items():
             if not rate.rows:
                 raise ValueError(f"Group {quoted(group)} has no row with one of the labels; merge small groups.")
-        if method == "between_groups":
-            return float(rates.max - rates.min)
-        return max(abs(rate - rates.overall) for rate in rates.values())
+        return float(rates.gap)
 
 
 def _check_unit(name: str, values: Any, *, binary: bool = False) -> np.ndarray:
@@ -229,12 +225,7 @@ def _newcombe(first: tuple[float, float], second: tuple[float, float], z: float)
 
 
 def demographic_parity_difference(
-    y_true: Any = None,
-    y_pred: Any = None,
-    *,
-    sensitive_features: Any,
-    method: str = "between_groups",
-    sample_weight: Any = None,
+    y_true: Any = None, y_pred: Any = None, *, sensitive_features: Any, sample_weight: Any = None
 ) -> float:
     """Largest difference between groups in the share of positive predictions.
 
@@ -249,8 +240,6 @@ def demographic_parity_difference(
     y_pred : array-like of shape (n_samples,)
         Predictions in [0, 1]: labels 0 and 1, booleans or probabilities of the positive class.
     sensitive_features : array-like of shape (n_samples,) or (n_samples, n_columns)
-    method : {"between_groups", "to_overall"}, default="between_groups"
-        Between two groups, or between a group and all rows.
     sample_weight : array-like of shape (n_samples,), optional
 
     Returns
@@ -270,13 +259,12 @@ def demographic_parity_difference(
     0.6666666666666666
     """
     truth, predictions = (None, y_true) if y_pred is None else (y_true, y_pred)
-    return GroupedDecisions(truth, predictions, sensitive_features, sample_weight, labelled=False).difference(
-        None, method
-    )
+    decided = GroupedDecisions(truth, predictions, sensitive_features, sample_weight, labelled=False)
+    return decided.difference(None)
 
 
 def equal_opportunity_difference(
-    y_true: Any, y_pred: Any, *, sensitive_features: Any, method: str = "between_groups", sample_weight: Any = None
+    y_true: Any, y_pred: Any, *, sensitive_features: Any, sample_weight: Any = None
 ) -> float:
     """Largest difference between groups in the share of positive predictions among rows with the label 1.
 
@@ -286,7 +274,7 @@ def equal_opportunity_difference(
     ----------
     y_true : array-like of shape (n_samples,)
         Labels 0 and 1.
-    y_pred, sensitive_features, method, sample_weight
+    y_pred, sensitive_features, sample_weight
         As in :func:`demographic_parity_difference`.
 
     Returns
@@ -305,28 +293,18 @@ def equal_opportunity_difference(
     >>> equal_opportunity_difference([1, 1, 0, 1], [1, 0, 0, 1], sensitive_features=["a", "a", "b", "b"])
     0.5
     """
-    return GroupedDecisions(y_true, y_pred, sensitive_features, sample_weight).difference(1, method)
+    return GroupedDecisions(y_true, y_pred, sensitive_features, sample_weight).difference(1)
 
 
-def equalized_odds_difference(
-    y_true: Any,
-    y_pred: Any,
-    *,
-    sensitive_features: Any,
-    method: str = "between_groups",
-    sample_weight: Any = None,
-    agg: str = "worst_case",
-) -> float:
+def equalized_odds_difference(y_true: Any, y_pred: Any, *, sensitive_features: Any, sample_weight: Any = None) -> float:
     """The larger of the differences among rows with the label 0 and among rows with the label 1.
 
     ``max_y max_{a, b} |E[g | a, y] - E[g | b, y]|``.
 
     Parameters
     ----------
-    y_true, y_pred, sensitive_features, method, sample_weight : as in equal_opportunity_difference
+    y_true, y_pred, sensitive_features, sample_weight : as in equal_opportunity_difference
         Labels, predictions and groups.
-    agg : {"worst_case", "mean"}, default="worst_case"
-        The larger of the two differences, or their mean.
 
     Returns
     -------
@@ -344,7 +322,5 @@ def equalized_odds_difference(
     >>> equalized_odds_difference([1, 0, 0, 1], [1, 1, 0, 1], sensitive_features=["a", "a", "b", "b"])
     1.0
     """
-    check_choice("agg", agg, ("worst_case", "mean"))
     decided = GroupedDecisions(y_true, y_pred, sensitive_features, sample_weight)
-    both = [decided.difference(label, method) for label in (0, 1)]
-    return max(both) if agg == "worst_case" else float(np.mean(both))
+    return max(decided.difference(0), decided.difference(1))

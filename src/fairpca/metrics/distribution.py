@@ -70,14 +70,14 @@ def mmd2(
     *,
     sensitive_features: Any,
     bandwidth: Any = "multiscale",
-    unbiased: bool = False,
     sample_weight: Any = None,
     random_state: Any = None,
 ) -> float:
     """Largest squared maximum mean discrepancy between two groups of rows.
 
-    ``MMD^2(a, b) = mean K_aa + mean K_bb - 2 mean K_ab``, ``K = exp(-|z - z'|^2 / (2 bandwidth^2))``. Exact,
-    in blocks: memory does not grow with the square of the rows.
+    ``MMD^2(a, b) = mean K_aa + mean K_bb - 2 mean K_ab``, ``K = exp(-|z - z'|^2 / (2 bandwidth^2))``: the biased
+    estimate of the paper, which is positive for equal distributions, too. Exact, in blocks: memory does not grow with
+    the square of the rows.
 
     Parameters
     ----------
@@ -89,11 +89,8 @@ def mmd2(
         "median" applies :func:`median_bandwidth` to X itself; "multiscale" takes the mean of the kernels at sigma,
         sigma / 2, sigma / 4 and sigma / 8 with sigma from the median rule, which detects finer differences; a tuple
         takes the mean of the kernels at these bandwidths.
-    unbiased : bool, default=False
-        Leave out the pairs of a row with itself, so that the expectation is 0 for equal distributions (and
-        single values may be negative). The default is the biased estimate of the paper.
     sample_weight : array-like of shape (n_samples,), optional
-        Counts like repeated rows; not with ``unbiased``.
+        Counts like repeated rows.
     random_state : int, RandomState or None
         For the pairs of the median rule; None is a fixed seed.
 
@@ -115,20 +112,7 @@ def mmd2(
     """
     sample, sigma = _prepare(X, sensitive_features, bandwidth, sample_weight, random_state)
     pairs = all_pairs(len(sample.labels))
-    values = kernel_means(sample, None, sigma).values
-    if not unbiased:
-        return float(pair_discrepancies(values, pairs).max())
-    if sample_weight is not None:
-        raise ValueError("unbiased=True does not support sample_weight: repeated rows are not independent.")
-    return float(_unbiased(values, sample.counts, pairs).max())
-
-
-def _unbiased(values: np.ndarray, counts: np.ndarray, pairs: np.ndarray) -> np.ndarray:
-    if counts.min() < 2:
-        raise ValueError("unbiased=True needs at least two rows in each group.")
-    within = (np.diagonal(values) * counts - 1.0) / (counts - 1.0)  # K_ii = 1
-    a, b = pairs.T
-    return within[a] + within[b] - 2 * values[a, b]
+    return float(pair_discrepancies(kernel_means(sample, None, sigma).values, pairs).max())
 
 
 @dataclass(frozen=True)

@@ -4,9 +4,11 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field, replace
+from itertools import combinations
 from typing import Any
 
 import numpy as np
+from sklearn.base import clone
 from sklearn.ensemble import HistGradientBoostingClassifier
 from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import StandardScaler
@@ -31,9 +33,9 @@ from fairpca.metrics._reading import (
     train_and_score,
 )
 
-__all__ = ["FAMILIES", "Readability", "Reading", "make_reader", "proxies", "readability"]
+__all__ = ["Readability", "Reading", "adversary_gap", "half_space_gaps", "proxies", "readability"]
 
-FAMILIES = ("boosting", "linear", "rbf")
+_FAMILIES = ("boosting", "linear", "rbf")
 _COVERAGE = 0.95
 #: Maximum number of training rows for the RBF kernel.
 _RBF_ROWS = 4000
@@ -43,6 +45,8 @@ _BINS = 32
 _PRIOR_ROWS = 2.0
 #: Readings that are written out.
 _SHOWN = 10
+#: The margins of a support vector machine are at +-1; scores that differ by less are its solver's rounding.
+_SCORE_ROUNDING = 1e-6
 
 
 @dataclass(frozen=True)
@@ -237,19 +241,19 @@ def readability(
     >>> readability(Z, sensitive_features=rng.permutation(groups)).readable
     False
     """
-    families = FAMILIES if check_choice("family", family, (*FAMILIES, "all")) == "all" else (family,)
+    families = _FAMILIES if check_choice("family", family, (*_FAMILIES, "all")) == "all" else (family,)
     seed = seed_from(random_state)
     rng = np.random.RandomState(seed)
     train, judged, units = rows_to_train_and_judge(check_rows(X, sensitive_features), train, clusters, rng)
     readers = [
-        Reader(one, contrast, train_and_score(make_reader(one, rng.randint(2**31)), train, contrast, judged[0]))
+        Reader(one, contrast, train_and_score(_make_reader(one, rng.randint(2**31)), train, contrast, judged[0]))
         for contrast in contrasts(len(judged[1]))
         for one in families
     ]
     return _judged(readers, judged[1], units, seed)
 
 
-def make_reader(family: str, seed: int) -> Any:
+def _make_reader(family: str, seed: int) -> Any:
     """An unfitted classifier of the family."""
     if family == "linear":
         return HalfSpace(random_state=seed)
@@ -292,6 +296,114 @@ def _judged(readers: Sequence[Reader], groups: Groups, units: np.ndarray, seed: 
 def _labels_of(contrast: Contrast, groups: Groups) -> tuple[Any, Any]:
     first, second = contrast
     return groups.labels[first], "rest" if second is None else groups.labels[second]
+
+
+def adversary_gap(
+    X: Any,
+    *,
+    sensitive_features: Any,
+    family: Any = "linear",
+    train: tuple[Any, Any] | None = None,
+    random_state: Any = None,
+) -> float:
+    """How well a rule trained to distinguish the groups separates them: Delta_A of Olfat and Aswani (2019).
+
+    ``sup |P(h(z) <= t | a) - P(h(z) <= t | b)|`` over the functions h of a family and thresholds t: 0 if no function
+    in the family distinguishes the groups, 1 if one separates them. The rule is found on training rows and evaluated on
+    test rows; one that takes each group for the other there has the value 0. For more than two groups, the result is
+    the largest over all pairs, each with its own rule.
+
+    Parameters
+    ----------
+    X : array-like of shape (n_samples, n_components)
+        The representation.
+    sensitive_features : array-like of shape (n_samples,) or (n_samples, n_columns)
+        The groups.
+    family : {"linear", "rbf", "boosting"} or classifier, default="linear"
+        The classifiers of :func:`readability`, or any of scikit-learn with a ``decision_function`` or
+        ``predict_proba``. Of "linear", the half-space itself is evaluated, with the threshold found on the training
+        rows; of the others, the largest difference between the groups' empirical distribution functions of their score.
+    train : tuple (X, sensitive_features), optional
+        Separate training rows, for example those on which the projection was fitted; then all of ``X`` are test
+        rows. Without it, half of the rows are used for training. With the rows of ``X`` themselves the measure is that
+        of equation (3) of Lee et al. (2022): with a flexible family it is large for any X.
+    random_state : int, RandomState or None, default=None
+        For the split and the classifier; None is a fixed seed.
+
+    Returns
+    -------
+    float
+        Between 0 and 1.
+
+    See Also
+    --------
+    readability : A stronger classifier, with a confidence interval.
+
+    Notes
+    -----
+    On n_a and n_b held-out rows even a random score reaches about ``0.63 sqrt(1 / n_a + 1 / n_b)``, and a
+    rule whose threshold was chosen on the training rows ``0.20 sqrt(1 / n_a + 1 / n_b)`` on average.
+
+    A linear support vector machine cannot replace the search over half-spaces: if two groups have equal means on the
+    training rows, the best linear function under a smooth convex loss is constant, whatever else differs, and its gap
+    of 0 is not informative. See :func:`readability` for a stronger classifier and a confidence interval.
+
+    References
+    ----------
+    Olfat and Aswani (2019). Convex Formulations for Fair Principal Component Analysis. AAAI.
+
+    Lee, Kim, Olfat, Hasegawa-Johnson and Yoo (2022). Fast and Efficient MMD-Based Fair PCA via Optimization over
+    Stiefel Manifold. AAAI.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from fairpca.metrics import adversary_gap
+    >>> rng = np.random.default_rng(0)
+    >>> groups = np.repeat(["a", "b"], 200)
+    >>> Z = rng.normal(size=(400, 2))
+    >>> Z[:200, 0] += 3
+    >>> adversary_gap(Z, sensitive_features=groups) > 0.8
+    True
+    >>> adversary_gap(Z[:, 1:], sensitive_features=groups) < 0.25
+    True
+    """
+    seed = seed_from(random_state)
+    if isinstance(family, str) or not hasattr(family, "fit"):
+        family = _make_reader(check_choice("family", family, _FAMILIES), seed)
+    readers, codes, _ = _adversaries(family, X, sensitive_features, train, None, seed)
+    return max(reader.distance(codes) for reader in readers)
+
+
+def half_space_gaps(
+    X: Any, *, sensitive_features: Any, train: tuple[Any, Any], clusters: Any, random_state: Any
+) -> tuple[float, np.ndarray]:
+    """:func:`adversary_gap` of the linear rule trained on ``train``, and that of 199 random groups of the test rows."""
+    seed = seed_from(random_state)
+    readers, codes, units = _adversaries(_make_reader("linear", seed), X, sensitive_features, train, clusters, seed)
+    # The score of a rule has two values, so that its AUC is half of 1 plus the difference of shares.
+    random = np.maximum(2.0 * random_aucs(readers, codes, units, seed).max(axis=0) - 1.0, 0.0)
+    return max(reader.distance(codes) for reader in readers), random
+
+
+def _adversaries(
+    classifier: Any, X: Any, sensitive_features: Any, train: Any, clusters: Any, seed: int
+) -> tuple[list[Reader], np.ndarray, np.ndarray]:
+    """The classifier trained for every pair of groups, and the group and cluster of each test row.
+
+    Of a half-space, the scores are the sides on which the test rows lie.
+    """
+    rows = check_rows(X, sensitive_features)
+    train, judged, units = rows_to_train_and_judge(rows, train, clusters, np.random.RandomState(seed))
+    readers = []
+    for pair in combinations(range(len(judged[1])), 2):
+        scores = train_and_score(clone(classifier), train, pair, judged[0])
+        if isinstance(classifier, HalfSpace):
+            scores = (scores > 0).astype(float)
+        elif np.ptp(scores) <= _SCORE_ROUNDING:
+            scores = np.zeros_like(scores)
+        readers.append(Reader("adversary", pair, scores))
+    return readers, judged[1].codes, units
 
 
 def proxies(

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import Any, Literal
 
 import numpy as np
@@ -86,9 +87,9 @@ def reconstruction_error(
     >>> reconstruction_error(X, np.array([[1.0, 0.0]]), sensitive_features=["a", "a", "b", "b"], relative=True)["b"]
     1.0
     """
+    check_flag("relative", relative)
     view = _View(X, projector, sensitive_features, sample_weight, center, mean)
-    errors = view.groups.errors
-    return view.report(errors, view.shares @ errors, relative=check_flag("relative", relative))
+    return view.report(view.evaluation.errors, relative=relative)
 
 
 def reconstruction_loss(
@@ -148,9 +149,9 @@ def reconstruction_loss(
     """
     check_flag("relative", relative)
     view = _View(X, projector, sensitive_features, sample_weight, center, mean)
-    if reference is not None:
-        return view.report(*view.losses_against(_reference_moments(reference, view)), relative=relative)
-    return view.report(view.groups.losses, view.all_rows.losses[0], relative=relative)
+    if reference is None:
+        return view.report(view.evaluation.losses, relative=relative)
+    return view.report(view.losses_against(_reference_moments(reference, view)), relative=relative)
 
 
 def _reference_moments(reference: Any, view: _View) -> GroupMoments:
@@ -208,18 +209,11 @@ def explained_variance_ratio(
     0.2
     """
     view = _View(X, projector, sensitive_features, sample_weight, center, mean)
-    errors, totals = view.groups.errors, view.groups.totals
-    left_out = _ratio(errors, totals), _ratio(view.shares @ errors, view.shares @ totals)
-    return view.report(1.0 - left_out[0], 1.0 - float(left_out[1]))
-
-
-def _ratio(errors: Any, totals: Any) -> np.ndarray:
-    errors, totals = np.asarray(errors, dtype=float), np.asarray(totals, dtype=float)
-    return np.divide(errors, totals, out=np.zeros_like(errors), where=totals > 0)
+    return view.report(1.0 - view.relative(view.evaluation.errors))
 
 
 class _View:
-    """Moments of the data as a projector sees them."""
+    """Second moments of the groups and, as the last one, of all rows, as a projector sees them."""
 
     def __init__(
         self, X: Any, projector: Any, sensitive_features: Any, sample_weight: Any, center: str, mean: Any
@@ -228,39 +222,35 @@ class _View:
         X, labels = split_off_groups(None, X, sensitive_features) if self.grouped else (X, None)
         X = check_plain_matrix(without_sensitive_columns(projector, X))
         groups = check_groups(labels if self.grouped else np.zeros(X.shape[0], dtype=np.uint8), X.shape[0])
-        self._moments = accumulate(X, groups, check_sample_weight(sample_weight, X.shape[0]))
-        self.basis, self._encoder = check_projector(projector, X.shape[1]), fitted_encoder(projector)
-        point = _mean(projector, mean, self._moments)
-        check_choice("center", center, ("pooled", "group"))
-        self._center = "group" if center == "group" else point
-        matrices = self._moments.second_moments(self._center)
-        self.shares, self.labels = self._moments.shares, self._moments.labels
-        self.n_features = self._moments.n_features
-        self.groups = Evaluation(matrices, self.basis, self._encoder)
-        self.all_rows = Evaluation(np.tensordot(self.shares, matrices, axes=1)[None], self.basis, self._encoder)
-        self._matrices = matrices
+        moments = accumulate(X, groups, check_sample_weight(sample_weight, X.shape[0]))
+        self._basis = check_projector(projector, X.shape[1])
+        point = _mean(projector, mean, moments)
+        self._center = "group" if check_choice("center", center, ("pooled", "group")) == "group" else point
+        self.labels, self.n_features = moments.labels, moments.n_features
+        self._matrices = self._with_all_rows(moments, range(len(self.labels)))
+        self.evaluation = Evaluation(self._matrices, self._basis, fitted_encoder(projector))
 
-    def losses_against(self, reference: GroupMoments) -> tuple[np.ndarray, float]:
-        """Losses relative to components computed from other rows, for each group and for all rows as one group."""
-        own, d = reference.second_moments(self._center), self.basis.shape[1]
-        positions = [reference.labels.index(label) for label in self.labels]
-        others = [*own[positions], np.tensordot(reference.shares, own, axes=1)]
-        matrices = [*self._matrices, np.tensordot(self.shares, self._matrices, axes=1)]
-        found = [
-            captured_variances(matrix[None], top_eigenpairs(other, d)[1])[0]
-            for matrix, other in zip(matrices, others, strict=True)
+    def _with_all_rows(self, moments: GroupMoments, order: Sequence[int]) -> np.ndarray:
+        matrices = moments.second_moments(self._center)
+        return np.concatenate([matrices[list(order)], np.tensordot(moments.shares, matrices, axes=1)[None]])
+
+    def losses_against(self, reference: GroupMoments) -> np.ndarray:
+        """Losses relative to components computed from other rows."""
+        others = self._with_all_rows(reference, [reference.labels.index(label) for label in self.labels])
+        own = [
+            captured_variances(matrix[None], top_eigenpairs(other, self._basis.shape[1])[1])[0]
+            for matrix, other in zip(self._matrices, others, strict=True)
         ]
-        losses = without_rounding(np.array(found[:-1]) - self.groups.captured, self.groups.totals)
-        return losses, float(found[-1] - self.all_rows.captured[0])
+        return without_rounding(np.array(own) - self.evaluation.captured, self.evaluation.totals)
 
-    def report(self, values: np.ndarray, overall: float, *, relative: bool = False) -> float | GroupValues:
-        """The values by group and of all rows; ``relative``: as shares of the variance of these rows."""
-        if relative:
-            totals = self.groups.totals
-            values, overall = _ratio(values, totals), float(_ratio(overall, self.shares @ totals))
-        if not self.grouped:
-            return float(overall)
-        return GroupValues(dict(zip(self.labels, map(float, values), strict=True)), float(overall))
+    def relative(self, values: np.ndarray) -> np.ndarray:
+        """As shares of the variance; 0 where there is none."""
+        totals = self.evaluation.totals
+        return np.divide(values, totals, out=np.zeros_like(values), where=totals > 0)
+
+    def report(self, values: np.ndarray, *, relative: bool = False) -> float | GroupValues:
+        *by_group, overall = map(float, self.relative(values) if relative else values)
+        return GroupValues(dict(zip(self.labels, by_group, strict=True)), overall) if self.grouped else overall
 
 
 def check_projector(projector: Any, n_features: int) -> np.ndarray:

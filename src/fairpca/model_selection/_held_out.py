@@ -8,6 +8,7 @@ from dataclasses import dataclass, fields
 from typing import Any
 
 import numpy as np
+from sklearn.dummy import DummyClassifier
 from sklearn.linear_model import LogisticRegression
 from sklearn.model_selection import StratifiedGroupKFold, train_test_split
 from sklearn.preprocessing import StandardScaler
@@ -16,8 +17,9 @@ from fairpca._validation import Groups
 from fairpca.inference._intervals import critical_value, influence_by_group
 from fairpca.metrics import Estimate, GroupRates, explained_variance_ratio, mmd2_test, readability
 from fairpca.metrics._reading import joint_levels
-from fairpca.metrics.adversary import adversary_gap_and_draws
 from fairpca.metrics.decisions import MIN_ROWS, GroupedDecisions
+from fairpca.metrics.readability import half_space_gaps
+from fairpca.moments._sources import MemorySource
 
 __all__ = ["Decisions", "HeldOut", "HeldOutRows", "Measured", "sample_rows", "smaller"]
 
@@ -105,6 +107,7 @@ class HeldOut:
     def as_dict(self, names: Mapping[Any, str]) -> dict[str, Any]:
         """Plain numbers and text, for JSON; ``names`` are the texts of the groups' labels."""
         plain = {field.name: getattr(self, field.name) for field in fields(self)}
+        plain["mmd2_random"] = _known(self.mmd2_random)
         plain["auc_between"] = [names.get(label, label) for label in self.auc_between]
         decided = None if self.decisions is None else self.decisions.as_dict(names)
         differences = {} if decided is None else decided["differences"]
@@ -137,11 +140,10 @@ class HeldOutRows:
     """
 
     def __init__(
-        self, X: np.ndarray, groups: Groups, y: np.ndarray | None, weights: np.ndarray | None,
-        clusters: np.ndarray | None, *, test_size: float, seed: int,
-    ) -> None:  # fmt: skip
-        self._X, self._groups, self._y, self._weights, self._seed = X, groups, y, weights, seed
-        self._clusters = clusters
+        self, rows: MemorySource, y: np.ndarray | None, clusters: np.ndarray | None, *, test_size: float, seed: int
+    ) -> None:
+        self._rows, self._y, self._clusters, self._seed = rows, y, clusters, seed
+        groups = rows.groups
         strata = groups.codes
         if y is not None:
             both = np.column_stack([groups.codes, np.unique(y, return_inverse=True)[1]])
@@ -158,12 +160,12 @@ class HeldOutRows:
         self.train_sample, self.test_sample = (sample_rows(rows, strata, _MAX_ROWS, seed) for rows in (train, test))
 
     def groups_of(self, rows: np.ndarray) -> Groups:
-        return Groups(self._groups.labels, self._groups.codes[rows])
+        return Groups(self._rows.groups.labels, self._rows.groups.codes[rows])
 
     def counts(self, rows: np.ndarray) -> dict[Any, int]:
         """Label -> how many of the rows belong to the group."""
-        labels = self._groups.labels
-        counts = np.bincount(self._groups.codes[rows], minlength=len(labels))
+        labels = self._rows.groups.labels
+        counts = np.bincount(self._rows.groups.codes[rows], minlength=len(labels))
         return dict(zip(labels, counts.tolist(), strict=True))
 
     def reading(self, values: np.ndarray) -> tuple[np.ndarray, dict[str, Any]]:
@@ -178,13 +180,18 @@ class HeldOutRows:
 
     def measure(self, estimator: Any) -> Measured:
         """Values of an estimator that was fitted on the training rows; comparisons of groups do not use the weights."""
-        scores = np.asarray(estimator.transform(self._X))
-        variance = explained_variance_ratio(self._X[self.test], estimator, sample_weight=self._weights_of(self.test))
+        scores = np.asarray(estimator.transform(self._rows.X))
+        variance = explained_variance_ratio(
+            self._rows.X[self.test], estimator, sample_weight=self.weights_of(self.test)
+        )
         judged, options = self.reading(scores)
-        read, groups = readability(judged, **options), options["sensitive_features"]
-        random: dict[str, Any] = {"random_state": self._seed, "n_permutations": _RANDOM_GROUPS}
-        gap, gap_draws = adversary_gap_and_draws(judged, groups, train=options["train"], **random)
-        mmd = mmd2_test(judged, sensitive_features=groups, **random)
+        read, (gap, gap_draws) = readability(judged, **options), half_space_gaps(judged, **options)
+        mmd = mmd2_test(
+            judged,
+            sensitive_features=options["sensitive_features"],
+            n_permutations=_RANDOM_GROUPS,
+            random_state=self._seed,
+        )
         decided, accuracy, baseline = (None, None, None) if self._y is None else self._decide(scores, self._y)
         found = {
             "explained_variance": float(variance),  # type: ignore[arg-type]
@@ -199,26 +206,24 @@ class HeldOutRows:
             "baseline": baseline,
         }
         draws = {"auc": read.draws, "adversary": gap_draws, "mmd2": mmd.draws}
-        if (
-            self._clusters is not None
-        ):  # these two shuffle rows, which says nothing where rows of a person belong together
-            draws |= dict.fromkeys(("adversary", "mmd2"), np.full(_RANDOM_GROUPS, np.nan))
+        if self._clusters is not None:  # rows are shuffled, which says nothing where rows of a person belong together
+            draws["mmd2"] = np.full(_RANDOM_GROUPS, np.nan)
         return Measured(found, draws, decided)
 
-    def _weights_of(self, rows: np.ndarray) -> np.ndarray | None:
-        return None if self._weights is None else self._weights[rows]
+    def weights_of(self, rows: np.ndarray) -> np.ndarray | None:
+        return None if self._rows.weights is None else self._rows.weights[rows]
 
     def _decide(self, scores: np.ndarray, y: np.ndarray) -> tuple[np.ndarray | None, float, float]:
         """What a classifier that learns from all training rows decides about all held-out rows; accuracy, baseline."""
-        trained, tested = self._weights_of(self.train), self._weights_of(self.test)
-        scaler = StandardScaler().fit(scores[self.train], sample_weight=trained)
-        classifier = LogisticRegression(max_iter=1000)
-        classifier.fit(scaler.transform(scores[self.train]), y[self.train], sample_weight=trained)
-        truth, predicted = y[self.test], classifier.predict(scaler.transform(scores[self.test]))
-        classes, members = np.unique(y[self.train], return_inverse=True)
-        frequent = classes[np.bincount(members.reshape(-1), weights=trained).argmax()]
-        accuracy, baseline = (float(np.average(truth == one, weights=tested)) for one in (predicted, frequent))
-        return (predicted == classes[-1] if len(np.unique(y)) == 2 else None), accuracy, baseline
+        trained, tested = self.weights_of(self.train), self.weights_of(self.test)
+        scores = StandardScaler().fit(scores[self.train], sample_weight=trained).transform(scores)
+        rules = LogisticRegression(max_iter=1000), DummyClassifier(strategy="most_frequent")
+        for rule in rules:
+            rule.fit(scores[self.train], y[self.train], sample_weight=trained)
+        accuracy, baseline = (rule.score(scores[self.test], y[self.test], sample_weight=tested) for rule in rules)
+        classes = np.unique(y)
+        decided = rules[0].predict(scores[self.test]) == classes[-1] if len(classes) == 2 else None
+        return decided, float(accuracy), float(baseline)
 
     def together(self, measured: Sequence[Measured], confidence: float, positive: Any) -> list[HeldOut]:
         """The values of all methods, with levels of random groups and intervals that hold for all of them."""
@@ -240,7 +245,7 @@ class HeldOutRows:
     def _rates(self, decided: np.ndarray, confidence: float) -> Iterator[GroupRates]:
         """Rates of several classifiers on the same rows; clusters count as so many rows as are as informative."""
         assert self._y is not None
-        groups, weights = self.groups_of(self.test), self._weights_of(self.test)
+        groups, weights = self.groups_of(self.test), self.weights_of(self.test)
         units = np.arange(len(self.test)) if self._clusters is None else self._clusters[self.test]
         truth, k = self._y[self.test] == np.unique(self._y)[-1], len(groups)
         spread = [

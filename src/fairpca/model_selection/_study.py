@@ -15,19 +15,18 @@ from fairpca.estimators._linear_projection import label_array
 from fairpca.inference import LossTest, loss_test
 from fairpca.inference._checks import check_clusters, in_memory_rows
 from fairpca.inference._divisions import Division
-from fairpca.inference._fitting import is_projection, needs_moments_only
+from fairpca.inference._fitting import needs_moments_only
 from fairpca.inference._noise import Noise
 from fairpca.inference._study import Evidence
 from fairpca.inference._study import Study as Evaluations
 from fairpca.linalg import threads_for, top_eigenpairs
-from fairpca.metrics import GroupValues, explained_variance_ratio
+from fairpca.metrics import GroupValues
 from fairpca.metrics._components import fitted_projection
 from fairpca.model_selection._held_out import HeldOutRows, sample_rows
 from fairpca.model_selection.methods import Method
 from fairpca.moments import GroupMoments
 from fairpca.moments._accumulate import accumulate
 from fairpca.moments._folds import FoldMoments
-from fairpca.moments._sources import MemorySource
 from fairpca.problems.evaluation import ROUNDING, Evaluation, captured_variances
 
 __all__ = ["Study"]
@@ -52,7 +51,9 @@ class Study:
         moments: GroupMoments | None,
         sample_weight: Any = None,
     ) -> None:
-        rows = _given_rows(X, sensitive_features, sample_weight, moments)
+        if moments is not None and sample_weight is not None:
+            raise ValueError("sample_weight cannot be combined with moments, which describe rows of unknown weights.")
+        rows = in_memory_rows(check_array(X, dtype=np.float64), sensitive_features, sample_weight)
         self.X, self.groups, self.weights = rows.X, rows.groups, rows.weights
         self.seed = int(seed) if isinstance(seed, int | np.integer) else seed_from(seed)
         self.y = rows.select(_check_label(y, rows.n_given))
@@ -64,12 +65,9 @@ class Study:
         self.moments = self.folds.all_moments
         self.row_counts = tuple(self.folds.counts.values())
         self.n_rows = sum(self.row_counts)
-        self.held_out_rows = HeldOutRows(
-            self.X, self.groups, self.y, self.weights, self.clusters, test_size=test_size, seed=self.seed
-        )
+        self.held_out_rows = HeldOutRows(rows, self.y, self.clusters, test_size=test_size, seed=self.seed)
         self._tested = np.isin(np.arange(len(self.X)), self.held_out_rows.test)
         self._held_out = self._division()
-        self._ordinary: dict[int, GroupValues] = {}
 
     def _division(self) -> Division:
         """The held-out rows as fold 0, the training rows as fold 1."""
@@ -91,8 +89,8 @@ class Study:
 
     def dimensions_to_judge(self, numbers: Sequence[int]) -> list[int]:
         """Those with which ordinary PCA does not keep everything, or the first one."""
-        values = np.linalg.eigvalsh(self.moments.pooled_covariance())[::-1]
-        rank = int(np.count_nonzero(np.cumsum(values[::-1])[::-1] > ROUNDING * values.sum()))
+        left_out = np.cumsum(np.linalg.eigvalsh(self.moments.pooled_covariance()))
+        rank = int(np.count_nonzero(left_out > ROUNDING * left_out[-1]))
         return [d for d in numbers if d < rank] or list(numbers)[:1]
 
     def prepare(self, n_components: int) -> None:
@@ -118,8 +116,7 @@ class Study:
         return self._fit_some(method, d, self.held_out_rows.train)
 
     def _fit_some(self, method: Method, d: int, rows: np.ndarray, previous: Any = None) -> Any:
-        given = self.X[rows], self.labels[rows]
-        weights = None if self.weights is None else self.weights[rows]
+        given, weights = (self.X[rows], self.labels[rows]), self.held_out_rows.weights_of(rows)
         if method.extend is not None and previous is not None:
             return method.extend(method.make(d, self.seed), previous.components_, *given, weights)
         return method.fit(d, self.seed, *given, self._held_out.folds.training(0), weights)
@@ -155,28 +152,16 @@ class Study:
 
     def ordinary_losses(self, d: int) -> GroupValues:
         """Losses of ordinary PCA in the sample."""
-        if d not in self._ordinary:
-            basis = top_eigenpairs(self.moments.pooled_covariance(), d)[1]
-            losses = Evaluation(self.moments.second_moments(), basis).losses
-            self._ordinary[d] = GroupValues(dict(zip(self.groups.labels, losses, strict=True)), math.nan)
-        return self._ordinary[d]
+        basis = top_eigenpairs(self.moments.pooled_covariance(), d)[1]
+        losses = Evaluation(self.moments.second_moments(), basis).losses
+        return GroupValues(dict(zip(self.groups.labels, losses, strict=True)), math.nan)
 
     def explained_variance(self, estimator: Any) -> float:
         """Explained variance ratio about the mean of all rows, whichever rows the estimator was fitted to."""
-        if self.sampled or is_projection(estimator):  # no other pass over the rows
-            covariance = self.moments.pooled_covariance()
-            total = float(np.trace(covariance))
-            captured = captured_variances(covariance[None], *fitted_projection(estimator))[0]
-            return float(captured) / total if total > 0 else 1.0
-        mean, weights = self.moments.pooled_mean, self.weights
-        return float(explained_variance_ratio(self.X, estimator, mean=mean, sample_weight=weights))  # type: ignore[arg-type]
-
-
-def _given_rows(X: Any, sensitive_features: Any, sample_weight: Any, moments: GroupMoments | None) -> MemorySource:
-    """The rows of positive weight."""
-    if sample_weight is not None and moments is not None:
-        raise ValueError("sample_weight cannot be combined with moments, which describe rows of unknown weights.")
-    return in_memory_rows(check_array(X, dtype=np.float64), sensitive_features, sample_weight)
+        covariance = self.moments.pooled_covariance()
+        total = float(np.trace(covariance))
+        captured = captured_variances(covariance[None], *fitted_projection(estimator))[0]
+        return float(captured) / total if total > 0 else 1.0
 
 
 def _check_label(y: Any, n_samples: int) -> np.ndarray | None:

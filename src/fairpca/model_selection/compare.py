@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import functools
 import itertools
-import time
 import warnings
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
@@ -12,7 +11,6 @@ from dataclasses import replace
 from typing import Any, NamedTuple
 
 import numpy as np
-import sklearn
 
 from fairpca._display import number
 from fairpca._frames import feature_names_of
@@ -38,8 +36,6 @@ __all__ = ["compare"]
 _DEFAULT_DIMENSIONS = (1, 2, 3, 5, 10)
 #: A gap of losses is closed, or as it was, up to this share of that of ordinary PCA: fits stop at a tolerance.
 _CLOSED = 0.01
-#: The rows were checked once; many small classifiers need not do it again.
-_TRUSTED: Any = {"assume_finite": True, "skip_parameter_validation": True}
 
 
 def compare(
@@ -162,7 +158,7 @@ def compare(
 
         test = None if repeated_rows else study.test(dimensions, n_permutations)
         done("random divisions")
-        with threads_for(study.X.size * study.X.shape[1]), sklearn.config_context(**_TRUSTED):
+        with threads_for(study.X.size * study.X.shape[1]):
             features = study_features(study, dimensions, feature_names_of(X, feature_names, study.X.shape[1]))
         done("features")
         fits, omitted = _fit_all(study, chosen, dimensions, n_jobs, done)
@@ -223,11 +219,12 @@ def _results(
     new_rows = evaluations(study.folds, [fit.evidence for fit in fits], confidence)
     positive = None if label is None else label.positive
     held_out = study.held_out_rows.together([fit.measured for fit in fits], confidence, positive)
+    ordinary = {d: study.ordinary_losses(d) for d in {found.n_components for found in new_rows}}
     return [
         fit.result(
             new_rows=replace(found, independent=independent),
             held_out=values,
-            gap_remark=_gap_remark(found.loss, study.ordinary_losses(found.n_components), fit.family),
+            gap_remark=_gap_remark(found.loss, ordinary[found.n_components], fit.family),
         )
         for fit, found, values in zip(fits, new_rows, held_out, strict=True)
     ]
@@ -299,18 +296,15 @@ def _fit_chain(study: Study, chain: list[tuple[int, Method]]) -> list[tuple[str,
 
 
 def _fit(study: Study, method: Method, d: int, previous: Any) -> _Fit:
-    start = time.perf_counter()
     with _collected() as notes:
         estimator, rows_used = study.fit(method, d, previous)
-    seconds = time.perf_counter() - start
     if rows_used < study.n_rows:
         notes.insert(
             0, f"Fitted on {rows_used:,} of {study.n_rows:,} rows, drawn at random; the values are those of all rows."
         )
     with _collected() as training_notes:
         partial = estimator if method.max_rows is not None else study.fit_training_rows(method, d)
-        with sklearn.config_context(**_TRUSTED):
-            measured = study.held_out_rows.measure(partial)
+        measured = study.held_out_rows.measure(partial)
         evidence = study.evidence(method, d, estimator, partial)
     notes += [f"In the fit for the held-out rows: {note}" for note in training_notes]
     objective, bound = (_finite(getattr(estimator, name, None)) for name in ("objective_", "lower_bound_"))
@@ -327,7 +321,6 @@ def _fit(study: Study, method: Method, d: int, previous: Any) -> _Fit:
         lower_bound=bound,
         certificate=None if objective is None or bound is None or unit <= 0 else (objective - bound) / unit,
         converged=bool(getattr(estimator, "converged_", True)),
-        seconds=seconds,
         notes=tuple(dict.fromkeys(notes)),
     )
     return _Fit(result, estimator, method.family, measured, evidence)

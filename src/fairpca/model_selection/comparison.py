@@ -45,8 +45,6 @@ class MethodResult:
     certificate : float or None
         Objective minus bound, relative to the total variance.
     converged : bool
-    seconds : float
-        Time of the fit on all rows.
     notes : tuple of str
         Warnings of the estimator.
     held_out : HeldOut
@@ -80,7 +78,6 @@ class MethodResult:
     lower_bound: float | None
     certificate: float | None
     converged: bool
-    seconds: float
     notes: tuple[str, ...]
     held_out: HeldOut
     gap_remark: str = ""
@@ -119,7 +116,7 @@ class MethodResult:
         return (*self.notes, *([self.gap_remark] if self.gap_remark else []))
 
     def as_dict(self) -> dict[str, Any]:
-        """Plain numbers and text, for JSON. Timings are left out, so that the same seed gives the same output."""
+        """Plain numbers and text, for JSON."""
         row = {
             name: getattr(self, name)
             for name in ("method", "family", "n_components", "explained_variance", "objective", "lower_bound")

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -25,6 +25,7 @@ __all__ = ["Frontier", "FrontierPoint", "frontier"]
 
 #: Differences between errors below this share of the total variance are rounding.
 _CLOSED = 1e-12
+#: The path for more than two groups.
 _PENALTIES = (0.0, 0.05, 0.1, 0.2, 0.5, 1.0, 2.0, 5.0, 10.0, 100.0)
 
 
@@ -83,7 +84,7 @@ class Frontier:
     trade_off : list of FrontierPoint
         The least total error for each gap, from the least total error overall (ordinary PCA, if errors are
         measured about the pooled mean) to the smallest gap. Two groups: exact. More groups: RobustFairPCA with
-        radius zero along ``penalties``; empty for losses, which it does not compare.
+        radius zero and growing penalties; empty for losses, which it does not compare.
     methods : dict of str to FrontierPoint
         PCA and the methods that balance what is compared, or those given.
     penalties : ndarray of shape (len(trade_off),)
@@ -138,7 +139,6 @@ def frontier(
     methods: Mapping[str, Any] | None = None,
     center: str = "pooled",
     n_points: int = 50,
-    penalties: Sequence[float] | None = None,
     sample_weight: Any = None,
 ) -> Frontier:
     """The exact frontier of the groups' errors, the curve of total error against gap, and the methods on it.
@@ -163,8 +163,6 @@ def frontier(
         The mean about which the groups' errors are measured.
     n_points : int, default=50
         Number of points on each curve for two groups, placed where it bends most.
-    penalties : sequence of float, optional
-        The path for three or more groups, of errors.
     sample_weight : array-like of shape (n_samples,), optional
 
     Returns
@@ -197,7 +195,6 @@ def frontier(
     n_components = check_n_components(n_components, moments.n_features)
     check_choice("center", center, ("pooled", "group"))
     check_number("n_points", n_points, at_least=2, integer=True)
-    grid = np.asarray(_PENALTIES if penalties is None else penalties, dtype=float)
     study = _Study(moments, n_components, check_choice("of", of, ("error", "loss")), center)
     with threads_for(n_points * moments.n_features**3):
         if methods is None:
@@ -207,7 +204,7 @@ def frontier(
                 methods["RobustFairPCA"] = RobustFairPCA(n_components, center=center)
             methods = {name: fit_to_moments(one, moments) for name, one in methods.items()}
         located = {name: study.located(fitted) for name, fitted in methods.items()}
-        return study.frontier(located, n_points, grid)
+        return study.frontier(located, n_points)
 
 
 class _Study:
@@ -216,10 +213,11 @@ class _Study:
     def __init__(self, moments: GroupMoments, dimension: int, of: str, center: str = "pooled") -> None:
         self._moments, self._of, self._center = moments, of, center
         self._matrices = moments.second_moments(center)
-        self._totals = np.einsum("aii->a", self._matrices)
-        self._own = self._totals - best_captured(self._matrices, dimension)
-        self._scale = float(moments.shares @ self._totals) or 1.0
+        totals = np.einsum("aii->a", self._matrices)
+        self._own = totals - best_captured(self._matrices, dimension)
+        self._scale = float(moments.shares @ totals) or 1.0
         self._joint = JointRange(self._matrices / self._scale, dimension)
+        self._reachable = self._joint.traces - (self._own / self._scale if of == "loss" else 0.0)
 
     def point(
         self, basis: np.ndarray, weights: np.ndarray | None = None, encoder: np.ndarray | None = None
@@ -233,23 +231,19 @@ class _Study:
         weights = getattr(estimator, "group_weights_", None)
         return self.point(estimator.components_.T, weights, fitted_encoder(estimator))
 
-    def frontier(self, methods: dict[str, FrontierPoint], n_points: int, penalties: np.ndarray) -> Frontier:
+    def frontier(self, methods: dict[str, FrontierPoint], n_points: int) -> Frontier:
         """The curves, with these methods on them."""
         labels = self._moments.labels
         if len(labels) > 2:
-            none = np.zeros((0, len(labels)))
-            known = penalties if self._of == "error" else penalties[:0]
-            path = [self._penalised(penalty) for penalty in known]
+            none, known = np.zeros((0, len(labels))), np.array(_PENALTIES if self._of == "error" else ())
+            fits = [RobustFairPCA(self._joint.dimension, radius=0.0, penalty=one, center=self._center) for one in known]
+            path = [self.located(one.fit_moments(self._moments)) for one in fits]
             return Frontier(labels, none, none, path, methods, known, self._own, self._of)
-        ends = np.eye(2)
-        lower = [self._traced(point) for point in trace_boundary(self._joint, ends[0], ends[1], n_points)]
+        first, second = np.eye(2)
+        lower = [self._traced(point) for point in trace_boundary(self._joint, first, second, n_points)]
         trade_off, implied = self._trade_off(n_points)
         errors, weights = (np.array([getattr(point, name) for point in lower]) for name in ("errors", "weights"))
         return Frontier(labels, errors, weights, trade_off, methods, implied, self._own, self._of)
-
-    def _penalised(self, penalty: float) -> FrontierPoint:
-        fitted = RobustFairPCA(self._joint.dimension, radius=0.0, penalty=penalty, center=self._center)
-        return self.located(fitted.fit_moments(self._moments))
 
     def _traced(self, point: BoundaryPoint) -> FrontierPoint:
         return self.point(point.basis, point.weights / np.abs(point.weights).sum())
@@ -269,7 +263,7 @@ class _Study:
         kept = [
             point
             for point in trace_boundary(self._joint, shares, end, n_points)
-            if sign * self._difference(self._totals / self._scale - point.errors) > least
+            if sign * self._difference(self._joint.traces - point.errors) > least
         ]
         points = [self._traced(point) for point in kept]
         implied = [_implied_penalty(point.weights, shares, sign) for point in kept]
@@ -297,9 +291,7 @@ class _Study:
 
     def _difference(self, captured: np.ndarray) -> float:
         """How much more error (or loss) the first group has than the second, in units of the total variance."""
-        reachable = self._totals - self._own if self._of == "loss" else self._totals
-        first, second = reachable / self._scale - captured
-        return float(first - second)
+        return float(np.subtract(*(self._reachable - captured)))
 
 
 def _implied_penalty(weights: np.ndarray, shares: np.ndarray, sign: float) -> float:

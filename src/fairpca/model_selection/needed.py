@@ -6,10 +6,9 @@ import inspect
 import warnings
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any, NamedTuple
+from typing import Any
 
 import numpy as np
-from sklearn.decomposition import PCA
 
 from fairpca._display import TableResult
 from fairpca._labels import label_texts
@@ -26,6 +25,7 @@ from fairpca.inference._blocks import make_blocks
 from fairpca.inference._checks import as_source
 from fairpca.inference._fitting import fit_to_moments, needs_moments_only
 from fairpca.linalg import threads_for
+from fairpca.metrics._components import fitted_projection
 from fairpca.model_selection.methods import choose_methods
 from fairpca.model_selection.parallel import parallel_analysis
 from fairpca.moments import GroupMoments, group_moments
@@ -125,10 +125,6 @@ class ComponentsNeeded(TableResult):
             for i, d in enumerate(self.dimensions)
             for a, group in enumerate(self.groups)
         ]
-
-    def to_frame(self) -> Any:
-        """The curves as a :class:`pandas.DataFrame`, one row per method, number of components and group."""
-        return super().to_frame()
 
 
 def components_needed(
@@ -242,25 +238,22 @@ def components_needed(
             )
     moments, folds = _moments(X, sensitive_features, sample_weight, cv, seed)
     last = None if n_components is None else check_n_components(n_components, moments.n_features)
-    curves = [_Curves([_View.of(moments, moments, center, center, moments.labels)], share)]
-    if folds is not None:  # new rows are centred by the mean of the training rows, or by their own
+    curves = [_Curves([(moments, moments)], moments.labels, center)]
+    if folds is not None:
         parts = [(folds.training(number), judged) for number, judged in enumerate(folds.parts)]
-        views = [
-            _View.of(training, judged, "group" if center == "group" else training.pooled_mean, center, moments.labels)
-            for training, judged in parts
-        ]
-        curves.append(_Curves(views, share))
+        curves.append(_Curves(parts, moments.labels, center))
     with threads_for(len(chosen) * (last or moments.n_features) * moments.n_features**3):
         for d in range(1, (last or moments.n_features) + 1):
             for curve in curves:
                 for one in chosen:
                     curve.extend(one.name, one.make(d, seed))
-            if last is None and all(curve.enough() for curve in curves):
+            if last is None and all(curve.reach(share) for curve in curves):
                 break
     found = None
     for curve in reversed(curves):  # the one on new rows is part of the one in the sample
+        kept = {name: np.array(values) for name, values in curve.kept.items()}
         given = (float(share), moments.labels, moments.counts.copy(), np.arange(1, d + 1))
-        found = ComponentsNeeded(*given, curve.kept(), curve.own(d), found)
+        found = ComponentsNeeded(*given, kept, curve.own[:d], found)
     assert found is not None
     return found
 
@@ -285,67 +278,50 @@ def _moments(
     return moments, None
 
 
-class _View(NamedTuple):
-    """Moments to which components are fitted, and the scatter matrix of each group in the rows that judge them."""
-
-    training: GroupMoments
-    scatters: np.ndarray
-    ordinary: np.ndarray  # eigenvectors of all training rows, and of each group's, leading first
-    own: np.ndarray
-
-    @classmethod
-    def of(cls, training: GroupMoments, judging: GroupMoments, about: Any, center: str, labels: Sequence[Any]) -> _View:
-        first, second = ([part.labels.index(label) for label in labels] for part in (training, judging))
-        scatters = (judging.second_moments(about) * judging.counts[:, None, None])[second]
-        matrices = [training.pooled_covariance(), *training.second_moments(center)[first]]
-        vectors = np.linalg.eigh(np.stack(matrices))[1][:, :, ::-1]
-        return cls(training, scatters, vectors[0], vectors[1:])
-
-
 class _Curves:
-    """The share that every method keeps of each group, one number of components after the other."""
+    """The share that every method keeps of each group, one number of components after the other.
 
-    def __init__(self, views: Sequence[_View], share: float) -> None:
-        self._views, self._share = views, share
-        self._totals = sum(np.einsum("aii->a", view.scatters) for view in views)
-        self._kept: dict[str, list[np.ndarray]] = {}
+    ``parts`` are moments to which components are fitted, and those of the rows that judge them. These are about the
+    mean of the former, or about their own.
+    """
 
-    def extend(self, name: str, estimator: Any) -> None:
-        """Add one number of components to the curve of a method; missing where it has no so many."""
-        curve = self._kept.setdefault(name, [])
-        try:
-            bases = [_basis(estimator, view) for view in self._views]
-        except ValueError:
-            if not curve:
-                raise
-            curve.append(np.full(len(self._totals), np.nan))
-            return
-        parts = zip(bases, self._views, strict=True)
-        curve.append(self._shares(sum(captured_variances(view.scatters, basis) for basis, view in parts)))
+    def __init__(self, parts: Sequence[tuple[GroupMoments, GroupMoments]], labels: Sequence[Any], center: str) -> None:
+        self._fits: list[tuple[GroupMoments, np.ndarray]] = []
+        own = np.zeros((parts[0][0].n_features, len(labels)))
+        for training, judging in parts:
+            known, judged = ([part.labels.index(label) for label in labels] for part in (training, judging))
+            about = "group" if center == "group" else training.pooled_mean
+            scatters = (judging.second_moments(about) * judging.counts[:, None, None])[judged]
+            vectors = np.linalg.eigh(training.second_moments(center)[known])[1][:, :, ::-1]
+            own += np.einsum("api,apq,aqi->ia", vectors, scatters, vectors, optimize=True)
+            self._fits.append((training, scatters))
+        self._totals = sum(np.einsum("aii->a", scatters) for _, scatters in self._fits)
+        #: With the group's own leading components.
+        self.own = self._shares(np.cumsum(own, axis=0))
+        self.kept: dict[str, list[np.ndarray]] = {}
 
-    def _shares(self, captured: Any) -> np.ndarray:
+    def _shares(self, captured: np.ndarray) -> np.ndarray:
         """Of the group's variance; 1 for a group without any."""
         return np.divide(captured, self._totals, out=np.ones_like(captured), where=self._totals > 0)
 
-    def enough(self) -> bool:
+    def extend(self, name: str, estimator: Any) -> None:
+        """Add one number of components to the curve of a method; missing where it has no so many."""
+        curve, captured = self.kept.setdefault(name, []), np.zeros_like(self._totals)
+        try:
+            for training, scatters in self._fits:
+                with warnings.catch_warnings():
+                    warnings.simplefilter("ignore", UserWarning)
+                    fitted = fit_to_moments(estimator, training)
+                captured += captured_variances(scatters, *fitted_projection(fitted))
+        except ValueError:
+            if not curve:
+                raise
+            captured = np.full_like(captured, np.nan)
+        curve.append(self._shares(captured))
+
+    def reach(self, share: float) -> bool:
         """Whether every method has kept the share in every group, or has no more components."""
         return all(
-            np.isnan(curve[-1]).all() or np.nan_to_num(curve).min(axis=1).max() >= self._share - _ROUNDING
-            for curve in self._kept.values()
+            np.isnan(curve[-1]).all() or np.nan_to_num(curve).min(axis=1).max() >= share - _ROUNDING
+            for curve in self.kept.values()
         )
-
-    def kept(self) -> dict[str, np.ndarray]:
-        return {name: np.array(curve) for name, curve in self._kept.items()}
-
-    def own(self, count: int) -> np.ndarray:
-        """The share that each group keeps with its own leading components."""
-        parts = sum(np.einsum("api,apq,aqi->ia", one.own, one.scatters, one.own, optimize=True) for one in self._views)
-        return self._shares(np.cumsum(parts, axis=0)[:count])
-
-
-def _basis(estimator: Any, view: _View) -> np.ndarray:
-    if type(estimator) is PCA:
-        return view.ordinary[:, : estimator.n_components]
-    with warnings.catch_warnings():
-        warnings.simplefilter("ignore", UserWarning)
-        return fit_to_moments(estimator, view.training).components_.T

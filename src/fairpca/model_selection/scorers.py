@@ -1,8 +1,8 @@
 """Scorers that know groups, for ``scoring=`` in scikit-learn's ``cross_validate`` and ``GridSearchCV``.
 
-All are larger for better projections, as scikit-learn expects, so that errors, losses and gaps have a minus sign. They
-evaluate fitted linear projections (fairpca's, scikit-learn's PCA), alone or in a pipeline; in a pipeline, rows pass
-through the steps before the projection first. The groups come by metadata routing: enable it, and pass
+All are larger for better projections, as scikit-learn expects, so that errors and gaps have a minus sign. They evaluate
+fitted linear projections (fairpca's, scikit-learn's PCA), alone or in a pipeline; in a pipeline, rows pass through the
+steps before the projection first. The groups come by metadata routing: enable it, and pass
 ``params={"sensitive_features": groups}`` to ``cross_validate``, or ``sensitive_features=groups`` to the ``fit`` of
 ``GridSearchCV``.
 """
@@ -14,30 +14,19 @@ from collections.abc import Callable
 from typing import Any
 
 import numpy as np
-from sklearn.model_selection import StratifiedKFold
 from sklearn.pipeline import Pipeline
 from sklearn.utils.metadata_routing import MetadataRequest
 
-from fairpca._validation import check_grouped_rows, split_off_groups
-from fairpca.metrics import (
-    explained_variance_ratio,
-    mmd2,
-    reconstruction_error,
-    reconstruction_loss,
-)
+from fairpca._validation import split_off_groups
+from fairpca.metrics import explained_variance_ratio, mmd2, reconstruction_error
 
 __all__ = [
     "GroupScorer",
-    "corrected_loss_gap",
     "error_gap",
     "group_mmd2",
-    "worst_corrected_loss",
     "worst_group_error",
     "worst_group_share",
 ]
-
-#: Folds within the scored rows, on which each group's own components are learned.
-_OWN_FOLDS = 5
 
 
 class GroupScorer:
@@ -142,52 +131,6 @@ def _worst_group_share(projection: Any, X: Any, **groups: Any) -> float:
     return explained_variance_ratio(X, projection, **groups).min  # type: ignore[union-attr]
 
 
-def _worst_corrected_loss(projection: Any, X: Any, **groups: Any) -> float:
-    """Minus the largest corrected loss of any group: its error above that of components learned for it alone.
-
-    These are learned on other rows than they are compared on, and on equally many rows of each group, so that random
-    groups of any sizes have the same expected loss. Losses may be negative: shared components are learned on more rows.
-    """
-    return -_corrected_losses(projection, X, **groups).max()
-
-
-def _corrected_loss_gap(projection: Any, X: Any, **groups: Any) -> float:
-    """Minus the largest difference between the corrected losses of two groups (see ``worst_corrected_loss``).
-
-    Chance alone makes such differences: compare means over several folds. Their intervals are given by
-    :func:`fairpca.inference.cross_validate_groups`, which corrects losses in another way.
-    """
-    return -float(np.ptp(_corrected_losses(projection, X, **groups)))
-
-
-def _corrected_losses(projection: Any, X: Any, sensitive_features: Any, sample_weight: Any) -> np.ndarray:
-    """Losses of each group against own components that were learned on equally many rows in other folds."""
-    rows, groups, weights = check_grouped_rows(None, X, sensitive_features, sample_weight)
-    smallest = int(np.bincount(groups.codes).min())
-    if smallest < 2 or len(groups) < 2:
-        raise ValueError(
-            "Corrected losses need at least two groups with at least two rows each among the scored rows: use fewer "
-            "folds, or folds stratified by group."
-        )
-    sums, rng = np.zeros((2, len(groups))), np.random.default_rng(0)
-    folds = StratifiedKFold(min(_OWN_FOLDS, smallest), shuffle=True, random_state=0)
-    for others, judged in folds.split(rows, groups.codes):
-        reference = _equally_many(others, groups.codes[others], rng)
-        options = {"sensitive_features": groups.codes[judged], "reference": (rows[reference], groups.codes[reference])}
-        weight = None if weights is None else weights[judged]
-        found = reconstruction_loss(rows[judged], projection, sample_weight=weight, **options)
-        counts = np.bincount(groups.codes[judged], weight, len(groups))
-        for code, loss in found.items():  # type: ignore[union-attr]
-            sums[:, code] += counts[code] * loss, counts[code]
-    return sums[0] / sums[1]
-
-
-def _equally_many(rows: np.ndarray, codes: np.ndarray, rng: np.random.Generator) -> np.ndarray:
-    """A random choice of rows, as many of each group as the smallest has."""
-    size = int(np.bincount(codes).min())
-    return np.concatenate([rng.choice(rows[codes == code], size, replace=False) for code in range(codes.max() + 1)])
-
-
 def _group_mmd2(projection: Any, X: Any, **groups: Any) -> float:
     """Minus the largest squared MMD between the scores of two groups: 0 if their distributions are equal."""
     return -mmd2(np.asarray(projection.transform(X)), **groups)
@@ -196,6 +139,4 @@ def _group_mmd2(projection: Any, X: Any, **groups: Any) -> float:
 worst_group_error = GroupScorer("worst_group_error", _worst_group_error)
 error_gap = GroupScorer("error_gap", _error_gap)
 worst_group_share = GroupScorer("worst_group_share", _worst_group_share)
-worst_corrected_loss = GroupScorer("worst_corrected_loss", _worst_corrected_loss)
-corrected_loss_gap = GroupScorer("corrected_loss_gap", _corrected_loss_gap)
 group_mmd2 = GroupScorer("group_mmd2", _group_mmd2)
