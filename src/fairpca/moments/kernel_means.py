@@ -73,11 +73,14 @@ def kernel_matrix(scores: np.ndarray, bandwidth: Bandwidth) -> np.ndarray:
     """The whole of K, for few rows."""
     scales = KernelScales(bandwidth)
     scaled = _scaled(scores, scales)
-    exponents = _exponents(scaled, scaled)
-    total = np.zeros_like(exponents)
-    for _, kernel in scales.kernels(exponents, np.empty_like(exponents)):
-        total += kernel
-    return total / scales.count
+    kernel = np.zeros((len(scaled), len(scaled)))
+    for top in range(0, len(scaled), _BLOCK[0]):
+        rows = slice(top, top + _BLOCK[0])
+        exponents = _exponents(scaled[rows], scaled)
+        for _, part in scales.kernels(exponents, np.empty_like(exponents)):
+            kernel[rows] += part
+    kernel /= scales.count
+    return kernel
 
 
 def _scaled(scores: np.ndarray, scales: KernelScales) -> np.ndarray:
