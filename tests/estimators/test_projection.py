@@ -58,7 +58,7 @@ def test_parts_without_rows_or_weight_change_nothing(two_groups, rng, estimator)
 
 def test_chunks_without_any_weight_raise(two_groups):
     X, groups = two_groups
-    with pytest.raises(ValueError, match="no row of positive weight"):
+    with pytest.raises(ValueError, match="row of positive weight"):
         group_moments([(X[:5], groups[:5], np.zeros(5))])
 
 

@@ -95,6 +95,8 @@ class LinearProjection(FloatTransformer, metaclass=ABCMeta):
     # Pipeline, GridSearchCV and cross_validate pass the groups on without a request by the user.
     __metadata_request__fit = {"sensitive_features": True}  # noqa: RUF012 (scikit-learn reads a plain dict)
 
+    _saved_attributes: ClassVar[tuple[str, ...]] = ("_score_covariance",)
+
     components_: np.ndarray
     mean_: np.ndarray
     explained_variance_: np.ndarray
@@ -199,7 +201,7 @@ class LinearProjection(FloatTransformer, metaclass=ABCMeta):
     def get_covariance(self) -> np.ndarray:
         """Covariance of the probabilistic model: that of the scores, and one noise variance for the rest."""
         check_is_fitted(self)
-        scores = getattr(self, "_score_covariance", None)  # set where scores may be correlated
+        scores = getattr(self, "_score_covariance", None)  # which models saved before version 0.3 need not have
         scores = np.diag(self.explained_variance_) if scores is None else scores
         excess = scores - self.noise_variance_ * np.eye(len(scores))
         covariance = self.components_.T @ excess @ self.components_
@@ -224,13 +226,16 @@ class LinearProjection(FloatTransformer, metaclass=ABCMeta):
 
         ``form`` is the covariance of the scores if they are not those of an orthogonal projection.
         """
-        basis, values = self._oriented(basis, reduction.pooled_form(basis) if form is None else form)
-        basis = fix_signs(reduction.lift(basis))
+        basis, covariance = self._oriented(basis, reduction.pooled_form(basis) if form is None else form)
+        lifted = reduction.lift(basis)
+        basis = fix_signs(lifted)
+        signs = np.sign(np.einsum("pi,pi->i", lifted, basis))
         p, d = basis.shape
         total, count = reduction.pooled_variance(), reduction.total_count
-        captured = np.maximum(values, 0.0)
+        captured = np.maximum(np.diag(covariance), 0.0)
         unbiased = count / (count - 1.0) if count > 1 else 1.0
         self.components_ = np.ascontiguousarray(basis.T)
+        self._score_covariance = covariance * np.outer(signs, signs) * unbiased
         self.mean_ = reduction.pooled_mean.copy()
         self.explained_variance_ = captured * unbiased
         self.explained_variance_ratio_ = captured / total if total > 0 else np.zeros(d)
@@ -240,9 +245,9 @@ class LinearProjection(FloatTransformer, metaclass=ABCMeta):
         self._set_labels(reduction.labels, reduction.counts)
 
     def _oriented(self, basis: np.ndarray, form: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
-        """The basis with uncorrelated scores, by descending variance, and the variances; ``form`` is ``V^T S V``."""
+        """The basis with uncorrelated scores, by descending variance, and their covariance; ``form`` is ``V^T S V``."""
         values, rotation = np.linalg.eigh(form)
-        return orthonormalise(basis @ rotation[:, ::-1]), values[::-1]
+        return orthonormalise(basis @ rotation[:, ::-1]), np.diag(values[::-1])
 
     def _warn_about(self, moments: Reduction, n_components: int) -> None:
         small = [

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import dataclasses
 import functools
-from typing import Any, ClassVar
+from typing import Any
 
 import numpy as np
 
@@ -218,8 +218,6 @@ feature_names_in_, n_samples_seen_
     True
     """
 
-    _saved_attributes: ClassVar = ("_score_covariance",)
-
     def __init__(
         self,
         n_components: int | float | None = 2,
@@ -283,13 +281,9 @@ feature_names_in_, n_samples_seen_
     def _takes_operators(self) -> bool:
         return self.solver in ("auto", "dual") and not self.nested
 
-    def _needs_variance(self) -> str:
-        """The parameter that needs variance in every group, if there is one."""
-        return "relative=True" if self.relative else "criterion='nash'" if self.criterion == "nash" else ""
-
     def _solve(self, reduction: Reduction, n_components: int) -> Fit:
-        if reason := self._needs_variance():
-            check_group_variance(reduction, self.center, reason)
+        if self.relative or self.criterion == "nash":
+            check_group_variance(reduction, self.center, "relative=True" if self.relative else "criterion='nash'")
         totals = reduction.traces(self.center)
         scales, unit = group_scales(totals, reduction.shares, relative=self.relative)
 
@@ -397,16 +391,7 @@ feature_names_in_, n_samples_seen_
         return tighten_bound(problem, joint, result, tol=self.tol, max_parts=max_parts)
 
     def _oriented(self, basis: np.ndarray, form: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
-        return (basis, np.diag(form)) if self.nested else super()._oriented(basis, form)
-
-    def _store(self, reduction: Reduction, fit: Fit) -> None:
-        super()._store(reduction, fit)
-        self._score_covariance = None
-        if self.nested:
-            basis, count = fit.result.basis, reduction.total_count
-            signs = np.sign(np.einsum("pi,ip->i", reduction.lift(basis), self.components_))
-            unbiased = count / (count - 1.0) if count > 1 else 1.0
-            self._score_covariance = reduction.pooled_form(basis * signs) * unbiased
+        return (basis, form) if self.nested else super()._oriented(basis, form)
 
 
 def complete_basis(problem: RangeProblem, joint: JointRange, result: SolverResult) -> SolverResult:
