@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -84,7 +84,7 @@ class Frontier:
     trade_off : list of FrontierPoint
         The least total error for each gap, from the least total error overall (ordinary PCA, if errors are
         measured about the pooled mean) to the smallest gap. Two groups: exact. More groups: RobustFairPCA with
-        radius zero and growing penalties; empty for losses, which it does not compare.
+        radius zero along ``penalties``; empty for losses, which it does not compare.
     methods : dict of str to FrontierPoint
         PCA and the methods that balance what is compared, or those given.
     penalties : ndarray of shape (len(trade_off),)
@@ -139,6 +139,7 @@ def frontier(
     methods: Mapping[str, Any] | None = None,
     center: str = "pooled",
     n_points: int = 50,
+    penalties: Sequence[float] = _PENALTIES,
     sample_weight: Any = None,
 ) -> Frontier:
     """The exact frontier of the groups' errors, the curve of total error against gap, and the methods on it.
@@ -163,6 +164,8 @@ def frontier(
         The mean about which the groups' errors are measured.
     n_points : int, default=50
         Number of points on each curve for two groups, placed where it bends most.
+    penalties : sequence of float, optional
+        The path for three or more groups, of errors.
     sample_weight : array-like of shape (n_samples,), optional
 
     Returns
@@ -204,7 +207,7 @@ def frontier(
                 methods["RobustFairPCA"] = RobustFairPCA(n_components, center=center)
             methods = {name: fit_to_moments(one, moments) for name, one in methods.items()}
         located = {name: study.located(fitted) for name, fitted in methods.items()}
-        return study.frontier(located, n_points)
+        return study.frontier(located, n_points, penalties)
 
 
 class _Study:
@@ -231,11 +234,11 @@ class _Study:
         weights = getattr(estimator, "group_weights_", None)
         return self.point(estimator.components_.T, weights, fitted_encoder(estimator))
 
-    def frontier(self, methods: dict[str, FrontierPoint], n_points: int) -> Frontier:
+    def frontier(self, methods: dict[str, FrontierPoint], n_points: int, penalties: Sequence[float]) -> Frontier:
         """The curves, with these methods on them."""
         labels = self._moments.labels
         if len(labels) > 2:
-            none, known = np.zeros((0, len(labels))), np.array(_PENALTIES if self._of == "error" else ())
+            none, known = np.zeros((0, len(labels))), np.array(penalties if self._of == "error" else (), dtype=float)
             fits = [RobustFairPCA(self._joint.dimension, radius=0.0, penalty=one, center=self._center) for one in known]
             path = [self.located(one.fit_moments(self._moments)) for one in fits]
             return Frontier(labels, none, none, path, methods, known, self._own, self._of)
