@@ -170,3 +170,10 @@ def test_what_chunks_cannot_do_is_said(people, chunks):
 def test_thousands_of_features_are_refused_with_a_way_out(rng):
     with pytest.raises(ValueError, match="fit_transform"):
         cross_validate_groups(PCA(2), rng.normal(size=(20, 3001)), sensitive_features=np.arange(20) % 2)
+
+
+def test_a_group_of_rows_without_weight_is_not_there(chunks):
+    weighted = [(rows, np.where(groups == "f", groups, "absent"), (groups == "f") * 1.0) for rows, groups in chunks]
+    found = cross_validate_groups(PCA(2), [*chunks, *weighted])
+    assert list(found.error.by_group) == ["f", "m"]
+    assert set(loss_test([*chunks, *weighted], n_components=2, n_permutations=19).by_group) == {"f", "m"}

@@ -90,12 +90,16 @@ def random_cells(number: int, groups: Groups, *, n_cells: Mapping[Any, int], see
 
 
 def spread_by_group(groups: Groups, n_cells: Mapping[Any, int], rng: np.random.Generator) -> np.ndarray:
-    """A random cell of its group for each row; cells are numbered group by group, in the order of ``n_cells``."""
+    """A random cell of its group for each row; cells are numbered group by group, in the order of ``n_cells``.
+
+    A group that is not among them has rows of weight zero only, which add nothing to any cell.
+    """
     first = dict(zip(n_cells, np.cumsum([0, *n_cells.values()]), strict=False))
-    cells = np.empty(len(groups.codes), dtype=np.intp)
+    cells = np.zeros(len(groups.codes), dtype=np.intp)
     for code, label in enumerate(groups.labels):
-        rows = np.flatnonzero(groups.codes == code)
-        cells[rows] = first[label] + spread_evenly(len(rows), n_cells[label], rng)
+        if label in n_cells:
+            rows = np.flatnonzero(groups.codes == code)
+            cells[rows] = first[label] + spread_evenly(len(rows), n_cells[label], rng)
     return cells
 
 
