@@ -10,7 +10,7 @@ from fairpca._optional import require
 
 @functools.cache
 def eraser_module() -> Any:
-    """The class EraserModule."""
+    """The class of what ``LeaceEraser.to_torch`` returns, made only then, since nothing else needs torch."""
     torch = require("torch", "to_torch", otherwise="transform works on numpy arrays without it.")
 
     class EraserModule(torch.nn.Module):  # type: ignore[name-defined]
