@@ -54,7 +54,7 @@ def table(found: Comparison) -> str:
         f"- **Found:** with ordinary PCA the loss of {worse} is larger than that of {better}, by {interval(gap)}. With "
         f"`FairPCA` {shown}: {interval(balanced_gap)}. The error of {gained} {moved(changes[gained])}.",
         f"- **Price:** the error of {paid} {moved(changes[paid])}, that of everybody together by "
-        f"{number(balanced.change.overall)}. Losses become equal, errors need not.",
+        f"{number(balanced.change.overall)}. It balances losses, not errors.",
         f"- **What stays:** sex can still be read off the components (AUC {number(balanced.held_out.auc)}, under "
         f"ordinary PCA {number(ordinary.held_out.auc)}; 0.5 is guessing, 1 is certainty).",
     ])  # fmt: skip

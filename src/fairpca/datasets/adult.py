@@ -23,7 +23,7 @@ _LEAST_SHARE = 0.01
 
 
 def load_adult(*, return_X_s: bool = False, as_frame: bool = False, scaled: bool = True) -> Bunch | tuple[Any, Any]:
-    """Load Adult: 32,561 people of the US census of 1994, their sex, race, and whether they earned over 50,000 dollars.
+    """Load Adult: 32,561 people in US census data of 1994, their sex, race, whether they earned over 50,000 dollars.
 
     The features are all columns that describe a person, as they are in the file: categories are one-hot encoded, a
     missing value is the level "unknown", and levels that fewer than 1 % of the people have get no column. Some of them

@@ -18,13 +18,13 @@ def test_demo_is_one_screen_and_a_report(capsys, tmp_path):
     text = capsys.readouterr().out
     assert len(text.splitlines()) <= 30
     assert max(map(len, text.replace(str(report), "").splitlines())) < 80
-    assert "represents “female” worse than “male”" in " ".join(text.split())
+    assert "loses more of “female” than of “male”" in " ".join(text.split())
     assert "With FairPCA no difference of losses is shown. It lowers the error of “female”" in " ".join(text.split())
     assert str(report) in text.splitlines()[-1]
     page = report.read_text(encoding="utf-8")
     for method in ("PCA", "FairPCA", "RobustFairPCA", "ParityPCA", "MMDFairPCA"):
         assert f'"name":"{method}"' in page
-    assert "represents “female” worse than “male”" in page
+    assert "loses more of “female” than of “male”" in page
 
 
 def test_demo_as_json(capsys):

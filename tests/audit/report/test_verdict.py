@@ -38,7 +38,7 @@ def different():
 def test_a_difference_is_named_with_its_joint_interval_and_what_remedies_it(different):
     said = verdict(different)
     claim = different.of_kind("losses", "PCA", said.n_components)[0]
-    assert said.finding.endswith(f"represents “{claim.groups[0]}” worse than “{claim.groups[1]}”.")
+    assert said.finding.endswith(f"loses more of “{claim.groups[0]}” than of “{claim.groups[1]}”.")
     _, number, meaning = said.numbers[0]
     assert number == f"{claim.value:.1f} ({claim.low:.1f} to {claim.high:.1f})"
     assert meaning == f"“{claim.groups[0]}” more than “{claim.groups[1]}”"
@@ -53,7 +53,7 @@ def test_each_number_of_components_has_a_verdict_from_its_own_claims(different):
     for d in different.dimensions:
         said = verdict(different, d)
         assert said.n_components == d
-        assert ("represents" in said.finding) == bool(different.of_kind("losses", "PCA", d))
+        assert ("loses more" in said.finding) == bool(different.of_kind("losses", "PCA", d))
 
 
 @pytest.mark.parametrize(
@@ -100,7 +100,7 @@ def test_random_groups_get_no_claim():
         X = rng.normal(size=(150, 5)) * [2.0, 1.5, 1.0, 1.0, 0.5]
         groups = rng.permutation(np.repeat([0, 1], [50, 100]))
         said = verdict(found(X, groups, n_components=2, methods=["PCA"], n_permutations=39, random_state=seed))
-        claims.append(["In these rows losses differ more" in said.doubt, "represents" in said.finding])
+        claims.append(["In these rows losses differ more" in said.doubt, "loses more" in said.finding])
     assert np.sum(claims, axis=0).max() <= 4  # one of twenty expected
 
 

@@ -14,7 +14,7 @@ from fairpca.datasets import load_adult
 
 __all__ = ["DEMO"]
 
-_ABOUT = "32,561 people of the US census of 1994, 43 features, groups by sex"
+_ABOUT = "32,561 people in US census data of 1994, 43 features, groups by sex"
 _REMARKS = (
     "bundled with fairpca: 5 numeric columns, 6 columns one-hot encoded, all standardised",
     "not among the features: sex (the groups), income over 50,000 dollars (the label), education (the same as "

@@ -81,7 +81,7 @@ def _finding(found: Comparison, ordinary: MethodResult) -> tuple[str, str]:
     start = f"On new rows, ordinary PCA with {count}"
     for claim in _claims(found, "losses", ordinary):
         worse, better = _names(claim.groups)
-        return f"{start} represents {worse} worse than {better}.", ""
+        return f"{start} loses more of {worse} than of {better}.", ""
     for claim in _claims(found, "errors", ordinary):
         return claim.text, "That components of its own would save more of it is not shown."
     if found.test is None:
@@ -142,8 +142,7 @@ def _numbers(found: Comparison, ordinary: MethodResult, others: Sequence[MethodR
         rows.append([f"Difference of losses, {result.method}", gap, meaning])
     for other in others:
         label, rise = max(other.change.items(), key=lambda item: item[1])
-        kept = " → ".join(percent(one.explained_variance) for one in (ordinary, other))
-        rows.append([f"Price: error of “{label_text(label)}”", signed(rise.joint), f"variance kept {kept}"])
+        rows.append([f"Price: error of “{label_text(label)}”", signed(rise.joint), f"of all rows {_rise(other)}"])
     return rows
 
 
@@ -166,7 +165,7 @@ def _advice(found: Comparison, ordinary: MethodResult, present: dict[str, Method
     said = []
     if losses:
         verb = "use" if "FairPCA" in present else "compare"
-        said.append(f"If no group should be represented worse than necessary, {verb} FairPCA.")
+        said.append(f"To make the largest loss of a group as small as possible, {verb} FairPCA.")
     elif errors:
         said.append("If the errors themselves should be closer, try criterion='error' of FairPCA.")
     if readable:
@@ -204,8 +203,13 @@ def _table(
     if more := len(found.groups) - len(kept):
         rows.append([f"({more} more)", *[""] * (len(heads) - 1)])
     together = [number(one.error.overall) for one in results]
-    rises = [f"{'+' if one.change.overall > 0 else ''}{number(one.change.overall)}" for one in others]
-    return heads, [*rows, ["all rows", f"{sum(found.counts):,}", *together, *rises]]
+    return heads, [*rows, ["all rows", f"{sum(found.counts):,}", *together, *map(_rise, others)]]
+
+
+def _rise(result: MethodResult) -> str:
+    """By how much the error of all rows together changes."""
+    change = result.change.overall
+    return f"{'+' if change > 0 else ''}{number(change)}"
 
 
 def _names(labels: Sequence[Any]) -> list[str]:
