@@ -16,6 +16,7 @@ from fairpca._validation import (
     check_choice,
     check_flag,
     check_grouped_rows,
+    check_groups_given,
     check_matrix,
     check_n_components,
     check_number,
@@ -205,6 +206,8 @@ class MomentEstimator(AddsRows, LinearProjection):
         """Reduce the rows to group statistics, in the form that suits their shape."""
         reset = not part or self._rows_seen() is None
         if is_dask(X):
+            if sensitive_features is None:
+                check_groups_given(None)  # before the columns are looked at, which may contain the groups
             self._check_dask(X, sensitive_features, reset=reset)
             return moments_from_dask(X, sensitive_features=sensitive_features, sample_weight=sample_weight)
         if part:
