@@ -105,7 +105,7 @@ def global_state():
         "random state": np.random.get_state()[1].tolist(),  # noqa: NPY002
         "environment": dict(os.environ),
         "floating-point errors": np.geterr(),
-        "descriptors": sorted(os.listdir(descriptors)) if descriptors.exists() else [],
+        "descriptors": set(os.listdir(descriptors)) if descriptors.exists() else set(),
         "children": children.read_text() if children.exists() else "",
         "threads": threading.active_count(),
         "folder": os.getcwd(),
@@ -137,7 +137,10 @@ def test_eight_threads_fit_every_estimator_at_once(two_groups):
         message = str(ESTIMATORS[position])
         np.testing.assert_allclose(scores, expected[position], rtol=tolerance, atol=tolerance, err_msg=message)
     for name, value in before.items():
-        assert after[name] == value, name
+        if name == "descriptors":  # what earlier tests left may be closed meanwhile
+            assert after[name] <= value
+        else:
+            assert after[name] == value, name
 
 
 @pytest.mark.usefixtures("two_threads")
@@ -148,4 +151,7 @@ def test_comparison_and_frontier_leave_nothing_behind(two_groups):
     frontier(X, sensitive_features=groups, n_components=2, n_points=5)
     after = global_state()
     for name, value in before.items():
-        assert after[name] == value, name
+        if name == "descriptors":  # what earlier tests left may be closed meanwhile
+            assert after[name] <= value
+        else:
+            assert after[name] == value, name
