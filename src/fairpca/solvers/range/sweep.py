@@ -238,7 +238,7 @@ class _Search:
             before = self.value
             errors, scales = self.best.errors * self._boundary.scales, self._boundary.scales
             pieces = self._pieces(self.best.errors)
-            largest = np.eye(1, len(pieces), pieces.argmax())[0]
+            largest = np.arange(len(pieces)) == pieces.argmax()
             slope = largest @ self._problem.gradients(self._problem.guarded(errors))  # sparse, with many groups
             self._visit(self._boundary.point(slope * scales, self.best.basis))
             if self.value >= before - _ROUNDING:
