@@ -51,4 +51,5 @@ def _encoder(preparation: Preparation, name: str) -> OneHotEncoder:
 def _with_missing_level(X: Any) -> np.ndarray:
     """SimpleImputer knows either None or NaN as a missing text; data frames have both, and NA."""
     texts = np.asarray(X, dtype=object)
-    return np.where(np.vectorize(is_missing, otypes=[bool])(texts), MISSING_LEVEL, texts)
+    missing = np.array([is_missing(text) for text in texts.ravel()], dtype=bool).reshape(texts.shape)
+    return np.where(missing, MISSING_LEVEL, texts)
