@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import gc
 import os
 import threading
@@ -95,9 +96,17 @@ def test_short_fits_take_one_thread(two_groups, monkeypatch, short):
     assert seen == {"_moments_of": [1 if short else 2] * 3, "_solve": [1 if short else 2] * 3}
 
 
+def open_files():
+    """Numbers and targets, so that a new file is seen even if it has the number of one that was closed."""
+    found, folder = set(), Path("/proc/self/fd")
+    for number in os.listdir(folder) if folder.exists() else []:
+        with contextlib.suppress(FileNotFoundError):  # the listing itself, which is closed by now
+            found.add((number, os.readlink(folder / number)))
+    return found
+
+
 def global_state():
     gc.collect()  # closes files that earlier tests left to the garbage collector
-    descriptors = Path("/proc/self/fd")
     children = Path(f"/proc/self/task/{os.getpid()}/children")
     return {
         "BLAS threads": numbers_of_threads(),
@@ -105,7 +114,7 @@ def global_state():
         "random state": np.random.get_state()[1].tolist(),  # noqa: NPY002
         "environment": dict(os.environ),
         "floating-point errors": np.geterr(),
-        "descriptors": set(os.listdir(descriptors)) if descriptors.exists() else set(),
+        "descriptors": open_files(),
         "children": children.read_text() if children.exists() else "",
         "threads": threading.active_count(),
         "folder": os.getcwd(),
