@@ -45,6 +45,9 @@ def test_a_difference_is_named_with_its_joint_interval_and_what_remedies_it(diff
     assert said.remedy.startswith("With FairPCA no difference of losses is shown. It lowers the error of “few”")
     assert "use FairPCA" in said.advice
     assert [row[0] for row in said.rows] == ["few", "many", "all rows"]
+    before, after = (different[method, said.n_components].error.overall for method in ("PCA", "FairPCA"))
+    assert float(said.rows[-1][-1]) == pytest.approx(after - before, rel=0.01)  # shown with three digits
+    assert said.numbers[-1][-1] == f"of all rows {said.rows[-1][-1]}"
     # No other number of components has a difference that is larger for certain.
     assert claim.low == max(one.low for one in different.of_kind("losses", "PCA"))
 
